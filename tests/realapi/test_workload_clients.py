@@ -23,8 +23,9 @@ from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.tools.build import kubectl
 from capsmith_runtime.controlplane.secrets.certificates import create_authority, create_signing_keys
+from capsmith_runtime.errors import NotFoundError, UnauthorizedError
 from capsmith_runtime.kube.client import NamespacedName as ObjectKey
-from capsmith_runtime.kube.client import NotFound, ResourceType, Selection, Unauthorized
+from capsmith_runtime.kube.client import ResourceType, Selection
 from capsmith_runtime.workload.client import (
     ClusterUnreachableError,
     NoKubeconfigError,
@@ -132,7 +133,7 @@ def test_a_client_is_kept_while_its_kubeconfig_stays(
             second = await made.get(NAMESPACE, name)
             assert second is not first
             await first.served_versions("apps")  # what is under way comes to its end
-            with pytest.raises(NotFound):
+            with pytest.raises(NotFoundError):
                 await second.get(SERVICES, ObjectKey(NAMESPACE, "missing"))
 
             api.delete({**secret, "metadata": secret["metadata"]})
@@ -168,7 +169,7 @@ def test_a_client_that_is_refused_makes_the_kubeconfig_be_read_again(
         async with clients(api_server, refresh_seconds=600.0) as made:
             stranger = create_authority("kubernetes", datetime.now(UTC))
             store(api, secret, workload.kubeconfig(stranger))
-            with pytest.raises(Unauthorized):
+            with pytest.raises(UnauthorizedError):
                 await (await made.get(NAMESPACE, name)).served_versions("apps")
             store(api, secret, workload.kubeconfig())
             assert await (await made.get(NAMESPACE, name)).served_versions("apps") == ("v1",)

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 from capsmith_runtime import manager
+from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.infrastructure import InfraMachineState
 from capsmith_runtime.kube import executor
-from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Unreachable
+from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.testing.fake_api import FakeApi
 from capsmith_runtime.testing.infrastructure.fake_core import FakeCore
@@ -110,7 +111,7 @@ class Api(FakeApi):
             if "holderIdentity" in body["spec"]:
                 say(f"holder {body['spec']['holderIdentity']!r}")
             elif self.refuses_renewals and _began.is_set():
-                raise Unreachable(0, "Test", "renewals fail")
+                raise create_api_error(0, "Test", "renewals fail")
         return await super().patch(resource, key, body, resource_version=resource_version)
 
     async def _add_machine(self) -> None:

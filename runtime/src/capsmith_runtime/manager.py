@@ -14,8 +14,9 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.contract.constants import CORE_GROUP
 from capsmith_runtime.contract.core import CoreReader
 from capsmith_runtime.contract.versions import CoreNotServedError, choose
+from capsmith_runtime.errors import ApiError
 from capsmith_runtime.kube import log
-from capsmith_runtime.kube.client import ApiError, KubeClient, NamespacedName
+from capsmith_runtime.kube.client import KubeClient, NamespacedName
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.diagnostics import Check, Diagnostics
 from capsmith_runtime.kube.executor import DaemonThreadPool

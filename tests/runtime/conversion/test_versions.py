@@ -11,7 +11,8 @@ from capsmith_runtime.conversion.controllers import (
     ConversionWebhook,
     ConversionWebhookGroup,
 )
-from capsmith_runtime.kube.client import JSON, KubeClient, Page, ServerError
+from capsmith_runtime.errors import ApiError, create_api_error
+from capsmith_runtime.kube.client import JSON, KubeClient, Page
 from capsmith_runtime.kube.http_server import Request
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.webhook.options import WebhookOptions
@@ -27,7 +28,7 @@ class Crds:
     def __init__(self) -> None:
         self.version = ""
         self.lists = 0
-        self.error: ServerError | None = None
+        self.error: ApiError | None = None
 
     async def list_page(self, *args: Any, **options: Any) -> Page:
         self.lists += 1
@@ -97,5 +98,5 @@ async def test_the_last_version_remains_while_none_can_be_read() -> None:
     webhook = Webhook()
     webhook.crds.version = "v1alpha3"
     await webhook.reference()
-    webhook.now, webhook.crds.error = EXPIRY_SECONDS, ServerError(500, "Test", "no answer")
+    webhook.now, webhook.crds.error = EXPIRY_SECONDS, create_api_error(500, "Test", "no answer")
     assert (await webhook.reference())["apiVersion"] == f"{GROUP}/v1alpha3"

@@ -12,12 +12,13 @@ import pytest
 import trustme
 
 from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
+from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.extension import controllers, in_place, lifecycle
 from capsmith_runtime.extension.controllers import RuntimeExtensionGroup, RuntimeExtensionServer
 from capsmith_runtime.extension.dispatch import API_VERSION, Handler
 from capsmith_runtime.extension.registration import Registration
 from capsmith_runtime.extension.responses import Proceed
-from capsmith_runtime.kube.client import JSON, Forbidden, NamespacedName, NotFound, ResourceType
+from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.options import Options
 from capsmith_runtime.reconcile.base import ControllerContext
@@ -69,13 +70,13 @@ class Api:
             NamespacedName("", "acme-system-manager-role"),
         )
         if not self.has_role:
-            raise NotFound(404, "NotFound", "no such role")
+            raise create_api_error(404, "NotFound", "no such role")
         return {"metadata": {"uid": "uid-of-the-role"}}
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
         assert force
         if self.refuses:
-            raise Forbidden(403, "Forbidden", "the RuntimeSDK feature flag is not enabled")
+            raise create_api_error(403, "Forbidden", "the RuntimeSDK feature flag is not enabled")
         self.applied.append((resource, obj))
         return obj
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.infrastructure import CallEndedError
-from capsmith_runtime.kube.client import JSON, Forbidden, NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.reconcile.permissions import PolicyRule
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
@@ -82,7 +83,7 @@ class TestClient(ScriptedMachines):
     ) -> None:
         def fail(verb: str, kind: str, body: JSON) -> None:
             if kind == "ConfigMap":
-                raise Forbidden(403, "Forbidden", "a policy")
+                raise create_api_error(403, "Forbidden", "a policy")
 
         env.api.fault = fail
         script = normal(lambda machine: machine.client.create(_config_map("a")), PROVISIONED)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.infrastructure import (
     Condition,
     InfraClusterScope,
@@ -14,7 +15,7 @@ from capsmith_runtime.infrastructure import (
     TerminalError,
     Waiting,
 )
-from capsmith_runtime.kube.client import JSON, NamespacedName, ServerError
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from tests.runtime.infrastructure import scripted_provider
@@ -105,7 +106,7 @@ class TestAuthorConditions(ScriptedMachines):
         def fail(verb: str, kind: str, body: JSON) -> None:
             if kind == env.machine_kind.resource.kind and verb == lost:
                 failures.append(verb)
-                raise ServerError(500, "InternalError", "not stored")
+                raise create_api_error(500, "InternalError", "not stored")
 
         script.results = [SHOWS_NEW]
         await env.kill()

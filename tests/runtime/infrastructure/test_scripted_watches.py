@@ -8,14 +8,8 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.kube.client import (
-    JSON,
-    NamespacedName,
-    NotFound,
-    Page,
-    ResourceType,
-    Selection,
-)
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import JSON, NamespacedName, Page, ResourceType, Selection
 from capsmith_runtime.reconcile.watched_kinds import Watch
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
@@ -154,7 +148,7 @@ class TestFurtherWatches(ScriptedMachines):
 
         async def list_page(resource: ResourceType, selection: Selection, **rest: Any) -> Page:
             if resource == REGION and not is_served[0]:
-                raise NotFound(404, "NotFound", "404 page not found")
+                raise create_api_error(404, "NotFound", "404 page not found")
             return await listed(resource, selection, **rest)
 
         await env.stop()

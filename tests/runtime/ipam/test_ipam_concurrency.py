@@ -17,11 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from capsmith_runtime.contract.v1beta2 import CoreV1Beta2, V1Beta2Status
+from capsmith_runtime.errors import NotFoundError
 from capsmith_runtime.ipam import addresses
 from capsmith_runtime.ipam.api import Pool, PoolState, RangePoolReconciler
 from capsmith_runtime.ipam.controllers import IPAMControllers
 from capsmith_runtime.ipam.kinds import PoolKind
-from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, NotFound, ResourceType
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType
 from capsmith_runtime.kube.controller import Controller
 from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
@@ -235,7 +236,7 @@ class Scenario:
             self.server.create(_new_claim(key))
 
     def _free(self, key: NamespacedName) -> None:
-        with contextlib.suppress(NotFound):
+        with contextlib.suppress(NotFoundError):
             self.server.delete(CLAIM, key)
 
     @staticmethod

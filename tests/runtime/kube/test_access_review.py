@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, ServerError
+from capsmith_runtime.errors import ServerError, create_api_error
+from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType
 from capsmith_runtime.kube.diagnostics import (
     CACHE_ENTRIES,
     DENIED_SECONDS,
@@ -30,7 +31,7 @@ class ScriptedApi:
 
     async def create(self, resource: ResourceType, obj: JSON) -> JSON:
         if self.broken:
-            raise ServerError(500, "InternalError", "etcd is slow")
+            raise create_api_error(500, "InternalError", "etcd is slow")
         self.created.append(obj)
         if resource.kind == "TokenReview":
             known = obj["spec"]["token"] == "known"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith_runtime.kube.client import Unreachable
+from capsmith_runtime.errors import UnreachableError
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.testing.fake_api import FakeApi
 from capsmith_runtime.workload.client import WorkloadClients
@@ -68,7 +68,7 @@ async def test_a_workload_cluster_is_accepted(tmp_path: Path, form: Form) -> Non
 @ALL
 async def test_another_authority_is_refused(tmp_path: Path, form: Form) -> None:
     with api_server(tmp_path, form) as server:
-        with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
+        with pytest.raises(UnreachableError, match="CERTIFICATE_VERIFY_FAILED"):
             await versions(server, Issuer(form).certificate)
         assert server.paths == []
 
@@ -77,13 +77,13 @@ async def test_another_authority_is_refused(tmp_path: Path, form: Form) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.2", "elsewhere.example.com"])
 async def test_another_host_is_refused(tmp_path: Path, form: Form, host: str) -> None:
     with api_server(tmp_path, form, host) as server:
-        with pytest.raises(Unreachable, match="IP address mismatch"):
+        with pytest.raises(UnreachableError, match="IP address mismatch"):
             await versions(server)
         assert server.paths == []
 
 
 async def test_an_expired_certificate_is_refused(tmp_path: Path) -> None:
     with api_server(tmp_path, EXPIRED) as server:
-        with pytest.raises(Unreachable, match="certificate has expired"):
+        with pytest.raises(UnreachableError, match="certificate has expired"):
             await versions(server)
         assert server.paths == []

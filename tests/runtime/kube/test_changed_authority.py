@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import trustme
 
+from capsmith_runtime.errors import UnreachableError
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
-from capsmith_runtime.kube.client import Unreachable
 from capsmith_runtime.kube.http_server import HTTPServer, Limits, Request, Response
 from capsmith_runtime.kube.lightkube_client import TLS_FAILURES, LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
@@ -74,7 +74,7 @@ async def serving(folder: Path) -> AsyncIterator[Server]:
 
 async def refused(client: LightkubeClient, times: int) -> None:
     for _ in range(times):
-        with pytest.raises(Unreachable):
+        with pytest.raises(UnreachableError):
             await client.served_versions("example.com")
 
 

@@ -11,20 +11,18 @@ from typing import Any
 import pytest
 
 from capsmith.clusters.processes.pki import Pki
-from capsmith_runtime.kube.client import (
-    AlreadyExists,
+from capsmith_runtime.errors import (
+    AlreadyExistsError,
     ApiError,
-    Conflict,
-    Forbidden,
-    Invalid,
-    NamespacedName,
-    NotFound,
-    ResourceType,
-    Selection,
+    ConflictError,
+    ForbiddenError,
+    InvalidRequestError,
+    NotFoundError,
     ServerError,
-    TooManyRequests,
-    Unreachable,
+    TooManyRequestsError,
+    UnreachableError,
 )
+from capsmith_runtime.kube.client import NamespacedName, ResourceType, Selection
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.workqueue import WorkQueue
 from tests.runtime.support.faults import Loss, Request, failure
@@ -47,21 +45,21 @@ async def test_every_verb(api: Api, kubeconfig: Path, namespace: str) -> None:
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     async with connected(kubeconfig) as client:
         created = await client.create(CONFIG_MAP, {**config_map, "data": {"a": "1"}})
-        with pytest.raises(AlreadyExists):
+        with pytest.raises(AlreadyExistsError):
             await client.create(CONFIG_MAP, config_map)
         assert (await client.get(CONFIG_MAP, key)) == created
         version = created["metadata"]["resourceVersion"]
         await client.patch(CONFIG_MAP, key, {"data": {"b": "2"}}, resource_version=version)
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             await client.patch(CONFIG_MAP, key, {"data": {"b": "3"}}, resource_version=version)
         applied = await client.apply(CONFIG_MAP, {**config_map, "data": {"c": "3"}})
         assert applied["data"] == {"a": "1", "b": "2", "c": "3"}
         managers = {each["manager"] for each in applied["metadata"]["managedFields"]}
         assert managers == {"tests"}
-        with pytest.raises(Conflict):
+        with pytest.raises(ConflictError):
             await client.delete(CONFIG_MAP, key, uid="another")
         await client.delete(CONFIG_MAP, key, uid=created["metadata"]["uid"])
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await client.get(CONFIG_MAP, key)
 
 
@@ -100,11 +98,11 @@ async def test_versions_of_a_group(api: Api, kubeconfig: Path) -> None:
 async def test_refusals_are_typed(api: Api, kubeconfig: Path, namespace: str) -> None:
     api.create(namespace, "a")
     async with connected(kubeconfig) as client:
-        with pytest.raises(Forbidden, match="cannot get resource"):
+        with pytest.raises(ForbiddenError, match="cannot get resource"):
             await client.get(SECRET, NamespacedName(namespace, "a"))
-        with pytest.raises(Invalid, match="spec"):
+        with pytest.raises(InvalidRequestError, match="spec"):
             await client.patch(WIDGET, NamespacedName(namespace, "a"), {"spec": {"color": 1}})
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFoundError):
             await client.get(WIDGET, NamespacedName(namespace, "b"))
 
 
@@ -112,14 +110,14 @@ async def test_refusals_are_typed(api: Api, kubeconfig: Path, namespace: str) ->
     ("answer", "kind", "message"),
     [
         (Answer(502, b"<html>Bad Gateway</html>"), ServerError, "<html>Bad Gateway</html>"),
-        (Answer(429, b"slow down"), TooManyRequests, "slow down"),
+        (Answer(429, b"slow down"), TooManyRequestsError, "slow down"),
         (Answer(500, b"[1]"), ServerError, "[1]"),
         (Answer(503, b"\xff\xfe"), ServerError, ""),
         (Answer(500, b""), ServerError, ""),
         (Answer(500, b'{"details": 1, "reason": null, "message": 2}'), ServerError, "2"),
         (Answer(500, b'{"details": {"retryAfterSeconds": "x"}}'), ServerError, ""),
         (Answer(418, b"{}"), ApiError, ""),
-        (Answer(302, b"moved"), Unreachable, ""),
+        (Answer(302, b"moved"), UnreachableError, ""),
     ],
     ids=lambda value: str(getattr(value, "status", "")),
 )
@@ -157,7 +155,7 @@ async def test_retry_after(
 ) -> None:
     proxy.inject(Answer(429, json.dumps(body).encode(), headers), always)
     async with connected(kubeconfig) as client:
-        with pytest.raises(TooManyRequests) as caught:
+        with pytest.raises(TooManyRequestsError) as caught:
             await client.get(WIDGET, NamespacedName("default", "a"))
     assert caught.value.retry_after == seconds
     queue: WorkQueue[str] = WorkQueue("q", Metrics())
@@ -174,7 +172,7 @@ async def test_no_answer_is_bounded(
     metrics = Metrics()
     async with connected(kubeconfig, metrics, request_seconds=3.0) as client:
         async with asyncio.timeout(25):  # less than by default
-            with pytest.raises(Unreachable):
+            with pytest.raises(UnreachableError):
                 await client.patch(
                     WIDGET, NamespacedName(namespace, "a"), {"spec": {"color": "red"}}
                 )
@@ -196,7 +194,7 @@ async def test_half_open_connections_are_given_up(
     async with connected(kubeconfig, request_seconds=3.0) as client:
         await client.get(WIDGET, NamespacedName(namespace, "a"))
         proxy.freeze()
-        with pytest.raises(Unreachable):
+        with pytest.raises(UnreachableError):
             await client.get(WIDGET, NamespacedName(namespace, "a"))
         assert await client.get(WIDGET, NamespacedName(namespace, "a"))
 
@@ -220,7 +218,7 @@ async def test_a_server_of_another_authority_is_refused(
     text = kubeconfig.read_text().replace(api.pki.ca_bundle, stranger.ca_bundle)
     kubeconfig.write_text(text)
     async with connected(kubeconfig) as client:
-        with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
+        with pytest.raises(UnreachableError, match="CERTIFICATE_VERIFY_FAILED"):
             await client.get(WIDGET, NamespacedName("default", "a"))
     assert proxy.requests == []
 
@@ -228,5 +226,5 @@ async def test_a_server_of_another_authority_is_refused(
 async def test_an_unreachable_server(api: Api, proxy: FaultProxy, kubeconfig: Path) -> None:
     proxy.refuse()
     async with connected(kubeconfig) as client:
-        with pytest.raises(Unreachable):
+        with pytest.raises(UnreachableError):
             await client.get(WIDGET, NamespacedName("default", "a"))

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from capsmith_runtime.kube.client import Conflict, ServerError, TooManyRequests
+from capsmith_runtime.errors import create_api_error, error_label
 from capsmith_runtime.kube.controller import Controller, Result
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
@@ -63,9 +63,9 @@ def test_heavy_concurrency() -> None:
 
 ERRORS = [
     ValueError("a bug"),
-    Conflict(409, "Conflict", "changed"),
-    ServerError(500, "InternalError", "no"),
-    TooManyRequests(429, "TooManyRequests", "wait", 5),
+    create_api_error(409, "Conflict", "changed"),
+    create_api_error(500, "InternalError", "no"),
+    create_api_error(429, "TooManyRequests", "wait", 5),
     asyncio.CancelledError(),
     TimeoutError(),
     ExceptionGroup("several", [ValueError()]),
@@ -100,7 +100,7 @@ def test_no_error_ends_a_worker(error: BaseException) -> None:
     for number, wait in enumerate(waits):
         plain = max(0.1 * 2**number, asked)
         assert plain <= wait <= plain * 1.25 + 0.01
-    label = f'{{controller="c",error="{type(error).__name__}"}}'
+    label = f'{{controller="c",error="{error_label(error)}"}}'
     assert sample(metrics, f"reconcile_errors_total{label}") == 4
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from capsmith_runtime.errors import UnauthorizedError
 from capsmith_runtime.kube import lightkube_client
-from capsmith_runtime.kube.client import NamespacedName, Selection, Unauthorized
+from capsmith_runtime.kube.client import NamespacedName, Selection
 from tests.runtime.support.faults import Injection, failure
 from tests.runtime.support.following import WIDGET, connect, connected, following
 from tests.runtime.support.proxy import FaultProxy
@@ -61,7 +62,7 @@ async def test_without_new_credentials_the_server_is_not_flooded(
     revoked = revoke(proxy, kubeconfig)
     async with connected(kubeconfig) as client:
         for _ in range(5):
-            with pytest.raises(Unauthorized):
+            with pytest.raises(UnauthorizedError):
                 await client.get(WIDGET, NamespacedName("default", "a"))
         assert revoked.hits <= 7
         monkeypatch.setattr(lightkube_client, "_RENEW_SECONDS", 0.0)
@@ -87,10 +88,10 @@ async def test_a_file_that_is_half_written(
     async with connected(kubeconfig) as client:
         revoke(proxy, kubeconfig)
         kubeconfig.write_text(half)
-        with pytest.raises(Unauthorized):
+        with pytest.raises(UnauthorizedError):
             await client.get(WIDGET, NamespacedName("default", "a"))
         kubeconfig.unlink()
-        with pytest.raises(Unauthorized):
+        with pytest.raises(UnauthorizedError):
             await client.get(WIDGET, NamespacedName("default", "a"))
         kubeconfig.write_text(api.kubeconfig(proxy.url, api.new_token()))
         await eventually_allowed(client)

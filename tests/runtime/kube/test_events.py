@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from capsmith_runtime.kube.client import JSON, Forbidden, KubeClient, ResourceType
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType
 from capsmith_runtime.kube.events import EVENT, EventRecorder
 from capsmith_runtime.kube.metrics import Metrics
 from tests.runtime.support.following import connected, sample
@@ -27,7 +28,7 @@ class Recipient:
         assert resource == EVENT
         if self._refusals:
             self._refusals -= 1
-            raise Forbidden(403, "Forbidden", "the namespace is being deleted")
+            raise create_api_error(403, "Forbidden", "the namespace is being deleted")
         self.events.append(obj)
         return obj
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from capsmith.clusters.processes.kube import ApiError as Refused
-from capsmith_runtime.kube.client import ApiError, NamespacedName, NotFound, Selection, version_of
+from capsmith_runtime.errors import ApiError, NotFoundError
+from capsmith_runtime.kube.client import NamespacedName, Selection, version_of
 from capsmith_runtime.kube.patch import write
 from tests.runtime.support.faults import Loss, Request, failure
 from tests.runtime.support.following import WIDGET, Following, following
@@ -72,7 +73,7 @@ async def ourselves(found: Following, namespace: str, chance: random.Random) -> 
         new["status"] = {"seen": chance.randrange(1000)}
         try:
             answer = await write(found.client, WIDGET, old, new, found.informer.update_from_write)
-        except NotFound:
+        except NotFoundError:
             continue
         except ApiError:
             continue  # a fault that was injected

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from capsmith_runtime.kube.client import JSON, Conflict, NamespacedName
+from capsmith_runtime.errors import ConflictError
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.patch import build_status_patch, merge_patch, needs_lock, write
 from tests.runtime.support.faults import Request
 from tests.runtime.support.following import WIDGET, connected
@@ -194,7 +195,7 @@ async def test_shared_lists_are_not_overwritten(
     else:
         new["status"] = {"conditions": [{"type": "Ready"}]}
     api.change(namespace, "a", color="blue")
-    with pytest.raises(Conflict):
+    with pytest.raises(ConflictError):
         await changed(kubeconfig, old, new)
     found = api.get(namespace, "a")
     assert found["spec"] == {"size": 1, "color": "blue"}
@@ -232,7 +233,7 @@ async def test_concurrent_writers_lose_nothing(api: Api, kubeconfig: Path, names
                 new["metadata"].setdefault("finalizers", []).append(name)
                 try:
                     await write(client, WIDGET, old, new, lambda obj: None)
-                except Conflict:
+                except ConflictError:
                     continue
                 return
 

@@ -8,18 +8,19 @@ from typing import Any, cast
 
 import pytest
 
+from capsmith_runtime.errors import (
+    ApiError,
+    InvalidRequestError,
+    ResourceExpiredError,
+    create_api_error,
+)
 from capsmith_runtime.kube.client import (
     JSON,
-    ApiError,
-    Invalid,
     KubeClient,
     NamespacedName,
-    NotFound,
     Page,
-    ResourceExpired,
     ResourceType,
     Selection,
-    TooManyRequests,
 )
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.migration import migrator as migrator_module
@@ -88,7 +89,7 @@ class Api:
         self.lists += 1
         if token in self.expired:
             self.expired.remove(token)
-            raise ResourceExpired(410, "Expired", token)
+            raise create_api_error(410, "Expired", token)
         begin = int(token or 0)
         end = begin + self.page
         return Page(self.items[begin:end], "1", str(end) if end < len(self.items) else "")
@@ -96,7 +97,7 @@ class Api:
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
         assert (resource, key) == (CRD, NAME)
         if self.crd is None:
-            raise NotFound(404, "NotFound", key.name)
+            raise create_api_error(404, "NotFound", key.name)
         return self.crd
 
     async def patch(
@@ -176,10 +177,10 @@ def test_failures_stop_no_other_object_and_only_they_are_retried() -> None:
     async def process(obj: JSON) -> None:
         calls.append(obj["metadata"]["name"])
         if len(calls) in (3, 12):
-            raise Invalid(422, "Invalid", calls[-1])
+            raise create_api_error(422, "Invalid", calls[-1])
 
     walk = Walk(Api(25).client, process)
-    with pytest.raises(Invalid, match="t2"):
+    with pytest.raises(InvalidRequestError, match="t2"):
         asyncio.run(walk.run(THING))
     assert (len(calls), walk.processed) == (25, 23)
     asyncio.run(walk.run(THING))
@@ -189,8 +190,8 @@ def test_failures_stop_no_other_object_and_only_they_are_retried() -> None:
 @pytest.mark.parametrize(
     ("error", "tried"),
     [
-        (Invalid(422, "Invalid", ""), walk_module.MAX_FAILURES),
-        (TooManyRequests(429, "TooManyRequests", "", retry_after=3.0), 1),
+        (create_api_error(422, "Invalid", ""), walk_module.MAX_FAILURES),
+        (create_api_error(429, "TooManyRequests", "", retry_after=3.0), 1),
     ],
 )
 def test_a_common_failure_ends_the_walk(error: ApiError, tried: int) -> None:
@@ -219,7 +220,7 @@ def test_expired_pages() -> None:
     # A server that never gives a second page is asked again later, not at once.
     api = Api(25)
     api.expired = ["10", "10"]
-    with pytest.raises(ResourceExpired):
+    with pytest.raises(ResourceExpiredError):
         asyncio.run(Walk(api.client, process).run(THING))
     assert api.lists == 4
 

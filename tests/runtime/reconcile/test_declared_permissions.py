@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from capsmith_runtime.errors import InvalidRequestError, NotDeclaredError
 from capsmith_runtime.kube.client import NamespacedName, ResourceType
-from capsmith_runtime.reconcile.kubernetes_errors import InvalidRequestError, NotDeclaredError
 from capsmith_runtime.reconcile.permissions import Permissions, PolicyRule, key_in
 
 CONFIG_MAPS = PolicyRule(("",), ("configmaps",), ("get", "create"))

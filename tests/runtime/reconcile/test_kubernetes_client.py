@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.component import Component
-from capsmith_runtime.kube.client import JSON, create_api_error
-from capsmith_runtime.reconcile.client_session import ClientSession, always
-from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
-from capsmith_runtime.reconcile.kubernetes_errors import (
+from capsmith_runtime.errors import (
     AlreadyExistsError,
+    ApiError,
     CallEndedError,
     ConflictError,
     ForbiddenError,
@@ -20,8 +18,14 @@ from capsmith_runtime.reconcile.kubernetes_errors import (
     KubernetesError,
     NotDeclaredError,
     NotFoundError,
-    kubernetes_error,
+    ServerError,
+    TooManyRequestsError,
+    UnreachableError,
+    create_api_error,
 )
+from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.reconcile.client_session import ClientSession, always
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.permissions import Permissions, PolicyRule
 from capsmith_runtime.testing import infrastructure as testing
 from capsmith_runtime.testing.fake_api import FakeApi
@@ -169,22 +173,22 @@ def test_a_request_ends_with_its_call() -> None:
 @pytest.mark.parametrize(
     ("status", "reason", "expected"),
     [
-        (0, "ConnectError", KubernetesError),
+        (0, "ConnectError", UnreachableError),
         (403, "Forbidden", ForbiddenError),
         (404, "NotFound", NotFoundError),
         (409, "Conflict", ConflictError),
         (409, "AlreadyExists", AlreadyExistsError),
         (422, "Invalid", InvalidRequestError),
-        (429, "TooManyRequests", KubernetesError),
-        (500, "InternalError", KubernetesError),
+        (429, "TooManyRequests", TooManyRequestsError),
+        (500, "InternalError", ServerError),
     ],
 )
-def test_errors_have_a_type_for_authors(
-    status: int, reason: str, expected: type[KubernetesError]
-) -> None:
-    error = kubernetes_error("get Pod a", create_api_error(status, reason, "text", 3.0))
+def test_errors_have_a_type_for_authors(status: int, reason: str, expected: type[ApiError]) -> None:
+    error = create_api_error(status, reason, "text", 3.0).for_request("get Pod a")
 
     assert type(error) is expected
+    assert isinstance(error, KubernetesError)
+    assert not error.is_of_runtime
     assert error.retry_after == 3.0
     assert error.message.startswith("get Pod a: ")
     assert error.message.endswith("text")

@@ -10,7 +10,8 @@ from typing import Any, NoReturn, cast
 import pytest
 
 from capsmith_runtime.contract.versions import CoreNotServedError, choose
-from capsmith_runtime.kube.client import KubeClient, NamespacedName, ResourceType, create_api_error
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import KubeClient, NamespacedName, ResourceType
 from capsmith_runtime.kube.leaderelection import LeaderElector
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.caches import Caches, WatchScope

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from capsmith_runtime.errors import SessionError
 from capsmith_runtime.infrastructure import Credentials, RateLimitedError, SessionFactory
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.reconcile.errors import SessionError
 from capsmith_runtime.reconcile.session_pool import MAX_DELAY, SessionPool
 from capsmith_runtime.testing import clock
 

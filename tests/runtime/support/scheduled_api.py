@@ -14,17 +14,16 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from capsmith_runtime.errors import (
+    ApiError,
+    create_api_error,
+)
 from capsmith_runtime.kube.client import (
     JSON,
-    AlreadyExists,
-    ApiError,
-    Conflict,
     NamespacedName,
-    NotFound,
     Page,
     ResourceType,
     Selection,
-    Unreachable,
     WatchEvent,
     key_of,
 )
@@ -63,7 +62,7 @@ class Request:
     def get_lost(self) -> None:
         """The connection breaks; the server has done it, does it later, or never."""
         if not self.answer.done():
-            self.answer.set_exception(Unreachable(0, "Lost", self.words))
+            self.answer.set_exception(create_api_error(0, "Lost", self.words))
 
 
 @dataclass(eq=False)
@@ -79,26 +78,26 @@ class Server:
     def create(self, obj: JSON) -> JSON:
         new = copy.deepcopy(obj)
         if (new["kind"], key_of(new)) in self.objects:
-            raise AlreadyExists(409, "AlreadyExists", str(key_of(new)))
+            raise create_api_error(409, "AlreadyExists", str(key_of(new)))
         new["metadata"] |= {"uid": f"uid-{next(self._uids)}", "generation": 1}
         return self._store("ADDED", new)
 
     def get(self, kind: str, key: NamespacedName) -> JSON:
         if (kind, key) not in self.objects:
-            raise NotFound(404, "NotFound", f"{kind} {key}")
+            raise create_api_error(404, "NotFound", f"{kind} {key}")
         return copy.deepcopy(self.objects[kind, key])
 
     def patch(self, kind: str, key: NamespacedName, body: JSON, version: str = "") -> JSON:
         old = self.get(kind, key)
         if version and version != old["metadata"]["resourceVersion"]:
-            raise Conflict(409, "Conflict", f"{kind} {key}")
+            raise create_api_error(409, "Conflict", f"{kind} {key}")
         new = _merged(old, body)
         return old if new == old else self._store("MODIFIED", new)
 
     def delete(self, kind: str, key: NamespacedName, uid: str = "") -> None:
         old = self.get(kind, key)
         if uid and uid != old["metadata"]["uid"]:
-            raise Conflict(409, "Conflict", f"{kind} {key}")
+            raise create_api_error(409, "Conflict", f"{kind} {key}")
         old["metadata"].setdefault("deletionTimestamp", "2030-01-01T00:00:00Z")
         self._store("MODIFIED", old)
 

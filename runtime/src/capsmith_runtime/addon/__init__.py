@@ -10,13 +10,9 @@ from capsmith_runtime.addon.api import (
 )
 from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.kube.client import ApiError
-from capsmith_runtime.reconcile.credentials import Credentials
-from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
-from capsmith_runtime.reconcile.events import Events
-from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
-from capsmith_runtime.reconcile.kubernetes_errors import (
+from capsmith_runtime.errors import (
     AlreadyExistsError,
+    ApiError,
     CallEndedError,
     ConflictError,
     ForbiddenError,
@@ -24,7 +20,13 @@ from capsmith_runtime.reconcile.kubernetes_errors import (
     KubernetesError,
     NotDeclaredError,
     NotFoundError,
+    RateLimitedError,
+    ReconcileError,
+    TerminalError,
 )
+from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.events import Events
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 from capsmith_runtime.reconcile.sessions import SessionFactory
 

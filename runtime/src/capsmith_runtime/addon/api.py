@@ -10,15 +10,8 @@ from typing import Generic, TypeVar
 
 from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.model import check_reason
-from capsmith_runtime.kube.client import (
-    JSON,
-    KubeClient,
-    NamespacedName,
-    NotFound,
-    ResourceType,
-    Selection,
-)
+from capsmith_runtime.errors import NotFoundError, check_reason
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, Selection
 from capsmith_runtime.reconcile.results import Deleted, Waiting
 from capsmith_runtime.reconcile.scopes import SessionScope
 from capsmith_runtime.reconcile.sessions import SessionUser
@@ -116,7 +109,7 @@ class Workload:
         """See ``find``."""
         try:
             return await self._client.get(resource, NamespacedName(namespace, name))
-        except NotFound:
+        except NotFoundError:
             return None
 
     def find_all(self, resource: ResourceType, namespace: str = "", labels: str = "") -> list[JSON]:
@@ -145,7 +138,7 @@ class Workload:
         """See ``delete``."""
         try:
             await self._client.delete(resource, NamespacedName(namespace, name))
-        except NotFound:
+        except NotFoundError:
             return False
         return True
 

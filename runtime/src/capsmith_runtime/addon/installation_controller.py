@@ -30,6 +30,7 @@ from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move, pause_message
 from capsmith_runtime.contract.model import Object
+from capsmith_runtime.errors import TerminalError
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -39,7 +40,6 @@ from capsmith_runtime.reconcile.author_calls import AuthorCalls
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.debounce import StatusDebounce
-from capsmith_runtime.reconcile.errors import TerminalError, reason_and_message
 from capsmith_runtime.reconcile.results import (
     Deleted,
     NotAvailableError,
@@ -47,6 +47,7 @@ from capsmith_runtime.reconcile.results import (
     unexpected_result,
 )
 from capsmith_runtime.reconcile.scope_connection import connected
+from capsmith_runtime.reconcile.status_reporter import reason_and_message
 from capsmith_runtime.workload.client import ClusterUnreachableError
 
 OpenWorkload = Callable[[str, str], Awaitable[Workload]]

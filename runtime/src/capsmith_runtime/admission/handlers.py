@@ -20,6 +20,7 @@ from capsmith_runtime.api.serialization import DecodingError, decode, encode
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import is_deleted_for_move
 from capsmith_runtime.contract.model import shorten_message
+from capsmith_runtime.errors import error_label
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.executor import (
     HandlerExecutor,
@@ -382,7 +383,7 @@ class AdmissionHandler:
     def _failed(
         self, controller: str, request: AdmissionRequest, error: Exception, what: str
     ) -> Response:
-        self._metrics.reconcile_errors.labels(controller, type(error).__name__).inc()
+        self._metrics.reconcile_errors.labels(controller, error_label(error)).inc()
         trace = self._tracebacks.of(error)
         _log.error(
             "webhook failed", controller=controller, error=describe_error(error), exc_info=trace

@@ -21,11 +21,7 @@ from capsmith_runtime.contract.bootstrap import Taint
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Endpoint
-from capsmith_runtime.reconcile.credentials import Credentials
-from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
-from capsmith_runtime.reconcile.events import Events
-from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
-from capsmith_runtime.reconcile.kubernetes_errors import (
+from capsmith_runtime.errors import (
     AlreadyExistsError,
     CallEndedError,
     ConflictError,
@@ -34,7 +30,13 @@ from capsmith_runtime.reconcile.kubernetes_errors import (
     KubernetesError,
     NotDeclaredError,
     NotFoundError,
+    RateLimitedError,
+    ReconcileError,
+    TerminalError,
 )
+from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.events import Events
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
 from capsmith_runtime.reconcile.sessions import SessionFactory

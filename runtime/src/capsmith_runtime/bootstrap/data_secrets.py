@@ -26,7 +26,8 @@ from capsmith_runtime.contract.bootstrap import (
 from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object
-from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, NotFound
+from capsmith_runtime.errors import NotFoundError
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName
 from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 
@@ -53,7 +54,7 @@ class DataSecretStore:
         """
         try:
             secret = await self._client.get(SECRET, _key(config))
-        except NotFound:
+        except NotFoundError:
             return None
         ownership = find_ownership(secret, config, cluster)
         if ownership is Ownership.FOREIGN:
@@ -86,7 +87,7 @@ class DataSecretStore:
         """Update the owner reference of the Secret to the current API version of its owner."""
         try:
             secret = await self._client.get(SECRET, _key(config))
-        except NotFound:
+        except NotFoundError:
             return
         await self._update_owner(secret, config)
 
@@ -112,7 +113,7 @@ def certificate_reader(client: KubeClient, cluster: Cluster) -> CertificateReade
         name = f"{cluster.name}-{purpose}"
         try:
             secret = await client.get(SECRET, NamespacedName(cluster.namespace, name))
-        except NotFound:
+        except NotFoundError:
             raise _missing(f"Secret {name} does not exist") from None
         data = metadata.mapping(secret, "data")
         certificate, key = _text(data, "tls.crt"), _text(data, "tls.key")

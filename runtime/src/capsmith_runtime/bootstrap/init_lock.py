@@ -14,7 +14,8 @@ from capsmith_runtime.contract.bootstrap import (
 )
 from capsmith_runtime.contract.constants import MACHINE_KIND
 from capsmith_runtime.contract.core import Cluster, Machine
-from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, NotFound, ResourceType
+from capsmith_runtime.errors import NotFoundError
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType
 from capsmith_runtime.reconcile.kinds import core_type
 
 CONFIG_MAP: Final = ResourceType("", "v1", "ConfigMap", "configmaps")
@@ -42,7 +43,7 @@ class ControlPlaneInitMutex:
         """
         try:
             lock = await self._client.get(CONFIG_MAP, _key(cluster))
-        except NotFound:
+        except NotFoundError:
             manifest = build_init_lock(cluster, self._core_version, machine.name)
             lock = await self._client.create(CONFIG_MAP, manifest)
         holder = init_lock_holder(lock)
@@ -59,7 +60,7 @@ class ControlPlaneInitMutex:
             lock = await self._client.get(CONFIG_MAP, key)
             if init_lock_holder(lock) is not None:
                 await self._client.delete(CONFIG_MAP, key, uid=metadata.uid(lock))
-        except NotFound:
+        except NotFoundError:
             pass  # another manager has released it, or there never was one
         self._released[key] = cluster.uid
         self._released.move_to_end(key)
@@ -69,7 +70,7 @@ class ControlPlaneInitMutex:
     async def _exists(self, cluster: Cluster, machine: str) -> bool:
         try:
             await self._client.get(self._machines, NamespacedName(cluster.namespace, machine))
-        except NotFound:
+        except NotFoundError:
             return False
         return True
 

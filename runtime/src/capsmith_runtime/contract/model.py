@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from capsmith_runtime.errors import check_reason
+
 Object = Mapping[str, Any]
 """A Kubernetes object as the API server sends it.  Treated as read-only everywhere."""
 
@@ -21,7 +23,6 @@ ADDRESS_TYPES: Final = ("Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "
 Severity = Literal["Info", "Warning", "Error"]
 
 MAX_MESSAGE: Final = 4096
-_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
 _CONDITION_TYPE: Final = re.compile(
     r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 )
@@ -100,12 +101,6 @@ class Condition:
         check_reason(self.reason)
         if not _CONDITION_TYPE.fullmatch(self.type):
             raise ValueError(f"{self.type!r} is not a condition type")
-
-
-def check_reason(reason: str) -> None:
-    """Raise ValueError for a reason that the API server would reject."""
-    if not _REASON.fullmatch(reason):
-        raise ValueError(f"a reason must be one CamelCase word, not {reason!r}")
 
 
 def shorten_message(message: str) -> str:

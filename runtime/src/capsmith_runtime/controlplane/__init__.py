@@ -23,13 +23,9 @@ from capsmith_runtime.controlplane.managed.api import (
     ManagedControlPlaneScope,
     ManagedControlPlaneState,
 )
-from capsmith_runtime.kube.client import ApiError, KubeClient, NamespacedName, ResourceType
-from capsmith_runtime.reconcile.credentials import Credentials
-from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
-from capsmith_runtime.reconcile.events import Events
-from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
-from capsmith_runtime.reconcile.kubernetes_errors import (
+from capsmith_runtime.errors import (
     AlreadyExistsError,
+    ApiError,
     CallEndedError,
     ConflictError,
     ForbiddenError,
@@ -37,7 +33,14 @@ from capsmith_runtime.reconcile.kubernetes_errors import (
     KubernetesError,
     NotDeclaredError,
     NotFoundError,
+    RateLimitedError,
+    ReconcileError,
+    TerminalError,
 )
+from capsmith_runtime.kube.client import KubeClient, NamespacedName, ResourceType
+from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.events import Events
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 from capsmith_runtime.reconcile.sessions import SessionFactory
 

@@ -17,7 +17,8 @@ from capsmith_runtime.contract.constants import PAUSED_CONDITION, READY_CONDITIO
 from capsmith_runtime.contract.control_plane import OWN_CONDITIONS, ControlPlaneMachine
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition
-from capsmith_runtime.kube.client import ApiError, KubeClient
+from capsmith_runtime.errors import ApiError
+from capsmith_runtime.kube.client import KubeClient
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import SessionScope
 from capsmith_runtime.reconcile.sessions import SessionUser

@@ -27,12 +27,9 @@ from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.controlplane.patcher import ControlPlanePatcher
 from capsmith_runtime.controlplane.rollout import RolloutCriteria
 from capsmith_runtime.controlplane.scale_decision import Decision
+from capsmith_runtime.errors import ReconcileError, TerminalError
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches
-from capsmith_runtime.reconcile.errors import (
-    ReconcileError,
-    TerminalError,
-)
 from capsmith_runtime.reconcile.results import Waiting
 
 _DAY_SECONDS = 86400.0

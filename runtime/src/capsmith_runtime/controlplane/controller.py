@@ -34,7 +34,8 @@ from capsmith_runtime.controlplane.scale import CACHE_IS_STALE, MachineScaler
 from capsmith_runtime.controlplane.secrets.cluster_secrets import ClusterAccess
 from capsmith_runtime.controlplane.status import build_conditions, build_facts
 from capsmith_runtime.controlplane.sync_machines import MachineSyncer, write_machine_conditions
-from capsmith_runtime.kube.client import JSON, ApiError, NamespacedName, key_of
+from capsmith_runtime.errors import ApiError
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.requeue import DeferredError

@@ -27,20 +27,15 @@ from capsmith_runtime.controlplane.control_plane import (
     needs_remediation,
 )
 from capsmith_runtime.controlplane.sync_machines import MachineSyncer
+from capsmith_runtime.errors import ContractError, ReconcileError, TerminalError
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.reconcile.author_calls import AuthorCalls
 from capsmith_runtime.reconcile.context import ControllerContext
-from capsmith_runtime.reconcile.errors import (
-    ContractError,
-    ReconcileError,
-    TerminalError,
-    limited_message,
-    reason_and_message,
-)
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting, unexpected_result
 from capsmith_runtime.reconcile.scope_connection import connected
 from capsmith_runtime.reconcile.scopes import ScopeFields
+from capsmith_runtime.reconcile.status_reporter import limited_message, reason_and_message
 
 T = TypeVar("T")
 

@@ -14,16 +14,8 @@ from capsmith_runtime.controlplane.annotations import PendingMachine, Remediatio
 from capsmith_runtime.controlplane.control_plane import is_owned
 from capsmith_runtime.controlplane.desired_machine import DesiredMachine
 from capsmith_runtime.controlplane.external_objects import ContractKinds, ExternalObjects
-from capsmith_runtime.kube.client import (
-    JSON,
-    AlreadyExists,
-    Conflict,
-    KubeClient,
-    NamespacedName,
-    NotFound,
-    ResourceType,
-    key_of,
-)
+from capsmith_runtime.errors import AlreadyExistsError, ConflictError, NotFoundError
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, key_of
 from capsmith_runtime.reconcile.kinds import core_type
 
 
@@ -107,7 +99,7 @@ class MachineClient:
     async def _ensure(self, resource: ResourceType, obj: JSON, desired: DesiredMachine) -> JSON:
         try:
             return await self._client.create(resource, obj)
-        except AlreadyExists:
+        except AlreadyExistsError:
             existing = await self._get(resource, key_of(obj), desired)
             if existing is None:
                 raise
@@ -118,7 +110,7 @@ class MachineClient:
     ) -> JSON | None:
         try:
             obj = await self._client.get(resource, key)
-        except NotFound:
+        except NotFoundError:
             return None
         if metadata.is_deleting(obj) or not is_owned(obj, desired.owner):
             raise MachineNameTakenError(f"{resource.kind} {key}")
@@ -129,12 +121,12 @@ class MachineClient:
     ) -> JSON | None:
         try:
             obj = await self._client.get(resource, key)
-        except NotFound:
+        except NotFoundError:
             return None
         return obj if is_owned(obj, desired.owner) else None
 
     async def _delete(self, resource: ResourceType, key: NamespacedName, uid: str) -> None:
         try:
             await self._client.delete(resource, key, uid=uid)
-        except (NotFound, Conflict):
+        except (NotFoundError, ConflictError):
             return  # already deleted, or another object of the same name

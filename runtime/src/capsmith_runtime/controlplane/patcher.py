@@ -16,7 +16,8 @@ from capsmith_runtime.contract.control_plane import (
 from capsmith_runtime.contract.kubernetes_version import normalize
 from capsmith_runtime.contract.model import Condition, Object
 from capsmith_runtime.contract.status_writer import StatusWriter
-from capsmith_runtime.kube.client import JSON, KubeClient, NotFound, key_of
+from capsmith_runtime.errors import NotFoundError
+from capsmith_runtime.kube.client import JSON, KubeClient, key_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher
 
@@ -42,7 +43,7 @@ class ControlPlanePatcher(Patcher):
             self.obj = await self._client.patch(
                 resource, key_of(self.obj), body, resource_version=version
             )
-        except NotFound:
+        except NotFoundError:
             raise ObjectDeletedError from None
         self._informer.update_from_write(self.obj)
 

@@ -27,7 +27,8 @@ from capsmith_runtime.controlplane.scale_decision import (
     WAITING_FOR_REMEDIATION,
     RemediationStatus,
 )
-from capsmith_runtime.kube.client import JSON, Conflict, KubeClient, NamespacedName, NotFound
+from capsmith_runtime.errors import ConflictError, NotFoundError
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import merge_patch, write
 from capsmith_runtime.reconcile.caches import Caches
@@ -103,7 +104,7 @@ class MachineSyncer:
             self._machines.update_from_write(
                 await self._client.patch(self._machines.resource, key, body)
             )
-        except NotFound:
+        except NotFoundError:
             return  # the watch reports the deletion
 
     async def write_conditions(
@@ -129,7 +130,7 @@ class MachineSyncer:
                     self._machines.resource, key, {"status": changed}, resource_version=version
                 )
             )
-        except NotFound:
+        except NotFoundError:
             return  # the watch reports the deletion
 
     async def _write_machine(
@@ -167,7 +168,7 @@ class MachineSyncer:
     async def _write(self, informer: Informer, old: JSON, new: JSON) -> None:
         try:
             await write(self._client, informer.resource, old, new, informer.update_from_write)
-        except (NotFound, Conflict):
+        except (NotFoundError, ConflictError):
             return  # the cache is outdated; its next event triggers another reconcile
 
 

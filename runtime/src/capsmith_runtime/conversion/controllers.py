@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.conversion.objects import ConversionError, ConvertedKind, Converter
-from capsmith_runtime.kube.client import JSON, ApiError, KubeClient, ResourceType, Selection
+from capsmith_runtime.errors import ApiError
+from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, Selection
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.http_server import Request, RequestHandler, Response, text_response
 from capsmith_runtime.kube.log import get_logger

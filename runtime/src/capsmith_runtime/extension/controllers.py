@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from capsmith_runtime.errors import ApiError
 from capsmith_runtime.extension.dispatch import Dispatcher, Handler
 from capsmith_runtime.extension.registration import (
     NotServedError,
@@ -14,7 +15,6 @@ from capsmith_runtime.extension.registration import (
     find_served_version,
     register,
 )
-from capsmith_runtime.kube.client import ApiError
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches

@@ -12,6 +12,7 @@ import msgspec
 
 from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.contract.model import shorten_message
+from capsmith_runtime.errors import error_label
 from capsmith_runtime.extension.responses import Codec, HookError
 from capsmith_runtime.kube.executor import (
     HandlerExecutor,
@@ -123,7 +124,7 @@ class Dispatcher:
 
         Core's failurePolicy covers only calls that fail, never a response of status Failure.
         """
-        self._metrics.reconcile_errors.labels(handler.hook, type(error).__name__).inc()
+        self._metrics.reconcile_errors.labels(handler.hook, error_label(error)).inc()
         trace = self._tracebacks.of(error)
         _log.error("hook failed", hook=handler.hook, error=describe_error(error), exc_info=trace)
         message = f"{message}: see the log of the extension"

@@ -16,14 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from capsmith_runtime.contract.constants import WATCH_FILTER_LABEL
-from capsmith_runtime.kube.client import (
-    JSON,
-    Forbidden,
-    KubeClient,
-    NamespacedName,
-    NotFound,
-    ResourceType,
-)
+from capsmith_runtime.errors import ForbiddenError, NotFoundError
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType
 from capsmith_runtime.reconcile.caches import WatchScope
 
 GROUP: Final = "runtime.cluster.x-k8s.io"
@@ -108,7 +102,7 @@ async def _owner_reference(client: KubeClient, name: str) -> JSON | None:
     """Return None if there is no ClusterRole, as for an extension that runs outside the cluster."""
     try:
         role = await client.get(ROLE, NamespacedName("", name))
-    except (NotFound, Forbidden):
+    except (NotFoundError, ForbiddenError):
         return None
     uid = role["metadata"]["uid"]
     return {"apiVersion": ROLE.api_version, "kind": ROLE.kind, "name": name, "uid": uid}

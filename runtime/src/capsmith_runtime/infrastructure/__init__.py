@@ -9,6 +9,19 @@ from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.metadata import label_value
 from capsmith_runtime.contract.model import Address, AddressType, Condition, Endpoint, FailureDomain
+from capsmith_runtime.errors import (
+    AlreadyExistsError,
+    CallEndedError,
+    ConflictError,
+    ForbiddenError,
+    InvalidRequestError,
+    KubernetesError,
+    NotDeclaredError,
+    NotFoundError,
+    RateLimitedError,
+    ReconcileError,
+    TerminalError,
+)
 from capsmith_runtime.infrastructure.machine_pool.api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolReconciler,
@@ -36,19 +49,8 @@ from capsmith_runtime.infrastructure.scopes import (
     InfraMachineTemplateScope,
 )
 from capsmith_runtime.reconcile.credentials import Credentials
-from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
-from capsmith_runtime.reconcile.kubernetes_errors import (
-    AlreadyExistsError,
-    CallEndedError,
-    ConflictError,
-    ForbiddenError,
-    InvalidRequestError,
-    KubernetesError,
-    NotDeclaredError,
-    NotFoundError,
-)
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Terminated, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
 from capsmith_runtime.reconcile.sessions import SessionFactory

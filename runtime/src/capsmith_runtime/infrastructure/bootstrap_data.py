@@ -6,7 +6,8 @@ import base64
 from typing import Protocol
 
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.kube.client import KubeClient, NamespacedName, NotFound
+from capsmith_runtime.errors import NotFoundError
+from capsmith_runtime.kube.client import KubeClient, NamespacedName
 from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData, BootstrapReader
@@ -43,7 +44,7 @@ def bootstrap_reader(client: KubeClient, owner: Owner) -> BootstrapReader:
             raise _missing(f"{owner.name} does not name a bootstrap Secret")
         try:
             secret = await client.get(SECRET, NamespacedName(owner.namespace, name))
-        except NotFound:
+        except NotFoundError:
             raise _missing(f"Secret {name} does not exist") from None
         data = metadata.mapping(secret, "data")
         if "value" not in data:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from contextlib import suppress
 
 from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.errors import NotFoundError
 from capsmith_runtime.infrastructure.caches import BY_IDENTITY, identity_value
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.kinds import IdentityKind
-from capsmith_runtime.kube.client import JSON, NamespacedName, NotFound, key_of
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import write
@@ -112,7 +113,7 @@ class IdentityController:
     async def _write_owners(self, secret: JSON, references: list[JSON]) -> None:
         new = {**secret, "metadata": {**secret["metadata"], "ownerReferences": references}}
         # A Secret that was deleted needs no owner.
-        with suppress(NotFound):
+        with suppress(NotFoundError):
             await write(self._context.client, SECRET, secret, new, self._secrets.update_from_write)
 
 

@@ -13,9 +13,10 @@ from capsmith_runtime.contract import conditions, constants, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.ipam import DIALECTS
 from capsmith_runtime.contract.model import ObjectRef
+from capsmith_runtime.errors import AlreadyExistsError, NotFoundError
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.scopes import ClaimedAddress
-from capsmith_runtime.kube.client import JSON, AlreadyExists, NamespacedName, NotFound, Selection
+from capsmith_runtime.kube.client import JSON, NamespacedName, Selection
 from capsmith_runtime.kube.informer import Handler, Informer
 from capsmith_runtime.kube.patch import write
 from capsmith_runtime.kube.store import Delta
@@ -88,7 +89,7 @@ class MachineAddresses(ControllerGroup):
     async def _keep_owned(self, claim: JSON, machine: JSON) -> None:
         owners = metadata.current_owners(claim, machine)
         new = {**claim, "metadata": {**claim["metadata"], "ownerReferences": owners}}
-        with suppress(NotFound):
+        with suppress(NotFoundError):
             await write(
                 self._client, self._claims.resource, claim, new, self._claims.update_from_write
             )
@@ -126,7 +127,7 @@ class MachineAddresses(ControllerGroup):
         }
         try:
             await self._client.create(self._claims.resource, claim)
-        except AlreadyExists:
+        except AlreadyExistsError:
             return _waiting(f"IPAddressClaim {key.name} is not in the cache yet")
         return _waiting(f"IPAddressClaim {key.name} has no address yet")
 

@@ -8,6 +8,7 @@ from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import constants, external_id, metadata
 from capsmith_runtime.contract.core import Cluster, pause_message
 from capsmith_runtime.contract.status_writer import set_or_drop
+from capsmith_runtime.errors import TerminalError
 from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.kinds import InfraMachineKind
@@ -23,9 +24,9 @@ from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.reconcile.author_calls import AuthorCalls, checked_result
 from capsmith_runtime.reconcile.caches import cluster_name_of
 from capsmith_runtime.reconcile.credentials import Credentials
-from capsmith_runtime.reconcile.errors import TerminalError, limited_message, reason_and_message
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scope_connection import connected
+from capsmith_runtime.reconcile.status_reporter import limited_message, reason_and_message
 
 _NO_CLUSTER = Waiting(
     constants.REASON_IDENTITY_NOT_FOUND, "no Cluster owns the template", requeue_after=None

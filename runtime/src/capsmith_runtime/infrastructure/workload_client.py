@@ -6,12 +6,12 @@ import asyncio
 from typing import Any, Final, Protocol
 
 from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.errors import NotDeclaredError
 from capsmith_runtime.kube.client import KubeClient
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.client_session import ClientSession
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
-from capsmith_runtime.reconcile.kubernetes_errors import NotDeclaredError
 from capsmith_runtime.reconcile.permissions import Anything
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 

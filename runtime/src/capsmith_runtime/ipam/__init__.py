@@ -11,6 +11,19 @@ that one knows every address that the other has allocated.
 from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition
+from capsmith_runtime.errors import (
+    AlreadyExistsError,
+    CallEndedError,
+    ConflictError,
+    ForbiddenError,
+    InvalidRequestError,
+    KubernetesError,
+    NotDeclaredError,
+    NotFoundError,
+    RateLimitedError,
+    ReconcileError,
+    TerminalError,
+)
 from capsmith_runtime.ipam.address_ranges import Address, AddressRanges, InvalidRangesError
 from capsmith_runtime.ipam.api import (
     AddressClaim,
@@ -24,19 +37,8 @@ from capsmith_runtime.ipam.api import (
     exhausted,
 )
 from capsmith_runtime.reconcile.credentials import Credentials
-from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
 from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
-from capsmith_runtime.reconcile.kubernetes_errors import (
-    AlreadyExistsError,
-    CallEndedError,
-    ConflictError,
-    ForbiddenError,
-    InvalidRequestError,
-    KubernetesError,
-    NotDeclaredError,
-    NotFoundError,
-)
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 from capsmith_runtime.reconcile.sessions import SessionFactory
 

@@ -14,17 +14,11 @@ from capsmith_runtime.contract.ipam import (
     IPAddress,
     IpamDialect,
 )
+from capsmith_runtime.errors import NotFoundError
 from capsmith_runtime.ipam.address_index import AddressIndex
 from capsmith_runtime.ipam.api import Allocation, ExternalPoolReconciler
 from capsmith_runtime.ipam.pools import PoolRegistry
-from capsmith_runtime.kube.client import (
-    JSON,
-    KubeClient,
-    NamespacedName,
-    NotFound,
-    ResourceType,
-    key_of,
-)
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import write
@@ -98,7 +92,7 @@ class IPAddressWriter:
     async def delete(self, address: JSON) -> None:
         """Remove the finalizer of an address, then delete it; do nothing when it is gone."""
         kept = [name for name in metadata.finalizers(address) if name != PROTECT_ADDRESS]
-        with suppress(NotFound):
+        with suppress(NotFoundError):
             changed = {**address["metadata"], "finalizers": kept}
             await self._update(address, {**address, "metadata": changed})
             if not metadata.is_deleting(address):
@@ -229,6 +223,6 @@ class OrphanedAddressController:
         """Ask the API server: the cache may lag behind, or be filtered by another label."""
         try:
             await self._context.client.get(self._claims.resource, key)
-        except NotFound:
+        except NotFoundError:
             return False
         return True

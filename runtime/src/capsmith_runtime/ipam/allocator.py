@@ -17,18 +17,15 @@ from capsmith_runtime.contract.ipam import (
     REASON_POOL_EXHAUSTED,
     REASON_POOL_NOT_READY,
 )
+from capsmith_runtime.errors import (
+    ConflictError,
+    NotFoundError,
+    ResourceExpiredError,
+    create_api_error,
+)
 from capsmith_runtime.ipam.address_index import NOT_FOUND, AddressIndex, PoolKey, PoolUsage
 from capsmith_runtime.ipam.address_ranges import address_of, parse_number
-from capsmith_runtime.kube.client import (
-    JSON,
-    Conflict,
-    KubeClient,
-    NamespacedName,
-    NotFound,
-    ResourceExpired,
-    ResourceType,
-    Selection,
-)
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, Selection
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import merge_patch
 from capsmith_runtime.reconcile.results import Waiting
@@ -156,7 +153,7 @@ class LiveAddressList:
                 page = await self._client.list_page(
                     self._resource, self._selection, limit=limit, token=token
                 )
-            except ResourceExpired:
+            except ResourceExpiredError:
                 if not token:
                     raise
                 # The remaining pages have expired: request the whole list at once.
@@ -253,7 +250,7 @@ class PoolAllocator:
                 return  # serving the requests writes all this too
             await self._load_reservations(pool)
             if self._is_holder(pool) or metadata.is_deleting(pool):
-                with suppress(Conflict):  # the event of the other write leads here again
+                with suppress(ConflictError):  # the event of the other write leads here again
                     await self._write_allocation(await self._become_holder(pool))
             elif metadata.mapping(pool, "status").get("addresses") != self._counts():
                 await self._patch(pool, {"addresses": self._counts()}, locked=False)
@@ -268,11 +265,11 @@ class PoolAllocator:
                 self._usage.close("is being deleted")
             try:
                 return await self._write_allocation(await self._become_holder(pool))
-            except Conflict:
+            except ConflictError:
                 pool = await self._read_pool()
-            except NotFound:
+            except NotFoundError:
                 pool = None
-        raise Conflict(409, "Conflict", f"{self._usage.name} changes too often")
+        raise create_api_error(409, "Conflict", f"{self._usage.name} changes too often")
 
     async def _become_holder(self, pool: JSON) -> JSON:
         """Make this process the holder: from then on the writes of any other process conflict.
@@ -346,7 +343,7 @@ class PoolAllocator:
             try:
                 resource = self._context.claims.resource
                 claim = await self._context.client.get(resource, reservation.claim)
-            except NotFound:
+            except NotFoundError:
                 return True
         return metadata.uid(claim) != reservation.uid
 
@@ -401,7 +398,7 @@ class PoolAllocator:
     async def _read_pool(self) -> JSON | None:
         try:
             pool = await self._context.client.get(self._pools.resource, self._pool.key)
-        except NotFound:
+        except NotFoundError:
             return None
         self._pools.update_from_write(pool)
         return pool

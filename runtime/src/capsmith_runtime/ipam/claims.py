@@ -18,6 +18,7 @@ from capsmith_runtime.contract.ipam import (
     IPAddressClaim,
     IpamDialect,
 )
+from capsmith_runtime.errors import AlreadyExistsError, ReconcileError
 from capsmith_runtime.ipam.address_ranges import address_of, number_of, parse_number
 from capsmith_runtime.ipam.addresses import (
     IPAddressWriter,
@@ -27,14 +28,14 @@ from capsmith_runtime.ipam.addresses import (
 from capsmith_runtime.ipam.allocator import AddressRequest
 from capsmith_runtime.ipam.api import Allocation, PoolReconciler
 from capsmith_runtime.ipam.pools import PoolRegistry
-from capsmith_runtime.kube.client import JSON, AlreadyExists, NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.base import BaseController, ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
-from capsmith_runtime.reconcile.errors import ReconcileError, reason_and_message
 from capsmith_runtime.reconcile.patcher import Patcher, ready
 from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.status_reporter import reason_and_message
 
 _MOVE_LABEL = {"clusterctl.cluster.x-k8s.io/move": ""}
 _RETRY_SECONDS = 1.0
@@ -91,7 +92,7 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
         resource = self.kind.resource
         try:
             address = await self._writer.create(patcher.obj, pool, resource, allocation)
-        except AlreadyExists:
+        except AlreadyExistsError:
             return Result(_RETRY_SECONDS)  # once the cache has it, its event requeues this claim
         if self._conflicting_addresses(claim, number_of(allocation.address), key):
             # A user created the same address meanwhile. The claim does not refer to ours yet.

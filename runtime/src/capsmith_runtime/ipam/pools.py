@@ -10,6 +10,7 @@ from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import is_deleted_for_move, pause_message
 from capsmith_runtime.contract.ipam import REASON_POOL_EXHAUSTED
 from capsmith_runtime.contract.status_writer import set_extra_fields
+from capsmith_runtime.errors import ContractError
 from capsmith_runtime.ipam.address_index import NOT_FOUND, PoolKey, PoolUsage
 from capsmith_runtime.ipam.address_ranges import address_of, parse_number
 from capsmith_runtime.ipam.allocator import AllocatorContext, PoolAllocator
@@ -27,7 +28,6 @@ from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.base import BaseController, ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
-from capsmith_runtime.reconcile.errors import ContractError
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Waiting
 

@@ -6,11 +6,9 @@ anything.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
-
-from capsmith_runtime.kube.requeue import RetryAfterError
 
 JSON = dict[str, Any]
 
@@ -84,90 +82,6 @@ class WatchEvent(NamedTuple):
     object: JSON
 
 
-class ApiError(RetryAfterError):
-    """A failed request to the Kubernetes API."""
-
-    status: int
-    """Status of HTTP; 0 if there was no response."""
-    reason: str
-    """Reason that the API server gave, such as `Conflict`."""
-    message: str
-    """Message of the API server, or of the connection."""
-    retry_after: float | None
-    """Delay in seconds that the API server requested."""
-
-    def __init__(
-        self, status: int, reason: str, message: str, retry_after: float | None = None
-    ) -> None:
-        super().__init__(f"{status or 'no answer'} {reason}: {message}")
-        self.status = status
-        self.reason = reason
-        self.message = message
-        self.retry_after = retry_after
-
-
-class Unreachable(ApiError):
-    """No response: refused, reset, timed out, or not HTTP."""
-
-
-class Unauthorized(ApiError):
-    """401, although the credentials were reloaded."""
-
-
-class Forbidden(ApiError):
-    """403: the role lacks a rule, or an admission plugin rejected the request."""
-
-
-class NotFound(ApiError):
-    """404: no such object, or no such kind."""
-
-
-class Conflict(ApiError):
-    """409: the object has changed since it was read."""
-
-
-class AlreadyExists(Conflict):
-    """409 on creation."""
-
-
-class ResourceExpired(ApiError):
-    """410: the resource version or page token is too old; list again."""
-
-
-class Invalid(ApiError):
-    """422: the schema or a validation rule rejected the object."""
-
-
-class TooManyRequests(ApiError):
-    """429: `retry_after` may contain the delay."""
-
-
-class ServerError(ApiError):
-    """500 and above."""
-
-
-_ERRORS: Mapping[int, type[ApiError]] = {
-    401: Unauthorized,
-    403: Forbidden,
-    404: NotFound,
-    409: Conflict,
-    410: ResourceExpired,
-    422: Invalid,
-    429: TooManyRequests,
-}
-
-
-def create_api_error(
-    status: int, reason: str, message: str, retry_after: float | None = None
-) -> ApiError:
-    """Return the typed error for a response with this status."""
-    if reason == "AlreadyExists":
-        found: type[ApiError] = AlreadyExists
-    else:
-        found = _ERRORS.get(status, ServerError if status >= 500 else ApiError)
-    return found(status, reason, message, retry_after)
-
-
 class KubeClient(Protocol):
     """A client of the Kubernetes API. Every method raises `ApiError` and has a time limit."""
 
@@ -190,7 +104,7 @@ class KubeClient(Protocol):
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """Apply a JSON merge patch; with an outdated resource version it raises `Conflict`."""
+        """Apply a JSON merge patch; with an outdated resource version it raises ConflictError."""
 
     async def patch_status(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
@@ -201,7 +115,7 @@ class KubeClient(Protocol):
         """Apply on the server side with this process's field manager."""
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
-        """Delete an object; with a uid only if it matches (else `Conflict`)."""
+        """Delete an object; with a uid only if it matches (else ConflictError)."""
 
     async def served_versions(self, group: str) -> tuple[str, ...]:
         """Return the versions of an API group, preferred first; empty if it is not served."""

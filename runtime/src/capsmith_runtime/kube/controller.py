@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from capsmith_runtime.kube.client import Conflict
+from capsmith_runtime.errors import ConflictError, RetryAfterError, error_label
 from capsmith_runtime.kube.executor import StillRunningError, TracebackLimiter
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.requeue import DeferredError, Priority, RetryAfterError
+from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.kube.workqueue import K, QueueClosed, WorkQueue
 
 _log = get_logger("controller")
@@ -137,7 +137,7 @@ class Controller(Generic[K]):
     def _handle_failure(self, key: K, error: BaseException, began: float) -> None:
         took = time.monotonic() - began
         self._seconds.observe(took)
-        self._metrics.reconcile_errors.labels(self.name, type(error).__name__).inc()
+        self._metrics.reconcile_errors.labels(self.name, error_label(error)).inc()
         wait = error.retry_after if isinstance(error, RetryAfterError) else None
         delay = self.queue.add_rate_limited(key, at_least=wait or 0.0)
         values: dict[str, Any] = {
@@ -145,7 +145,7 @@ class Controller(Generic[K]):
             "key": str(key),
             "retry_seconds": round(delay, 2),
         }
-        if isinstance(error, Conflict):
+        if isinstance(error, ConflictError) and error.is_of_runtime:
             _log.debug("object has changed meanwhile", error=str(error), **values)
         elif isinstance(error, (RetryAfterError, StillRunningError)):
             _log.warning("reconcile failed", error=str(error), **values)

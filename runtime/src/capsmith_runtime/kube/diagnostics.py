@@ -18,8 +18,9 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 
+from capsmith_runtime.errors import ApiError
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
-from capsmith_runtime.kube.client import ApiError, KubeClient, ResourceType
+from capsmith_runtime.kube.client import KubeClient, ResourceType
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.http_server import HTTPServer, Limits, Request, Response, text_response
 from capsmith_runtime.kube.log import get_logger

@@ -7,7 +7,8 @@ import uuid
 from collections import OrderedDict
 from datetime import UTC, datetime
 
-from capsmith_runtime.kube.client import JSON, ApiError, KubeClient, ResourceType
+from capsmith_runtime.errors import ApiError
+from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.metrics import Metrics
 

@@ -7,13 +7,12 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from capsmith_runtime.errors import ApiError, ResourceExpiredError, error_label
 from capsmith_runtime.kube.client import (
     EVERYTHING,
     JSON,
-    ApiError,
     KubeClient,
     NamespacedName,
-    ResourceExpired,
     ResourceType,
     Selection,
     WatchEvent,
@@ -125,10 +124,10 @@ class Informer:
                     continue
                 if monotonic() - began < _SHORT_SECONDS and self._cache.seen == before:
                     wait = self._backoff.next()
-            except ResourceExpired:
+            except ResourceExpiredError:
                 cause, listed, wait = "gone", False, self._backoff.next()
             except ApiError as error:
-                cause, wait = type(error).__name__, self._backoff.next(error.retry_after)
+                cause, wait = error_label(error), self._backoff.next(error.retry_after)
                 level = self._log.info if error.status == 0 and listed else self._log.warning
                 hint: dict[str, Any] = (
                     {"hint": self._absent} if self._absent and error.status == 404 else {}
@@ -147,7 +146,7 @@ class Informer:
                 page = await self._client.list_page(
                     self.resource, self._selection, limit=limit, token=token
                 )
-            except ResourceExpired:
+            except ResourceExpiredError:
                 if not token:
                     raise
                 # The remaining pages have expired: request the whole list at once.

@@ -18,16 +18,8 @@ import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from capsmith_runtime.kube.client import (
-    JSON,
-    AlreadyExists,
-    ApiError,
-    Conflict,
-    KubeClient,
-    NamespacedName,
-    NotFound,
-    ResourceType,
-)
+from capsmith_runtime.errors import AlreadyExistsError, ApiError, ConflictError, NotFoundError
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.process import (
@@ -104,7 +96,7 @@ class LeaderElector:
                 async with asyncio.timeout(self.timings.renew_deadline):
                     if await self._try_acquire():
                         break
-            except NotFound as error:
+            except NotFoundError as error:
                 hint = f"kubectl create namespace {self._key.namespace}"
                 _log.warning("cannot create the lease", error=str(error), hint=hint)
             except (ApiError, TimeoutError) as error:
@@ -147,7 +139,7 @@ class LeaderElector:
                 return
             spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro_time()}
             # A cancelled renewal may have reached the server: read the lease again.
-            with contextlib.suppress(Conflict):
+            with contextlib.suppress(ConflictError):
                 await self._write(lease, spec)
                 return
 
@@ -176,7 +168,7 @@ class LeaderElector:
             raise LeadershipLost(f"{holder} holds the lease")
         try:
             self._lease = await self._write(lease, {"renewTime": _micro_time()})
-        except (Conflict, NotFound):
+        except (ConflictError, NotFoundError):
             self._lease = None  # changed by another process: read it before the next attempt
             return False
         self._was_renewed(began)
@@ -193,7 +185,7 @@ class LeaderElector:
                 self._lease = await self._write(lease, self._claim(lease))
             else:
                 return False
-        except (Conflict, AlreadyExists):
+        except (ConflictError, AlreadyExistsError):
             return False
         self._acquired = True
         self._was_renewed(began)
@@ -207,7 +199,7 @@ class LeaderElector:
     async def _read(self) -> None:
         try:
             self._lease = await self._client.get(LEASE, self._key)
-        except NotFound:
+        except NotFoundError:
             self._lease = None
             return
         self._lease.setdefault("spec", {})

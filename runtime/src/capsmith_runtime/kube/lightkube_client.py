@@ -19,18 +19,18 @@ import msgspec
 from lightkube import ConfigError, SingleConfig
 from prometheus_client import Counter
 
+from capsmith_runtime.errors import (
+    ApiError,
+    NotFoundError,
+    create_api_error,
+)
 from capsmith_runtime.kube.client import (
     JSON,
-    ApiError,
     NamespacedName,
-    NotFound,
     Page,
-    ResourceExpired,
     ResourceType,
     Selection,
-    Unreachable,
     WatchEvent,
-    create_api_error,
 )
 from capsmith_runtime.kube.connection import load_config, open_session
 from capsmith_runtime.kube.log import get_logger
@@ -114,7 +114,7 @@ def _status_error(status: JSON, code: object, retry_after: float | None = None) 
     number = code if isinstance(code, int) else 500
     reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
     if reason == "Expired":
-        return ResourceExpired(number, reason, message)
+        return create_api_error(number, reason, message)
     return create_api_error(number, reason, message, retry_after)
 
 
@@ -131,8 +131,8 @@ def _with_metadata(obj: JSON) -> JSON:
     return obj
 
 
-def _nonsense(message: str) -> Unreachable:
-    return Unreachable(0, "UnexpectedAnswer", message)
+def _nonsense(message: str) -> ApiError:
+    return create_api_error(0, "UnexpectedAnswer", message)
 
 
 _log = get_logger("client")
@@ -224,7 +224,7 @@ class LightkubeClient:
         """See KubeClient."""
         try:
             return parse_versions(await self._call("get", "GET", f"/apis/{group}"))
-        except NotFound:
+        except NotFoundError:
             return ()
 
     async def watch(
@@ -390,5 +390,5 @@ def _headers(selection: Selection, suffix: str = "") -> dict[str, str]:
     return {"Accept": f"application/json;{kind},application/json"}
 
 
-def _unreachable(error: Exception) -> Unreachable:
-    return Unreachable(0, type(error).__name__, str(error))
+def _unreachable(error: Exception) -> ApiError:
+    return create_api_error(0, type(error).__name__, str(error))

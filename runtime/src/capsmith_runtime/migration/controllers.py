@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from capsmith_runtime.kube.client import ApiError, Forbidden, KubeClient, NamespacedName, Selection
+from capsmith_runtime.errors import ApiError, ForbiddenError
+from capsmith_runtime.kube.client import KubeClient, NamespacedName, Selection
 from capsmith_runtime.kube.clock import Backoff
 from capsmith_runtime.kube.controller import Controller
 from capsmith_runtime.kube.informer import Informer
@@ -91,7 +92,7 @@ class StorageVersionMigrationGroup(ControllerGroup):
                 await self._client.list_page(CRD, self._selection, limit=1)
             except ApiError as error:
                 if not logged:
-                    denied = isinstance(error, Forbidden)
+                    denied = isinstance(error, ForbiddenError)
                     reason = "the role of the manager is older" if denied else "it is tried again"
                     _log.warning("stored objects cannot be migrated", error=str(error), why=reason)
                 logged = True

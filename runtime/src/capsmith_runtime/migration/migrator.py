@@ -13,14 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capsmith_runtime.contract import metadata
+from capsmith_runtime.errors import ApiError, ConflictError, NotFoundError, ResourceExpiredError
 from capsmith_runtime.kube.client import (
     JSON,
-    ApiError,
-    Conflict,
     KubeClient,
     NamespacedName,
-    NotFound,
-    ResourceExpired,
     ResourceType,
     Selection,
     key_of,
@@ -153,7 +150,7 @@ class Walk:
                 page = await self._client.list_page(
                     resource, Selection(metadata_only=True), limit=PAGE_SIZE, token=token
                 )
-            except ResourceExpired:
+            except ResourceExpiredError:
                 if not token or self.processed == before:
                     raise
                 # The continue token has expired: list again, and skip what has been processed.
@@ -205,7 +202,7 @@ class StorageVersionRewriter:
         async with self._limiter.slot():
             try:
                 await self._patch(self._resource, key_of(obj), {})
-            except (NotFound, Conflict):
+            except (NotFoundError, ConflictError):
                 return  # deleted, or just written by another client and thus in the storage version
         self._rewritten.inc()
 
@@ -233,7 +230,7 @@ class ManagedFieldsCleaner:
                 await self._client.patch(
                     self._crd.resource, key_of(obj), body, resource_version=version
                 )
-            except NotFound:
+            except NotFoundError:
                 return
 
 
@@ -293,7 +290,7 @@ class CRDMigrator:
         """Migrate the objects of one CRD; raise ApiError if some objects remain."""
         try:
             crd = read_definition(await self._client.get(CRD, key))
-        except NotFound:
+        except NotFoundError:
             _log.warning("no such CRD: nothing to migrate", crd=key.name)
             return Result()
         if crd is None:

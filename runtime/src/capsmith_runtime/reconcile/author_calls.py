@@ -6,18 +6,18 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from capsmith_runtime.contract import constants
-from capsmith_runtime.kube.clock import monotonic
-from capsmith_runtime.kube.executor import HandlerExecutor, StillRunningError
-from capsmith_runtime.kube.log import get_logger
-from capsmith_runtime.kube.requeue import DeferredError
-from capsmith_runtime.reconcile.credentials import Credentials, qualified_identity
-from capsmith_runtime.reconcile.errors import (
+from capsmith_runtime.errors import (
     ContractError,
     RateLimitedError,
     ReconcileError,
     SessionError,
     TerminalError,
 )
+from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.executor import HandlerExecutor, StillRunningError
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.requeue import DeferredError
+from capsmith_runtime.reconcile.credentials import Credentials, qualified_identity
 from capsmith_runtime.reconcile.results import (
     NotAvailableError,
     Terminated,

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, pause_message
-from capsmith_runtime.kube.client import JSON, Invalid, NamespacedName, key_of
+from capsmith_runtime.errors import InvalidRequestError, TerminalError
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -18,7 +19,6 @@ from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.reconcile.author_calls import AuthorCalls, checked_result
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext as ControllerContext
-from capsmith_runtime.reconcile.errors import TerminalError
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, paused
 from capsmith_runtime.reconcile.reporting import ReportingController
@@ -66,9 +66,11 @@ class BaseController(ReportingController[R], ABC):
             # It is reported already, and back-off would repeat a call that cannot succeed.
             self._logger(key).warning("terminal failure", error=str(error))
             result = Result(failed=True)
-        except Invalid as error:
-            # The CRD rejects what the reconciler returned: report it in the conditions.
-            await self._report(patcher, constants.REASON_INVALID_RESULT, error.message)
+        except InvalidRequestError as error:
+            # The CRD rejects what the reconciler returned: report it in the conditions.  A request
+            # by the author's code is reported already.
+            if error.is_of_runtime:
+                await self._report(patcher, constants.REASON_INVALID_RESULT, error.message)
             raise
         log_changes(self.kind, key, obj, patcher.obj)
         # Events end waits; the sync period ends them if an event was missed (MG-05).

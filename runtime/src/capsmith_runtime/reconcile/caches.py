@@ -19,14 +19,8 @@ from capsmith_runtime.contract.constants import (
 from capsmith_runtime.contract.core import Cluster, CoreReader, Machine
 from capsmith_runtime.contract.machine_pool import OWNER_REMEDIATED_CONDITION
 from capsmith_runtime.contract.model import Object
-from capsmith_runtime.kube.client import (
-    JSON,
-    KubeClient,
-    NamespacedName,
-    NotFound,
-    ResourceType,
-    Selection,
-)
+from capsmith_runtime.errors import NotFoundError
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, Selection
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.store import Projection
@@ -138,7 +132,7 @@ class Caches:
             return self.reader.cluster(
                 await self.client.get(self._cluster_type, NamespacedName(namespace, name))
             )
-        except NotFound:
+        except NotFoundError:
             return None
 
     def machine_of(self, obj: JSON) -> Machine | None:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.model import Object
-from capsmith_runtime.kube.client import AlreadyExists, ApiError, KubeClient
-from capsmith_runtime.reconcile.kubernetes_errors import CallEndedError, kubernetes_error
+from capsmith_runtime.errors import ApiError, CallEndedError, create_api_error
+from capsmith_runtime.kube.client import KubeClient
 from capsmith_runtime.reconcile.permissions import Permissions
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Owner(NamedTuple):
         )
         owners = metadata.items(existing, "metadata", "ownerReferences")
         if not is_applied and self.uid not in [owner.get("uid") for owner in owners]:
-            raise AlreadyExists(
+            raise create_api_error(
                 409,
                 "AlreadyExists",
                 f"it was not applied by {self.field_manager}, and {self.kind} {self.name} does not"
@@ -86,7 +86,7 @@ class ClientSession:
         try:
             return await task
         except ApiError as error:
-            raise kubernetes_error(request, error) from error
+            raise error.for_request(request) from error
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is None or not current.cancelling():

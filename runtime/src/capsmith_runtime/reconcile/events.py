@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from capsmith_runtime.contract.model import check_reason
+from capsmith_runtime.errors import check_reason
 from capsmith_runtime.kube.client import JSON
 
 if TYPE_CHECKING:  # it imports the library of metrics, which authors' code need not load

@@ -6,20 +6,9 @@ import concurrent.futures
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from capsmith_runtime.kube.client import (
-    JSON,
-    KubeClient,
-    NamespacedName,
-    NotFound,
-    ResourceType,
-    Selection,
-)
+from capsmith_runtime.errors import CallEndedError, InvalidRequestError, NotFoundError
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, Selection
 from capsmith_runtime.reconcile.client_session import ClientSession, Owner
-from capsmith_runtime.reconcile.kubernetes_errors import (
-    CallEndedError,
-    InvalidRequestError,
-    NotFoundError,
-)
 from capsmith_runtime.reconcile.permissions import key_in
 from capsmith_runtime.reconcile.waiting import wait_for
 
@@ -248,7 +237,7 @@ async def _checked(
     """
     try:
         existing = await client.get(resource, key)
-    except NotFound:
+    except NotFoundError:
         return obj
     owner.check(existing)
     return {**obj, "metadata": {**obj["metadata"], "uid": existing["metadata"]["uid"]}}

@@ -9,7 +9,8 @@ from typing import Any
 from capsmith_runtime.contract import conditions, constants, external_id, metadata
 from capsmith_runtime.contract.model import Condition, Object, Severity
 from capsmith_runtime.contract.status_writer import ConditionWriter
-from capsmith_runtime.kube.client import JSON, KubeClient, NotFound
+from capsmith_runtime.errors import NotFoundError
+from capsmith_runtime.kube.client import JSON, KubeClient
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import write
 from capsmith_runtime.reconcile.kinds import Kind
@@ -144,7 +145,7 @@ class Patcher:
                 new,
                 self._informer.update_from_write,
             )
-        except NotFound:
+        except NotFoundError:
             raise ObjectDeletedError from None
         # The generation of this write is observed, but not that of another client's.
         if self._observed is not None and parts.get("spec", before.get("spec")) != before.get(

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from capsmith_runtime.errors import InvalidRequestError, NotDeclaredError
 from capsmith_runtime.kube.client import NamespacedName, ResourceType
-from capsmith_runtime.reconcile.kubernetes_errors import InvalidRequestError, NotDeclaredError
 
 _ANY: Final = "*"
 _API_VERSION: Final = re.compile(

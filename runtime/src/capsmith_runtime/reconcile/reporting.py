@@ -9,20 +9,16 @@ from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.contract.status_writer import set_extra_fields
-from capsmith_runtime.kube.client import JSON, ApiError, NamespacedName, key_of
+from capsmith_runtime.errors import ApiError, ContractError, TerminalError
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.log import Logger, get_logger
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.debounce import StatusDebounce
-from capsmith_runtime.reconcile.errors import (
-    ContractError,
-    TerminalError,
-    limited_message,
-    reason_and_message,
-)
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import Patcher, paused, ready
 from capsmith_runtime.reconcile.results import State, Waiting
+from capsmith_runtime.reconcile.status_reporter import limited_message, reason_and_message
 
 R = TypeVar("R")
 

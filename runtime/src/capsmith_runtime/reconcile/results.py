@@ -12,8 +12,8 @@ from capsmith_runtime.contract.model import (
     Condition,
     Endpoint,
     FailureDomain,
-    check_reason,
 )
+from capsmith_runtime.errors import check_reason
 
 MAX_ADDRESSES = 256
 MAX_FAILURE_DOMAINS = 100

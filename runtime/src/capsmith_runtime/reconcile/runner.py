@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from capsmith_runtime.contract import conditions, constants, metadata
-from capsmith_runtime.kube.client import JSON, Invalid, NamespacedName
+from capsmith_runtime.errors import InvalidRequestError, TerminalError
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.reconcile.context import ControllerContext
-from capsmith_runtime.reconcile.errors import TerminalError
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher
 from capsmith_runtime.reconcile.status_reporter import StatusReporter, object_logger
@@ -72,11 +72,13 @@ class ReconcileRunner(Generic[P]):
             # It is reported already, and back-off would repeat a call that cannot succeed.
             object_logger(self._kind, key).warning("terminal failure", error=str(error))
             result = Result(failed=True)
-        except Invalid as error:
-            # The CRD rejects what the reconciler returned: report it in the conditions.
-            await self._reporter.report_error(
-                patcher, constants.REASON_INVALID_RESULT, error.message
-            )
+        except InvalidRequestError as error:
+            # The CRD rejects what the reconciler returned: report it in the conditions.  A request
+            # by the author's code is reported already.
+            if error.is_of_runtime:
+                await self._reporter.report_error(
+                    patcher, constants.REASON_INVALID_RESULT, error.message
+                )
             raise
         log_changes(self._kind, key, obj, patcher.obj)
         # Events end waits; the sync period ends them if an event was missed (MG-05).

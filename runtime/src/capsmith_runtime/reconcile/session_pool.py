@@ -6,11 +6,11 @@ import asyncio
 import random
 from typing import Any, Final
 
+from capsmith_runtime.errors import ReconcileError, SessionError
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.reconcile.credentials import Credentials, qualified_identity
-from capsmith_runtime.reconcile.errors import ReconcileError, SessionError
 from capsmith_runtime.reconcile.sessions import SessionFactory
 
 _log = get_logger("sessions")

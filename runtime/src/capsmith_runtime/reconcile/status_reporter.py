@@ -10,17 +10,12 @@ from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, pause_message
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.contract.status_writer import set_extra_fields
-from capsmith_runtime.kube.client import JSON, ApiError, NamespacedName, key_of
+from capsmith_runtime.errors import ApiError, ContractError, ReconcileError, TerminalError
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
-from capsmith_runtime.kube.log import Logger, get_logger
+from capsmith_runtime.kube.log import Logger, describe_error, get_logger
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.debounce import StatusDebounce
-from capsmith_runtime.reconcile.errors import (
-    ContractError,
-    TerminalError,
-    limited_message,
-    reason_and_message,
-)
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import Patcher, paused, ready
 from capsmith_runtime.reconcile.results import State, Waiting
@@ -32,11 +27,27 @@ _PARTIAL_RESULTS: Final = (
     "provider_id",
 )
 """Fields of Waiting that only some kinds have."""
+_MESSAGE_CHARACTERS: Final = 4096
+"""The CRD allows 32,768 (ST-01); that is too long to read."""
 
 
 def object_logger(kind: Kind[Any], key: NamespacedName) -> Logger:
     """Return a logger whose records name the object; the author's code gets the same."""
     return get_logger("author", kind=kind.resource.kind, object=str(key))
+
+
+def reason_and_message(error: Exception) -> tuple[str, str]:
+    """Return what the Ready condition reports about an exception that the author's code raised."""
+    # Such as the read of bootstrap data: its reason would promise a request of the author.
+    is_of_runtime = isinstance(error, ApiError) and error.is_of_runtime
+    if isinstance(error, ReconcileError) and not is_of_runtime:
+        return error.reason, error.message
+    return constants.REASON_INTERNAL_ERROR, describe_error(error)
+
+
+def limited_message(message: str) -> str:
+    """Return a message that a condition can hold, whatever characters an SDK put into it."""
+    return message.encode(errors="replace").decode()[:_MESSAGE_CHARACTERS]
 
 
 def has_no_failure_fields(obj: JSON) -> bool:
@@ -92,7 +103,7 @@ class StatusReporter:
             logger.warning("cannot write conditions", error=str(error))
 
     async def report_failure(self, patcher: Patcher, error: Exception) -> None:
-        """Report an exception of the author's code, which the caller raises again."""
+        """Report an exception that the author's code raised; the caller raises it again."""
         if isinstance(error, TerminalError):
             await self._report_terminal_failure(patcher, error)
         else:

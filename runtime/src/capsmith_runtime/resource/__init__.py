@@ -7,11 +7,7 @@ internal.  Importing them loads no Kubernetes client.
 from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition
-from capsmith_runtime.reconcile.credentials import Credentials
-from capsmith_runtime.reconcile.errors import RateLimitedError, ReconcileError, TerminalError
-from capsmith_runtime.reconcile.events import Events
-from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
-from capsmith_runtime.reconcile.kubernetes_errors import (
+from capsmith_runtime.errors import (
     AlreadyExistsError,
     CallEndedError,
     ConflictError,
@@ -20,7 +16,13 @@ from capsmith_runtime.reconcile.kubernetes_errors import (
     KubernetesError,
     NotDeclaredError,
     NotFoundError,
+    RateLimitedError,
+    ReconcileError,
+    TerminalError,
 )
+from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.events import Events
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.objects import CustomObject
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
 from capsmith_runtime.reconcile.sessions import SessionFactory

@@ -10,13 +10,12 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
 
+from capsmith_runtime.errors import (
+    create_api_error,
+)
 from capsmith_runtime.kube.client import (
     JSON,
-    AlreadyExists,
-    Conflict,
-    Invalid,
     NamespacedName,
-    NotFound,
     Page,
     ResourceType,
     Selection,
@@ -157,7 +156,7 @@ class FakeApi:
             applied = self._applied.get((resource.kind, key), {})
             old, uid = self.find(resource.kind, key), obj["metadata"].get("uid")
             if uid is not None and uid != (old or {"metadata": {}})["metadata"].get("uid"):
-                raise Conflict(409, "Conflict", f"{resource.kind} {key} is another one")
+                raise create_api_error(409, "Conflict", f"{resource.kind} {key} is another one")
             obj = merged(obj, {"metadata": {"uid": None}})
             self._applied[(resource.kind, key)] = copied(obj)
             managers = [{"manager": self.field_manager, "operation": "Apply"}]
@@ -171,7 +170,7 @@ class FakeApi:
         async with _travel():
             self._count("delete", resource.kind, key, {})
             if uid and self._found(resource.kind, key)["metadata"]["uid"] != uid:
-                raise Conflict(409, "Conflict", f"{resource.kind} {key} is another one")
+                raise create_api_error(409, "Conflict", f"{resource.kind} {key} is another one")
             self.remove(resource.kind, key)
 
     async def served_versions(self, group: str) -> tuple[str, ...]:
@@ -207,7 +206,7 @@ class FakeApi:
         metadata = new["metadata"]
         key = NamespacedName(metadata.get("namespace", ""), metadata["name"])
         if (new["kind"], key) in self._objects:
-            raise AlreadyExists(409, "AlreadyExists", str(key))
+            raise create_api_error(409, "AlreadyExists", str(key))
         metadata |= {"uid": f"uid-{next(self._uids)}", "generation": 1, "creationTimestamp": _now()}
         return self._store({}, new)
 
@@ -248,13 +247,13 @@ class FakeApi:
     def _found(self, kind: str, key: NamespacedName) -> JSON:
         obj = self.find(kind, key)
         if obj is None:
-            raise NotFound(404, "NotFound", f"{kind} {key}")
+            raise create_api_error(404, "NotFound", f"{kind} {key}")
         return obj
 
     def _checked(self, kind: str, key: NamespacedName, version: str) -> JSON:
         old = self._found(kind, key)
         if version and version != old["metadata"]["resourceVersion"]:
-            raise Conflict(409, "Conflict", f"{kind} {key} is at another version")
+            raise create_api_error(409, "Conflict", f"{kind} {key} is at another version")
         return old
 
     def _store(self, old: JSON, new: JSON) -> JSON:
@@ -285,7 +284,7 @@ class FakeApi:
                 full[part] = with_defaults(rules[part], full[part])
                 found += complaints(rules[part], full[part], part)
         if found:
-            raise Invalid(422, "Invalid", f"{obj['kind']}: {'; '.join(found)}")
+            raise create_api_error(422, "Invalid", f"{obj['kind']}: {'; '.join(found)}")
         return full
 
     def _drop(self, obj: JSON) -> None:

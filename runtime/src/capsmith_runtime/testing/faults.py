@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from capsmith_runtime.reconcile.errors import ReconcileError
+from capsmith_runtime.errors import ReconcileError
 
 VARIABLE: Final = "CAPSMITH_SIMULATED_FAULTS"
 HANG_SECONDS: Final = 3600.0

@@ -15,16 +15,14 @@ from lightkube import SingleConfig
 from lightkube.config.models import Cluster, Context, User
 
 from capsmith_runtime.contract import metadata
+from capsmith_runtime.errors import NotFoundError, UnauthorizedError, UnreachableError
 from capsmith_runtime.kube.client import (
     JSON,
     KubeClient,
     NamespacedName,
-    NotFound,
     Page,
     ResourceType,
     Selection,
-    Unauthorized,
-    Unreachable,
     WatchEvent,
 )
 from capsmith_runtime.kube.clock import monotonic
@@ -41,7 +39,7 @@ from capsmith_runtime.workload.kubeconfig import (
 )
 
 
-class ClusterUnreachableError(Unreachable):
+class ClusterUnreachableError(UnreachableError):
     """No answer from a workload cluster: refused, reset, timed out, or the certificate is wrong."""
 
 
@@ -119,11 +117,13 @@ class GuardedClient:
     def _guard(self) -> Iterator[None]:
         try:
             yield
-        except Unreachable as error:
+        except UnreachableError as error:
             self._on_failure()
             message = f"workload cluster {self._cluster}: {error.message}"
-            raise ClusterUnreachableError(0, error.reason, message) from error
-        except Unauthorized:
+            raise ClusterUnreachableError(
+                message, api_reason=error.api_reason, is_of_runtime=True
+            ) from error
+        except UnauthorizedError:
             self._on_failure()
             raise
 
@@ -247,7 +247,7 @@ class WorkloadClients:
         name = secret_name(key.name)
         try:
             secret = await self._management.get(SECRET, NamespacedName(key.namespace, name))
-        except NotFound:
+        except NotFoundError:
             raise NoKubeconfigError(
                 Waiting(REASON_NO_KUBECONFIG, f"Secret {name} does not exist")
             ) from None

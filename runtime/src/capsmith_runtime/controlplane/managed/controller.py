@@ -29,12 +29,12 @@ from capsmith_runtime.controlplane.managed.api import (
 from capsmith_runtime.controlplane.patcher import ManagedControlPlanePatcher
 from capsmith_runtime.controlplane.secrets.contents import SecretReport
 from capsmith_runtime.controlplane.secrets.store import KubeconfigSecrets, SecretStore
+from capsmith_runtime.errors import ContractError
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.base import BaseController, ControllerContext
 from capsmith_runtime.reconcile.caches import Caches, cluster_name_of, owning_cluster
-from capsmith_runtime.reconcile.errors import ContractError
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Waiting

@@ -42,7 +42,8 @@ from capsmith_runtime.controlplane.secrets.store import (
     KubeconfigSecrets,
     SecretStore,
 )
-from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, NotFound
+from capsmith_runtime.errors import NotFoundError
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.workload import kubeconfig
@@ -131,7 +132,7 @@ class ClusterSecrets:
             await self._store.raw(
                 NamespacedName(cluster.namespace, f"{cluster.name}-{EXTERNAL_ETCD}")
             )
-        except NotFound:
+        except NotFoundError:
             return False
         return True
 

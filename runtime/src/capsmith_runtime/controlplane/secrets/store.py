@@ -22,15 +22,8 @@ from capsmith_runtime.controlplane.secrets.contents import (
     find_cluster,
     read_kubeconfig,
 )
-from capsmith_runtime.kube.client import (
-    JSON,
-    AlreadyExists,
-    NamespacedName,
-    NotFound,
-    Selection,
-    key_of,
-    version_of,
-)
+from capsmith_runtime.errors import AlreadyExistsError, NotFoundError
+from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of, version_of
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.caches import Caches
@@ -91,7 +84,7 @@ class SecretStore:
         """Return the Secret from the API server, not from the cache."""
         try:
             return self._update_cache(await self._client.get(SECRET, key), extract)
-        except NotFound:
+        except NotFoundError:
             self._secrets.pop(key, None)
             return None
 
@@ -103,7 +96,7 @@ class SecretStore:
         """Create a Secret; return the existing one if the name is taken."""
         try:
             return self._update_cache(await self._client.create(SECRET, secret), extract)
-        except AlreadyExists:
+        except AlreadyExistsError:
             return await self.read(key_of(secret), extract)
 
     async def patch(

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import WATCH_FILTER_LABEL
 from capsmith_runtime.contract.machine_pool import MachinePool
+from capsmith_runtime.errors import AlreadyExistsError, ConflictError, NotFoundError
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
 from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember, spread
 from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
@@ -20,16 +21,7 @@ from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
     machine_name,
     pool_labels,
 )
-from capsmith_runtime.kube.client import (
-    JSON,
-    AlreadyExists,
-    Conflict,
-    KubeClient,
-    NamespacedName,
-    NotFound,
-    ResourceType,
-    key_of,
-)
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, key_of
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.patch import write
 from capsmith_runtime.reconcile.patcher import Patcher
@@ -160,7 +152,7 @@ class PoolMachineClient:
     async def _own(self, obj: JSON, pool: JSON) -> None:
         owners, informer = metadata.current_owners(obj, pool), self._lister.informer
         new = {**obj, "metadata": {**obj["metadata"], "ownerReferences": owners}}
-        with suppress(NotFound):
+        with suppress(NotFoundError):
             await write(self._client, informer.resource, obj, new, informer.update_from_write)
 
     async def delete(self, pool: JSON, machines: PoolMachines, names: Sequence[str]) -> None:
@@ -189,7 +181,7 @@ class PoolMachineClient:
             return
         uid = metadata.uid(obj)
         # It may have been deleted, and perhaps replaced by an object of the same name.
-        with self._uncertain_after_error(pool), suppress(NotFound, Conflict):
+        with self._uncertain_after_error(pool), suppress(NotFoundError, ConflictError):
             await self._client.delete(resource, key_of(obj), uid=uid)
         self.expectations.expect(pool, deleted=[uid])
 
@@ -205,13 +197,13 @@ class PoolMachineClient:
     async def _machine(self, pool: JSON, name: str) -> JSON | None:
         try:
             return await self._client.get(self._lister.machine_type, key_beside(pool, name))
-        except NotFound:
+        except NotFoundError:
             return None
 
     async def _create(self, manifest: JSON) -> bool:
         try:
             await self._client.create(self._kind.machines, manifest)
-        except AlreadyExists:
+        except AlreadyExistsError:
             return False
         return True
 

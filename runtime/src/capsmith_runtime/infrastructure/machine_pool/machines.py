@@ -14,6 +14,7 @@ from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.machine_pool import InstanceFacts, MachinePool, PoolFacts
 from capsmith_runtime.contract.model import Address
+from capsmith_runtime.errors import ContractError
 from capsmith_runtime.infrastructure.cluster_infrastructure import core_blocker
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.machine_pool.api import (
@@ -37,7 +38,6 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.author_step import AuthorStep
-from capsmith_runtime.reconcile.errors import ContractError
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.runner import ReconcileRunner

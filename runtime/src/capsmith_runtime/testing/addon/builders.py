@@ -6,14 +6,8 @@ import copy
 from typing import Any, TypeVar
 
 from capsmith_runtime.addon.api import AddonDeleteScope, AddonScope, Workload
-from capsmith_runtime.kube.client import (
-    JSON,
-    NamespacedName,
-    NotFound,
-    Page,
-    ResourceType,
-    Selection,
-)
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import JSON, NamespacedName, Page, ResourceType, Selection
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.sessions import ScopeSession
 from capsmith_runtime.testing.core import NAMESPACE
@@ -49,7 +43,7 @@ class WorkloadObjects:
         """Read one object."""
         found = self._objects.get((resource.kind, key))
         if found is None:
-            raise NotFound(404, "NotFound", f"{resource.kind} {key}")
+            raise create_api_error(404, "NotFound", f"{resource.kind} {key}")
         return copy.deepcopy(found)
 
     async def list_page(

@@ -52,7 +52,8 @@ class WorkloadClusters:
         while cluster in self.hanging:
             await asyncio.sleep(0.01)
         if cluster in self.unreachable:
-            raise ClusterUnreachableError(0, "", f"workload cluster {cluster}: no answer")
+            message = f"workload cluster {cluster}: no answer"
+            raise ClusterUnreachableError(message, is_of_runtime=True)
         return self.objects.setdefault(cluster, WorkloadObjects())
 
     def invalidate(self, namespace: str, cluster: str) -> None:

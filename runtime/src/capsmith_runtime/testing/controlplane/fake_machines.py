@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
-from capsmith_runtime.kube.client import JSON, NamespacedName, NotFound
+from capsmith_runtime.errors import NotFoundError
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.fake_api import FakeApi
 
 FINALIZER = "machine.cluster.x-k8s.io"
@@ -42,7 +43,7 @@ class FakeMachines:
                     continue
                 try:
                     self._play(machine)
-                except NotFound:
+                except NotFoundError:
                     continue
 
     def condition(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from capsmith_runtime.kube.client import JSON, NamespacedName, NotFound
+from capsmith_runtime.errors import NotFoundError
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.fake_api import FakeApi
 from capsmith_runtime.testing.infrastructure.fake_core import GROUP
 
@@ -37,7 +38,7 @@ class FakePoolMachines:
             for machine in self._api.all("Machine"):
                 try:
                     self._machine(machine)
-                except NotFound:
+                except NotFoundError:
                     continue
 
     def _play(self, pool: JSON) -> None:

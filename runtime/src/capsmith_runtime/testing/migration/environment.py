@@ -7,15 +7,8 @@ from collections.abc import Iterator
 from typing import Any, Self
 
 from capsmith_runtime.component import Component
-from capsmith_runtime.kube.client import (
-    JSON,
-    Forbidden,
-    NamespacedName,
-    Page,
-    ResourceExpired,
-    ResourceType,
-    Selection,
-)
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import JSON, NamespacedName, Page, ResourceType, Selection
 from capsmith_runtime.migration.controllers import StorageVersionMigration
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.fake_api import FakeApi
@@ -72,10 +65,10 @@ class StoredApi(FakeApi):
         if resource.kind == CRD and "cluster.x-k8s.io/provider=" in selection.labels:
             self.looked += 1
             if not self.allowed:
-                raise Forbidden(403, "Forbidden", "the role lacks a rule")
+                raise create_api_error(403, "Forbidden", "the role lacks a rule")
         if token and self.expiring:
             self.expiring -= 1
-            raise ResourceExpired(410, "Expired", "the token is too old")
+            raise create_api_error(410, "Expired", "the token is too old")
         items, version, _ = await super().list_page(resource, selection)
         begin = int(token or 0)
         end = begin + PAGE if limit else len(items)

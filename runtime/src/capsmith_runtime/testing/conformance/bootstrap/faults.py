@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith_runtime.kube.client import JSON, ServerError
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.testing.bootstrap.environment import BootstrapEnvironment
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
@@ -100,7 +101,7 @@ class TestBootstrapFaults(BootstrapConformance):
             of_config = kind == env.kind.resource.kind and verb == "patch_status"
             if (lost == "Secret" and kind == "Secret") or (lost == "status" and of_config):
                 reached = True
-                raise ServerError(500, "InternalError", "the answer never came")
+                raise create_api_error(500, "InternalError", "the answer never came")
 
         env.api.fault = crash
         key = env.add_machine(cluster, "cp1", control_plane=True)

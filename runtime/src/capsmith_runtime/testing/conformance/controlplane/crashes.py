@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, ServerError
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance
 from capsmith_runtime.testing.controlplane.environment import (
@@ -32,7 +33,7 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
             nonlocal writes
             writes += 1
             if writes > crash_after:
-                raise ServerError(503, "ServiceUnavailable", "crash")
+                raise create_api_error(503, "ServiceUnavailable", "crash")
 
         env.api.fault = crash
         env.add_control_plane(1)
@@ -56,7 +57,7 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
             nonlocal writes
             writes += 1
             if writes > crash_after:
-                raise ServerError(503, "ServiceUnavailable", "crash")
+                raise create_api_error(503, "ServiceUnavailable", "crash")
 
         env.api.fault = crash
         env.change(replicas=2)
@@ -127,7 +128,7 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
 
 def _refuse_machines(verb: str, kind: str, body: JSON) -> None:
     if (verb, kind) == ("create", "Machine"):
-        raise ServerError(503, "ServiceUnavailable", "not now")
+        raise create_api_error(503, "ServiceUnavailable", "not now")
 
 
 def _by_another_leader(env: ControlPlaneEnvironment) -> str:

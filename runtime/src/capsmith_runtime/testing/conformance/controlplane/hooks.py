@@ -12,8 +12,8 @@ from capsmith_runtime.controlplane.api import (
     ControlPlaneMember,
     ControlPlaneScope,
 )
+from capsmith_runtime.errors import TerminalError
 from capsmith_runtime.kube.client import NamespacedName
-from capsmith_runtime.reconcile.errors import TerminalError
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance, Override

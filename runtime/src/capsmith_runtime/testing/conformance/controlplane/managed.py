@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith_runtime.kube.client import JSON, ServerError
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ManagedControlPlaneConformance
 from capsmith_runtime.testing.controlplane.managed_environment import (
@@ -73,7 +74,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
 
         def refuse(verb: str, kind: str, body: JSON) -> None:
             if kind == "Secret":
-                raise ServerError(503, "ServiceUnavailable", "not now")
+                raise create_api_error(503, "ServiceUnavailable", "not now")
 
         env.api.fault = refuse
         env.add_cluster()
@@ -114,7 +115,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
             nonlocal writes
             writes += 1
             if writes > crash_after:
-                raise ServerError(503, "ServiceUnavailable", "crash")
+                raise create_api_error(503, "ServiceUnavailable", "crash")
 
         env.api.fault = crash
         env.add_cluster()

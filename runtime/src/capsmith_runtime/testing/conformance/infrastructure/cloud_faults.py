@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from capsmith_runtime.kube.client import JSON, NamespacedName, ServerError
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
@@ -192,7 +193,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
         def crash(verb: str, kind: str, body: JSON) -> None:
             if kind == env.machine_kind.resource.kind and env.infrastructure.servers():
                 reached.set()
-                raise ServerError(500, "InternalError", "the request never arrived")
+                raise create_api_error(500, "InternalError", "the request never arrived")
 
         env.api.fault = crash
         key = env.core.add_machine(cluster)

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Sequence
 
 from capsmith_runtime.contract.external_id import annotation
-from capsmith_runtime.kube.client import JSON, ServerError
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
@@ -48,7 +49,7 @@ class TestInfraCluster(InfrastructureConformance):
         def refuse(verb: str, written: str, body: JSON) -> None:
             if written == kind.kind and "finalizers" in body.get("metadata", {}):
                 tried.set()
-                raise ServerError(500, "InternalError", "no finalizer for now")
+                raise create_api_error(500, "InternalError", "no finalizer for now")
 
         env.api.fault = refuse
         key = env.core.add_cluster()

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from capsmith_runtime.kube.client import JSON, Conflict, NamespacedName, ServerError
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import InfrastructureConformance
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
@@ -100,7 +101,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
         def crash(verb: str, kind: str, body: JSON) -> None:
             if kind == env.machine_kind.resource.kind and verb == lost and "metadata" not in body:
                 reached.set()
-                raise ServerError(500, "InternalError", "the answer never came")
+                raise create_api_error(500, "InternalError", "the answer never came")
 
         env.api.fault = crash
         key = env.core.add_machine(cluster)
@@ -123,7 +124,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
             nonlocal refused
             if kind == env.machine_kind.resource.kind and refused < 4:
                 refused += 1
-                raise Conflict(409, "Conflict", "another client was faster")
+                raise create_api_error(409, "Conflict", "another client was faster")
 
         env.api.fault = refuse
         key = env.core.add_machine(cluster)

@@ -7,7 +7,8 @@ import itertools
 from collections.abc import Callable
 from functools import partial
 
-from capsmith_runtime.kube.client import JSON, NamespacedName, ServerError
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.manager import Manager
 from capsmith_runtime.options import Options
@@ -184,7 +185,7 @@ class _Death:
     def _fault(self, verb: str, kind: str, body: JSON) -> None:
         self._left -= 1
         if self._left <= 0:
-            raise ServerError(500, "InternalError", "the manager is dead")
+            raise create_api_error(500, "InternalError", "the manager is dead")
 
 
 def _moved(env: IPAMEnvironment, key: NamespacedName) -> tuple[JSON, JSON]:

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from capsmith_runtime.kube.client import JSON, Conflict, NamespacedName, NotFound, ServerError
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.migration.options import MIGRATION
 from capsmith_runtime.options import parse
 from capsmith_runtime.testing.conformance.base import scenario
@@ -60,7 +61,7 @@ class TestStorageVersionMigration(MigrationConformance):
         def fault(verb: str, of: str, body: JSON) -> None:
             if of == kind and len(refused) < 3:
                 refused.append(verb)
-                raise ServerError(500, "InternalError", "the webhook does not answer")
+                raise create_api_error(500, "InternalError", "the webhook does not answer")
 
         env.api.fault = fault
         env.begin()
@@ -72,7 +73,7 @@ class TestStorageVersionMigration(MigrationConformance):
         assert env.api.rewritten().total() == env.number + len(refused)
 
     @pytest.mark.parametrize(
-        "error", [Conflict(409, "Conflict", ""), NotFound(404, "NotFound", "")]
+        "error", [create_api_error(409, "Conflict", ""), create_api_error(404, "NotFound", "")]
     )
     @scenario
     async def test_who_else_writes_an_object_has_rewritten_it(
@@ -96,7 +97,7 @@ class TestStorageVersionMigration(MigrationConformance):
         def fault(verb: str, of: str, body: JSON) -> None:
             if env.api.rewritten().total() > 3:
                 middle.set()
-                raise ServerError(500, "InternalError", "from here on nothing is written")
+                raise create_api_error(500, "InternalError", "from here on nothing is written")
 
         env.api.fault = fault
         env.begin()

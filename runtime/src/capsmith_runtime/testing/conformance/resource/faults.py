@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from capsmith_runtime.kube.client import JSON, Conflict, ServerError
+from capsmith_runtime.errors import create_api_error
+from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.resource.base import ResourceConformance
 from capsmith_runtime.testing.resource.environment import BaseResourceEnvironment
@@ -49,7 +50,7 @@ class TestResourceFaults(ResourceConformance):
         def refuse(verb: str, kind: str, body: JSON) -> None:
             if kind == env.kind.resource.kind and "finalizers" in body.get("metadata", {}):
                 tried.set()
-                raise ServerError(500, "InternalError", "no finalizer for now")
+                raise create_api_error(500, "InternalError", "no finalizer for now")
 
         env.api.fault = refuse
         env.add()
@@ -67,7 +68,7 @@ class TestResourceFaults(ResourceConformance):
             nonlocal refused
             if kind == env.kind.resource.kind and refused < 4:
                 refused += 1
-                raise Conflict(409, "Conflict", "another client was faster")
+                raise create_api_error(409, "Conflict", "another client was faster")
 
         env.api.fault = refuse
         env.add()
@@ -92,7 +93,7 @@ class _Crash:
         self.seen.add(write)
         self.happened = True
         if not self._arrives:
-            raise ServerError(500, "InternalError", "the connection was lost")
+            raise create_api_error(500, "InternalError", "the connection was lost")
 
 
 async def _reached(env: BaseResourceEnvironment, crash: _Crash, holds: Callable[[], bool]) -> bool:

@@ -1,0 +1,294 @@
+"""All errors of the runtime, in one tree.
+
+    RetryAfterError               expected: logged without a traceback, and retried with back-off
+    └── ReconcileError            has a reason and a message for the Ready condition
+        ├── ContractError         the author's code returned what the contract forbids
+        ├── RateLimitedError      the infrastructure refuses requests of an identity for a while
+        ├── SessionError          the session of an identity could not be opened
+        ├── TerminalError         only a change of the object helps, or its replacement
+        └── KubernetesError       a request to a Kubernetes API failed
+            ├── NotDeclaredError          not sent: provider.yaml declares no permission
+            └── ApiError                  refused by the API server, or without a response
+                ├── UnreachableError          no response
+                ├── UnauthorizedError         401
+                ├── ForbiddenError            403
+                ├── NotFoundError             404
+                ├── ConflictError             409
+                │   └── AlreadyExistsError    409 on creation
+                ├── ResourceExpiredError      410
+                ├── InvalidRequestError       422
+                ├── TooManyRequestsError      429
+                └── ServerError               500 and above
+
+Requests by the runtime and by the author's code raise the same classes; ``ApiError.is_of_runtime``
+tells them apart.  Three more are no failures, but end a call: ``kube.requeue.DeferredError`` (not
+yet), ``reconcile.results.NotAvailableError`` (handled like a returned Waiting), and
+:class:`CallEndedError`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Self
+
+_REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
+
+
+class RetryAfterError(Exception):
+    """An expected error: it is logged without a traceback, and retried with back-off."""
+
+    retry_after: float | None = None
+    """Minimum delay in seconds until the next attempt; None for the back-off of the queue."""
+
+
+class ReconcileError(RetryAfterError):
+    """An error with a reason: Ready is False with it, and the call is retried with back-off."""
+
+    reason: str
+    """Reason of the Ready condition in CamelCase."""
+    message: str
+    """Message of the Ready condition."""
+    retry_after: float | None
+    """Minimum delay in seconds until the next call of the method; None for the back-off."""
+
+    def __init__(self, reason: str, message: str = "", *, retry_after: float | None = None) -> None:
+        """``reason`` is CamelCase; ``retry_after`` is the minimum delay in seconds.
+
+        Events do not shorten it, but another method may be called, such as that of a deletion.
+        """
+        super().__init__(f"{reason}: {message}" if message else reason)
+        check_reason(reason)
+        self.reason = reason
+        self.message = message
+        self.retry_after = retry_after
+
+
+class RateLimitedError(ReconcileError):
+    """The infrastructure refuses further requests of this identity for a while.
+
+    No method is called for any object of the identity until ``retry_after`` seconds have passed:
+    neither an event nor a deletion shortens that.
+    """
+
+    retry_after: float
+    """Seconds without any call for the identity."""
+
+    def __init__(
+        self, message: str = "", *, retry_after: float, reason: str = "RateLimited"
+    ) -> None:
+        """``retry_after`` is in seconds.  Raises ValueError if it is negative or not finite."""
+        if not 0 <= retry_after < math.inf:
+            raise ValueError(f"retry_after is {retry_after}")
+        super().__init__(reason, message, retry_after=retry_after)
+
+
+class SessionError(ReconcileError):
+    """The session of an identity could not be opened; it is opened again with back-off."""
+
+
+class ContractError(ReconcileError):
+    """The author's code returned a value that the contract forbids."""
+
+
+class TerminalError(ReconcileError):
+    """An error that no retry resolves: only a change of the object, or its replacement.
+
+    The call is repeated after a change and at the sync period, without back-off.  In contract
+    v1beta1 it becomes ``failureReason`` and ``failureMessage`` (IC-12, IM-11, BC-10, CP-27).
+    """
+
+    status: Any
+    """Instance of the generated Status class, to write with the error; None keeps the status."""
+
+    def __init__(self, reason: str, message: str = "", *, status: Any = None) -> None:
+        """``status`` is an instance of the generated Status class, to write with the error."""
+        super().__init__(reason, message)
+        self.status = status
+
+
+class KubernetesError(ReconcileError):
+    """A request to the Kubernetes API failed; let it pass, to report it and to retry the call."""
+
+    default_reason: ClassVar[str] = "KubernetesRequestFailed"
+    """The reason of the Ready condition."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        """``retry_after`` is the delay in seconds that the API server requested."""
+        super().__init__(self.default_reason, message, retry_after=retry_after)
+
+
+class NotDeclaredError(KubernetesError):
+    """provider.yaml declares no permission for the request; the message names the missing rule."""
+
+    default_reason = "PermissionNotDeclared"
+
+
+class ApiError(KubernetesError):
+    """The API server refused a request, or did not respond."""
+
+    status: int = 0
+    """Status of HTTP; 0 if there was no response."""
+    api_reason: str
+    """Reason that the API server gave, such as `Conflict`; empty if unknown."""
+    is_of_runtime: bool
+    """Whether the runtime sent the request, and not the author's code."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        api_reason: str = "",
+        retry_after: float | None = None,
+        is_of_runtime: bool = False,
+    ) -> None:
+        """``message`` is that of the API server or of the connection.
+
+        By default the status is that of the class.
+        """
+        super().__init__(message, retry_after=retry_after)
+        if status is not None:
+            self.status = status
+        self.api_reason = api_reason
+        self.is_of_runtime = is_of_runtime
+        if is_of_runtime:
+            self.args = (f"{self.status or 'no answer'} {api_reason}: {message}",)
+
+    def for_request(self, request: str) -> Self:
+        """Return the error for the author, whose message says what was requested."""
+        return type(self)(
+            f"{request}: {self}",
+            status=self.status,
+            api_reason=self.api_reason,
+            retry_after=self.retry_after,
+        )
+
+
+class UnreachableError(ApiError):
+    """No response: refused, reset, timed out, or not HTTP."""
+
+
+class UnauthorizedError(ApiError):
+    """401, although the credentials were reloaded."""
+
+    status = 401
+
+
+class ForbiddenError(ApiError):
+    """The API server refused the request (403): a role lacks a rule, or an admission policy."""
+
+    default_reason = "KubernetesRequestForbidden"
+    status = 403
+
+
+class NotFoundError(ApiError):
+    """The object to read or to change, or the kind, does not exist (404)."""
+
+    default_reason = "KubernetesObjectNotFound"
+    status = 404
+
+
+class ConflictError(ApiError):
+    """The object has changed since it was read, or another manager owns a field (409)."""
+
+    default_reason = "KubernetesConflict"
+    status = 409
+
+
+class AlreadyExistsError(ConflictError):
+    """The object to create exists, or the one to apply is another's (409)."""
+
+    default_reason = "KubernetesAlreadyExists"
+
+
+class ResourceExpiredError(ApiError):
+    """The resource version or page token is too old (410): list again."""
+
+    status = 410
+
+
+class InvalidRequestError(ApiError):
+    """The object is invalid (422), or a name that no object can have."""
+
+    default_reason = "KubernetesRequestInvalid"
+    status = 422
+
+
+class TooManyRequestsError(ApiError):
+    """The API server is overloaded (429); ``retry_after`` may contain the delay."""
+
+    status = 429
+
+
+class ServerError(ApiError):
+    """The API server failed (500 and above)."""
+
+    status = 500
+
+
+class CallEndedError(Exception):
+    """The call of the reconciler has ended, e.g. by its time-out: its client sends nothing."""
+
+
+_BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
+    0: UnreachableError,
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    410: ResourceExpiredError,
+    422: InvalidRequestError,
+    429: TooManyRequestsError,
+}
+_BY_REASON: Final[Mapping[str, type[ApiError]]] = {
+    "AlreadyExists": AlreadyExistsError,
+    # A watch ends with this reason, but not always with 410.
+    "Expired": ResourceExpiredError,
+}
+
+
+def create_api_error(
+    status: int, reason: str, message: str, retry_after: float | None = None
+) -> ApiError:
+    """Return the typed error of a request of the runtime; status 0 if there was no response.
+
+    The author's code gets it by :meth:`ApiError.for_request`.
+    """
+    default = ServerError if status >= 500 else ApiError
+    found = _BY_REASON.get(reason) or _BY_STATUS.get(status, default)
+    return found(
+        message, status=status, api_reason=reason, retry_after=retry_after, is_of_runtime=True
+    )
+
+
+_FORMER_NAMES: Final[Mapping[type[ApiError], str]] = {
+    UnreachableError: "Unreachable",
+    UnauthorizedError: "Unauthorized",
+    ForbiddenError: "Forbidden",
+    NotFoundError: "NotFound",
+    ConflictError: "Conflict",
+    AlreadyExistsError: "AlreadyExists",
+    ResourceExpiredError: "ResourceExpired",
+    InvalidRequestError: "Invalid",
+    TooManyRequestsError: "TooManyRequests",
+}
+
+
+def error_label(error: BaseException) -> str:
+    """Return the name of an error in metrics.
+
+    Requests of the runtime keep the names that the alerts and dashboards of released providers
+    use, such as ``Conflict``.
+    """
+    name = type(error).__name__
+    if isinstance(error, ApiError) and error.is_of_runtime:
+        return _FORMER_NAMES.get(type(error), name)
+    return name
+
+
+def check_reason(reason: str) -> None:
+    """Raise ValueError for a reason that the API server would reject."""
+    if not _REASON.fullmatch(reason):
+        raise ValueError(f"a reason must be one CamelCase word, not {reason!r}")
