@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from capsmith import resources
 from capsmith.contract.compatibility import Project, Supported, load_compatibility
-from capsmith.contract.model import Run
+from capsmith.contract.model import ReleaseTesting
 from capsmith.judge.release.targets import list_targets
 
 _HEAD = """# Compatibility
@@ -18,10 +18,10 @@ clusterctl upgrades core by at most three minor releases in one command: from {o
 {newest} by way of {between}.
 """
 _RUNS = {
-    Run.CI: "all tests, each change",
-    Run.SHORT: "the life of a cluster, each change; all tests, every night",
-    Run.NIGHTLY: "all tests, every night",
-    Run.SOURCE: "not run; read from source",
+    ReleaseTesting.CI: "all tests, each change",
+    ReleaseTesting.SHORT: "the life of a cluster, each change; all tests, every night",
+    ReleaseTesting.NIGHTLY: "all tests, every night",
+    ReleaseTesting.SOURCE: "not run; read from source",
 }
 _CONTRACTS = {("v1beta1",): "v1beta1", ("v1beta2", "v1beta1"): "v1beta2, and v1beta1 until its end"}
 

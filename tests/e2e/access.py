@@ -16,8 +16,8 @@ from capsmith import resources
 from capsmith.clusters.processes.audit import Access, requests
 from capsmith.clusters.processes.cluster import ManagementCluster
 from capsmith.clusters.processes.kube import JSON
-from capsmith.contract.access import Manager, load_access, series_order
-from capsmith.contract.model import Shown
+from capsmith.contract.access import CoreManager, load_access, series_order
+from capsmith.contract.model import AuditedTest
 from capsmith.manifests.crds import guess_role
 from tests.e2e.harness.provider import ProviderUnderTest
 from tests.e2e.releases import ALL
@@ -67,7 +67,9 @@ def check_requests(
     assert not unknown, f"not in schemas/contracts/common/access.yaml: {unknown}"
 
 
-def check_shown(provider: ProviderUnderTest, management: ManagementCluster, shown: Shown) -> None:
+def check_shown(
+    provider: ProviderUnderTest, management: ManagementCluster, shown: AuditedTest
+) -> None:
     """Print the numbers of requests; fail for rows that the test is to show and has not."""
     found = _uses(provider, management, allowed=True)
     for use, count in sorted(found.items()):
@@ -153,7 +155,7 @@ def _roles(provider: ProviderUnderTest) -> dict[str, str]:
 
 
 def _kind(
-    manager: Manager, access: Access, name: str, kinds: Mapping[tuple[str, str], _Kind]
+    manager: CoreManager, access: Access, name: str, kinds: Mapping[tuple[str, str], _Kind]
 ) -> str:
     """What the table calls the target of a request; empty if it says nothing about it."""
     plural, _, sub = access.resource.partition("/")

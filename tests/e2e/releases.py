@@ -10,7 +10,7 @@ from capsmith.clusters.processes.tools.catalogue import (
     core_releases,
     kubernetes_version,
 )
-from capsmith.contract.model import Run
+from capsmith.contract.model import ReleaseTesting
 
 _CORE = compatibility().core
 
@@ -18,7 +18,7 @@ ALL: Final = tuple(each.series for each in _CORE.releases)
 """All series of core that capsmith knows, the oldest first."""
 NEWEST: Final = _CORE.default.series
 """The series of core with which all tests run."""
-PREVIOUS: Final = tuple(each.series for each in _CORE.executed if each.run is Run.SHORT)
+PREVIOUS: Final = tuple(each.series for each in _CORE.executed if each.run is ReleaseTesting.SHORT)
 """Series between, with which few tests run unless `--exhaustive` is given."""
 OLDEST: Final = _CORE.executed[0].series
 """The series that speaks contract v1beta1 alone."""

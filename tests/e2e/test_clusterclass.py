@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import settled
-from capsmith.contract.model import Shown
+from capsmith.contract.model import AuditedTest
 from tests.e2e.access import check_shown
 from tests.e2e.releases import KUBERNETES_NEXT
 from tests.e2e.scenario import (
@@ -38,7 +38,7 @@ def test_clusterclass(scenario: Scenario) -> None:
         scenario.delete()
         scenario.delete_classes()
         wait_nothing_left(scenario)
-    check_shown(scenario.stack.provider, scenario.management, Shown.TOPOLOGY)
+    check_shown(scenario.stack.provider, scenario.management, AuditedTest.TOPOLOGY)
 
 
 def _check_no_fight(scenario: Scenario, machines: list[JSON]) -> None:

@@ -14,7 +14,7 @@ from capsmith.clusters.processes.repository import dump
 from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from capsmith.commands.conformance import run
 from capsmith.commands.conformance_release import ConformanceRequest
-from capsmith.contract.model import Shown
+from capsmith.contract.model import AuditedTest
 from capsmith.judge.running.checks import WHOLE_CLUSTER
 from capsmith.judge.running.model import CheckOutcome
 from capsmith.judge.running.objects import TEMPLATE_NAME
@@ -78,7 +78,7 @@ def test_kubeadm(scenario: Scenario, kubeadm: KubeadmStack) -> None:
     with report.phase(name, "kubeadm: delete"):
         scenario.pause(False)
         delete_and_check(scenario)
-    check_shown(kubeadm.provider, scenario.management, Shown.KUBEADM)
+    check_shown(kubeadm.provider, scenario.management, AuditedTest.KUBEADM)
 
 
 def test_kubeadm_conforms(kubeadm: KubeadmStack, tmp_path: Path) -> None:

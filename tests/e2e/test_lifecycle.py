@@ -7,7 +7,7 @@ import time
 
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import NotYet, eventually, settled, steadily
-from capsmith.contract.model import Shown
+from capsmith.contract.model import AuditedTest
 from tests.e2e.access import check_shown
 from tests.e2e.fakes.bootstrap import bootstrap_data
 from tests.e2e.fakes.manifests import BOOTSTRAP_API, CONTROL_PLANE_API
@@ -44,7 +44,7 @@ def test_lifecycle(scenario: Scenario, site: Site) -> None:
     with report.phase(stack, "delete"):
         scenario.delete()
         wait_nothing_left(scenario)
-    check_shown(scenario.stack.provider, scenario.management, Shown.LIFECYCLE)
+    check_shown(scenario.stack.provider, scenario.management, AuditedTest.LIFECYCLE)
 
 
 def test_same_name_again(scenario: Scenario) -> None:

@@ -14,7 +14,7 @@ from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.wait import eventually, steadily
-from capsmith.contract.model import Shown
+from capsmith.contract.model import AuditedTest
 from tests.e2e.access import check_shown
 from tests.e2e.fakes.bootstrap import pool_data
 from tests.e2e.harness.cloud import Event
@@ -255,7 +255,7 @@ def test_topology(pool_scenario: Scenario) -> None:
     scenario.delete()
     scenario.delete_classes()
     wait_nothing_left(scenario)
-    check_shown(scenario.stack.provider, scenario.management, Shown.POOLS)
+    check_shown(scenario.stack.provider, scenario.management, AuditedTest.POOLS)
 
 
 def _check_bootstrap_data(pool: Pool, sort: Sort) -> None:

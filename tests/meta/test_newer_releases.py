@@ -8,20 +8,24 @@ from pathlib import Path
 import pytest
 
 from capsmith.contract.compatibility import Compatibility, Project, Supported
-from capsmith.contract.model import Run
+from capsmith.contract.model import ReleaseTesting
 from tests.releases.__main__ import main
 from tests.releases.newer import find_newer
 
 
-def project(*releases: tuple[str, Run]) -> Project:
+def project(*releases: tuple[str, ReleaseTesting]) -> Project:
     return Project(tuple(Supported(release, run, False, "") for release, run in releases))
 
 
 TABLE = Compatibility(
-    core=project(("v1.13.6", Run.SHORT), ("v1.14.2", Run.CI), ("v1.15", Run.SOURCE)),
-    kubernetes=project(("v1.36.4", Run.CI)),
-    cert_manager=project(("v1.21.1", Run.SOURCE)),
-    python=project(("3.13", Run.CI), ("3.14", Run.NIGHTLY)),
+    core=project(
+        ("v1.13.6", ReleaseTesting.SHORT),
+        ("v1.14.2", ReleaseTesting.CI),
+        ("v1.15", ReleaseTesting.SOURCE),
+    ),
+    kubernetes=project(("v1.36.4", ReleaseTesting.CI)),
+    cert_manager=project(("v1.21.1", ReleaseTesting.SOURCE)),
+    python=project(("3.13", ReleaseTesting.CI), ("3.14", ReleaseTesting.NIGHTLY)),
 )
 
 

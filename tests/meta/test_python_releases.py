@@ -12,7 +12,7 @@ import yaml
 
 from capsmith import resources
 from capsmith.contract.compatibility import load_compatibility
-from capsmith.contract.model import Run
+from capsmith.contract.model import ReleaseTesting
 
 ROOT = Path(__file__).parents[2]
 PYTHON = load_compatibility(resources.schemas()).python
@@ -49,7 +49,7 @@ def test_packages_name_the_releases(folder: Path) -> None:
 
 
 def test_each_change_runs_those_of_ci() -> None:
-    expected = [each.release for each in PYTHON.releases if each.run is Run.CI]
+    expected = [each.release for each in PYTHON.releases if each.run is ReleaseTesting.CI]
     assert versions(workflow(ROOT / ".github/workflows/ci.yaml")["test"]) == expected
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from capsmith.contract.compatibility import Compatibility, Project
-from capsmith.contract.model import Run
+from capsmith.contract.model import ReleaseTesting
 
 REPOSITORIES: Mapping[str, str] = MappingProxyType(
     {
@@ -41,9 +41,11 @@ def _newer_of(name: str, project: Project, released: list[Version]) -> Iterator[
         if series in known:
             each = known[series]
             has_patch = len(each.order) > 2
-            if each.run is not Run.SOURCE and has_patch and version > each.order:
+            if each.run is not ReleaseTesting.SOURCE and has_patch and version > each.order:
                 yield f"{name}: {_text(version)} after {each.release}"
-            elif each.run is Run.SOURCE and each is project.releases[-1] and not has_patch:
+            elif (
+                each.run is ReleaseTesting.SOURCE and each is project.releases[-1] and not has_patch
+            ):
                 yield f"{name}: {_text(version)} is released; {each.release} is read from source"
         elif series > max(known):
             yield f"{name}: {_text(version)} is a new series"

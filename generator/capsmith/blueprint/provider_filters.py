@@ -69,7 +69,7 @@ from capsmith.output.version_types import (
     list_hub_types,
     needs_hub,
 )
-from capsmith.provider.extension import list_author_classes, list_author_names
+from capsmith.provider.hooks import list_author_classes, list_author_names
 from capsmith.provider.model import Component, Provider
 from capsmith.provider.versions import compare_versions, get_preferred_version
 from capsmith.provider_upgrade.changes import list_kind_changes, list_steps

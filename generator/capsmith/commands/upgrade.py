@@ -19,9 +19,9 @@ from capsmith.commands.preconditions import (
 from capsmith.findings import Finding, has_errors
 from capsmith.merging.lock import SPEC_NAME, Lock
 from capsmith.provider.model import Provider
-from capsmith.provider_upgrade.by_hand import list_manual_steps
 from capsmith.provider_upgrade.changes import find_lost_fields, list_steps
 from capsmith.provider_upgrade.facts import describe_upgrade
+from capsmith.provider_upgrade.manual_steps import list_manual_steps
 from capsmith.provider_upgrade.request import UpgradeRequest, validate_request
 from capsmith.provider_upgrade.rewrite import update_values
 from capsmith.provider_upgrade.stages import find_next_step

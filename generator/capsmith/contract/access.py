@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, NamedTuple
 
-from capsmith.contract.model import Permission, Shown
+from capsmith.contract.model import AuditedTest, GrantedBy
 from capsmith.contract.reading import load, make_error, validate
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FILE = "access.yaml"
 
 
-class Manager(NamedTuple):
+class CoreManager(NamedTuple):
     """A manager in the repository of Cluster API."""
 
     name: str
@@ -39,15 +39,15 @@ class Manager(NamedTuple):
         return f"system:serviceaccount:{self.namespace}:{self.account}"
 
 
-class Access(NamedTuple):
+class ManagerAccess(NamedTuple):
     """Requests of one manager for one purpose."""
 
-    manager: Manager
+    manager: CoreManager
     kinds: tuple[str, ...]
     """Roles of the contract, CustomResourceDefinition or Secret."""
     verbs: tuple[str, ...]
     purpose: str
-    permission: Permission
+    permission: GrantedBy
     rules: tuple[str, ...]
     """Ids of the rules that require the permission of providers."""
     since: str
@@ -56,7 +56,7 @@ class Access(NamedTuple):
     """The last series of core; empty: no bound."""
     sources: Mapping[str, str]
     """The file in the repository of Cluster API, by the first series in which it is there."""
-    shown: Shown | None
+    shown: AuditedTest | None
     unseen: str
     """Why no test shows it; empty if one does."""
 
@@ -70,10 +70,10 @@ class Access(NamedTuple):
 class AccessTable(NamedTuple):
     """All that the managers request."""
 
-    managers: tuple[Manager, ...]
-    rows: tuple[Access, ...]
+    managers: tuple[CoreManager, ...]
+    rows: tuple[ManagerAccess, ...]
 
-    def of(self, series: str) -> tuple[Access, ...]:
+    def of(self, series: str) -> tuple[ManagerAccess, ...]:
         """Return the requests of a series of core."""
         return tuple(row for row in self.rows if row.is_in(series))
 
@@ -100,8 +100,8 @@ def load_access(reader: Traversable) -> AccessTable:
     return AccessTable(tuple(managers.values()), rows)
 
 
-def _manager(entry: ManagerEntry) -> Manager:
-    return Manager(
+def _manager(entry: ManagerEntry) -> CoreManager:
+    return CoreManager(
         entry.name,
         entry.title,
         entry.namespace,
@@ -112,18 +112,18 @@ def _manager(entry: ManagerEntry) -> Manager:
     )
 
 
-def _row(entry: AccessEntry, managers: Mapping[str, Manager], file: str) -> Access:
+def _row(entry: AccessEntry, managers: Mapping[str, CoreManager], file: str) -> ManagerAccess:
     what = f"{entry.manager}, {' '.join(entry.verbs)} {' '.join(entry.kinds)}"
     manager = managers.get(entry.manager)
     if manager is None:
         raise make_error(file, f"{what}: the manager is not defined")
     if (entry.shown is None) is not bool(entry.unseen):
         raise make_error(file, f"{what}: needs either shown or unseen")
-    if entry.permission is not Permission.OWN and not entry.rules:
+    if entry.permission is not GrantedBy.OWN and not entry.rules:
         raise make_error(file, f"{what}: no rule requires the permission of providers")
-    if entry.permission is Permission.LABEL and not manager.label:
+    if entry.permission is GrantedBy.LABEL and not manager.label:
         raise make_error(file, f"{what}: the manager has no label")
-    return Access(
+    return ManagerAccess(
         manager,
         tuple(entry.kinds),
         tuple(entry.verbs),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, NamedTuple
 
-from capsmith.contract.model import Run
+from capsmith.contract.model import ReleaseTesting
 from capsmith.contract.reading import load, make_error, validate
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Supported(NamedTuple):
 
     release: str
     """``v1.14.2``, ``v1.15`` or ``3.13``."""
-    run: Run
+    run: ReleaseTesting
     kubeadm: bool
     """Whether core's providers for kubeadm are run with it."""
     note: str
@@ -51,12 +51,12 @@ class Project(NamedTuple):
     @property
     def default(self) -> Supported:
         """Return the newest release with which all tests are run for each change."""
-        return next(each for each in reversed(self.releases) if each.run is Run.CI)
+        return next(each for each in reversed(self.releases) if each.run is ReleaseTesting.CI)
 
     @property
     def executed(self) -> tuple[Supported, ...]:
         """Return the releases with which tests are run, the oldest first."""
-        return tuple(each for each in self.releases if each.run is not Run.SOURCE)
+        return tuple(each for each in self.releases if each.run is not ReleaseTesting.SOURCE)
 
     def series(self, name: str) -> Supported:
         """Return the release of a series; raises KeyError if there is none."""
@@ -95,7 +95,7 @@ def load_compatibility(reader: Traversable) -> Compatibility:
         )
     }
     for name, project in projects.items():
-        if not any(each.run is Run.CI for each in project.releases):
+        if not any(each.run is ReleaseTesting.CI for each in project.releases):
             raise make_error(str(file), f"{name} has no release with `run: ci`")
     cert_manager = _project("certManager", content.cert_manager, str(file))
     return Compatibility(cert_manager=cert_manager, **projects)
@@ -110,7 +110,11 @@ def _project(name: str, entries: list[SupportedEntry], file: str) -> Project:
     if len({each.series for each in releases}) != len(releases):
         raise make_error(file, f"{name} has two releases of one series")
     for each in releases:
-        if each.release == each.series and each.run is not Run.SOURCE and name != "python":
+        if (
+            each.release == each.series
+            and each.run is not ReleaseTesting.SOURCE
+            and name != "python"
+        ):
             raise make_error(
                 file, f"{name} {each.release} is run, so it has to name a patch release"
             )

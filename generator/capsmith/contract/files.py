@@ -12,17 +12,17 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from capsmith.contract.model import (
     Actor,
+    AuditedTest,
     ChangeKind,
-    Conversion,
     EffectClass,
+    FieldConversion,
     FieldOrigin,
+    GrantedBy,
     HookFamily,
     Level,
     Origin,
-    Permission,
     Proof,
-    Run,
-    Shown,
+    ReleaseTesting,
     Weight,
     Where,
 )
@@ -224,12 +224,12 @@ class AccessEntry(FileModel):
     kinds: Annotated[list[str], Field(min_length=1)]
     verbs: Annotated[list[Annotated[str, Field(pattern=_VERB)]], Field(min_length=1)]
     purpose: str
-    permission: Annotated[Permission, _AS_TEXT]
+    permission: Annotated[GrantedBy, _AS_TEXT]
     rules: list[str] = []
     since: Annotated[str, Field(pattern=_MINOR)] = ""
     until: Annotated[str, Field(pattern=_MINOR)] = ""
     source: SourceFiles
-    shown: Annotated[Shown, _AS_TEXT] | None = None
+    shown: Annotated[AuditedTest, _AS_TEXT] | None = None
     unseen: str = ""
 
 
@@ -249,7 +249,7 @@ class ChangeEntry(FileModel):
     path: str = ""
     old: str = ""
     new: str = ""
-    conversion: Annotated[Conversion, _AS_TEXT] = Conversion.AS_IS
+    conversion: Annotated[FieldConversion, _AS_TEXT] = FieldConversion.AS_IS
     lossless: bool | None = None
     rules: list[str] = []
     who: list[Annotated[Actor, _AS_TEXT]] = [Actor.GENERATOR]
@@ -279,7 +279,7 @@ class SupportedEntry(FileModel):
     """A release of a project, or its series if no release is run."""
 
     release: Annotated[str, Field(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$")]
-    run: Annotated[Run, _AS_TEXT]
+    run: Annotated[ReleaseTesting, _AS_TEXT]
     kubeadm: bool = False
     note: str = ""
 

@@ -18,12 +18,12 @@ from capsmith.contract.model import (
     Contract,
     ContractField,
     ContractValidation,
-    Conversion,
     CoreSteps,
     Effect,
     EffectClass,
     FieldChange,
-    Hook,
+    FieldConversion,
+    HookDefinition,
     Level,
     Origin,
     Releases,
@@ -359,7 +359,7 @@ def _fragments(folder: Traversable) -> dict[str, FragmentEntry]:
     return validate(FragmentsFile, load(file), str(file)).root
 
 
-def load_hooks(reader: Traversable) -> dict[str, Hook]:
+def load_hooks(reader: Traversable) -> dict[str, HookDefinition]:
     """Return all hooks by name, from the schemas folder ``reader``.
 
     Raises UnreadableInput for broken data.
@@ -368,18 +368,18 @@ def load_hooks(reader: Traversable) -> dict[str, Hook]:
 
     file = reader / "contracts" / "common" / "hooks.yaml"
     content = validate(HooksFile, load(file), str(file))
-    hooks: dict[str, Hook] = {}
+    hooks: dict[str, HookDefinition] = {}
     for entry in content.hooks:
         if entry.hook in hooks:
             raise make_error(str(file), f"duplicate hook {entry.hook}")
-        hooks[entry.hook] = Hook(entry.hook, entry.family, entry.statement, entry.since)
+        hooks[entry.hook] = HookDefinition(entry.hook, entry.family, entry.statement, entry.since)
     return hooks
 
 
 LOSSY = frozenset(
     {
-        *(Conversion.NONE, Conversion.CONDITIONS, Conversion.REFERENCE),
-        *(Conversion.SECONDS, Conversion.COMPLEMENT),
+        *(FieldConversion.NONE, FieldConversion.CONDITIONS, FieldConversion.REFERENCE),
+        *(FieldConversion.SECONDS, FieldConversion.COMPLEMENT),
     }
 )
 """Conversions that cannot be undone from their result alone."""

@@ -106,7 +106,7 @@ class ChangeKind(StrEnum):
     REMOVED = "removed"
 
 
-class Conversion(StrEnum):
+class FieldConversion(StrEnum):
     """How a value gets from the old field to the new one."""
 
     AS_IS = "as-is"
@@ -139,7 +139,7 @@ class Actor(StrEnum):
     USER = "user"
 
 
-class Run(StrEnum):
+class ReleaseTesting(StrEnum):
     """Where a release is run."""
 
     CI = "ci"
@@ -152,7 +152,7 @@ class Run(StrEnum):
     """Nowhere: what capsmith says of it is read from its source."""
 
 
-class Permission(StrEnum):
+class GrantedBy(StrEnum):
     """What allows a request."""
 
     LABEL = "label"
@@ -163,7 +163,7 @@ class Permission(StrEnum):
     """The manager's own role; the provider grants nothing."""
 
 
-class Shown(StrEnum):
+class AuditedTest(StrEnum):
     """The end-to-end test whose audit log has the requests."""
 
     LIFECYCLE = "lifecycle"
@@ -294,7 +294,7 @@ def _shifted(release: str, minors: int) -> str:
     return f"{major}.{int(minor) + minors}"
 
 
-class Hook(NamedTuple):
+class HookDefinition(NamedTuple):
     """One hook of the runtime SDK: its name, family and purpose (RX-05)."""
 
     name: str
@@ -317,7 +317,7 @@ class FieldChange(NamedTuple):
     """Dotted path; empty for what is added."""
     new: str
     """Dotted path; empty for what is removed."""
-    conversion: Conversion
+    conversion: FieldConversion
     lossless: bool
     """Whether old -> new -> old gives the same without the conversion-data annotation."""
     rules: tuple[str, ...]
@@ -405,7 +405,7 @@ class Contract:
     kubernetes: str = field(compare=False)
     """The version of Kubernetes in samples, the same for all versions: ``v1.36.0``."""
     tested: TestedReleases = field(compare=False)
-    hooks: Mapping[str, Hook] = field(compare=False, repr=False)
+    hooks: Mapping[str, HookDefinition] = field(compare=False, repr=False)
     """Of the runtime SDK by name, the same for all versions; read at their first use."""
     upgrades: Mapping[str, Upgrade] = field(compare=False, repr=False)
     """What has changed since an older version, by that version; read at its first use."""

@@ -24,7 +24,7 @@ class PageRow(NamedTuple):
     """The page of the contract that holds the rules of the row; empty: this one."""
 
 
-class Page(NamedTuple):
+class ContractPage(NamedTuple):
     """One page of the contract on a resource."""
 
     name: str
@@ -48,7 +48,7 @@ class Page(NamedTuple):
         return f"/contracts/{self.name}#" in rule.source
 
 
-def load_pages(reader: Traversable) -> tuple[Page, ...]:
+def load_pages(reader: Traversable) -> tuple[ContractPage, ...]:
     """Return the pages on resources, from the schemas folder ``reader``.
 
     Raises UnreadableInput for broken data.
@@ -58,7 +58,7 @@ def load_pages(reader: Traversable) -> tuple[Page, ...]:
     file = reader / "contracts" / "common" / "pages.yaml"
     content = validate(PagesFile, load(file), str(file))
     pages = tuple(
-        Page(
+        ContractPage(
             entry.page,
             entry.role,
             tuple(PageRow(r.row, r.title, r.mandatory, r.when, r.see) for r in entry.rows),

@@ -11,7 +11,7 @@ from typing import Any
 
 from capsmith.importing.compare import LIST_TYPE, RULES, simplify
 from capsmith.manifests.parse import texts_of
-from capsmith.provider_yaml.plain import IMMUTABLE_MESSAGE, IMMUTABLE_RULE
+from capsmith.provider_yaml.field_schemas import IMMUTABLE_MESSAGE, IMMUTABLE_RULE
 from capsmith.yamldoc.quote import UNPRINTABLE
 
 _FIRST = ("type", "format", "required", "immutable", "description")

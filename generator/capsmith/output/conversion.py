@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from capsmith.contract.model import ChangeKind, Conversion, FieldChange, Where
+from capsmith.contract.model import ChangeKind, FieldChange, FieldConversion, Where
 from capsmith.output.admission import list_admitted_kinds
 from capsmith.output.crd import build_version_schema, is_converted
 from capsmith.provider.model import Component, Provider, Resource, Schema
@@ -77,13 +77,13 @@ def _change(
     """Return the change, restricted to fields that the kind has: many are optional."""
     old = has_path(_path(change.old, is_template), old_schema)
     new = has_path(_path(change.new, is_template), new_schema)
-    if not (old or new) or (old == new and change.conversion is Conversion.AS_IS):
+    if not (old or new) or (old == new and change.conversion is FieldConversion.AS_IS):
         return None
     if (change.old and change.new) and not (old and new):
         # The shapes share a place where only one of them has this field.
         if has_path(old, new_schema) or has_path(new, old_schema):
             return None
-        return ShapeChange(old, new, Conversion.NONE.value, False)
+        return ShapeChange(old, new, FieldConversion.NONE.value, False)
     # A kind may keep a field that the contract has moved, such as status.ready.
     kept = bool(new) and old != new and bool(has_path(old, new_schema))
     stays = change.kind is ChangeKind.COPIED or kept

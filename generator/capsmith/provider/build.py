@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from capsmith.contract.model import Contract
 from capsmith.provider.draft import Draft, DraftVersion
-from capsmith.provider.extension import build_hooks
+from capsmith.provider.hooks import build_hooks
 from capsmith.provider.model import (
     ApiVersion,
     Component,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from capsmith.provider.model import Field, GroupKind, Schema
 from capsmith.provider.naming import name_attribute
-from capsmith.provider_yaml.plain import (
+from capsmith.provider_yaml.field_schemas import (
     convert_field,
     convert_rule,
     is_required,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from capsmith.cel_text import is_transition
 from capsmith.provider.described_kinds import FIELD as EMBEDDED
@@ -25,7 +25,7 @@ from capsmith.provider.model import (
 )
 from capsmith.provider.naming import name_attribute, name_attributes, pluralise
 from capsmith.provider.sections import SECTION_TYPES
-from capsmith.provider_yaml.plain import (
+from capsmith.provider_yaml.field_schemas import (
     convert_field,
     convert_name_limits,
     convert_rule,
@@ -278,37 +278,35 @@ _WITHOUT_SECRET = "{kind} says with which identity the infrastructure is used."
 
 
 def build_resources(
-    draft: DraftKind, provider: Draft, versions: Versions, of_template: Versions
+    kind: DraftKind, draft: Draft, versions: Versions, template_versions: Versions
 ) -> tuple[Resource, ...]:
-    """Return the resource of a kind and, where the role has one, that of its template."""
-    described, role = draft.spec, Role(draft.spec.implements)
-    fields = _spec_fields(described.spec, draft, provider)
-    rules = tuple(convert_rule(rule) for rule in described.validations or ())
-    features = _features(draft, provider)
-    common: dict[str, Any] = {
-        "group": DnsSubdomain(draft.group),
-        "versions": versions,
-        "features": features,
-        "provider_type": SECTION_TYPES[draft.section].type,
-    }
-    own = create_resource(
-        draft.name,
+    """Return the resource of a kind and, where the kind has one, then that of its template."""
+    own = _build_resource(kind, draft, versions)
+    if not kind.has_template:
+        return (own,)
+    return own, build_template(own, kind.spec, kind.name, template_versions)
+
+
+def _build_resource(kind: DraftKind, draft: Draft, versions: Versions) -> Resource:
+    described, role, features = kind.spec, Role(kind.spec.implements), _features(kind, draft)
+    resource = create_resource(
+        kind.name,
         role,
-        **common,
+        group=DnsSubdomain(kind.group),
+        versions=versions,
+        features=features,
+        provider_type=SECTION_TYPES[kind.section].type,
         categories=_labels(list_categories(described)),
         description=described.description,
-        short_names=tuple(DnsLabel(name) for name in draft.short_names),
-        spec_fields=fields,
+        short_names=tuple(DnsLabel(name) for name in kind.short_names),
+        spec_fields=_spec_fields(described.spec, kind, draft),
         status_fields=convert_fields(described.status),
-        spec_validations=rules,
+        spec_validations=tuple(map(convert_rule, described.validations or ())),
         printer_columns=convert_columns(described.printer_columns),
-    )
-    if MACHINES in features and draft.machine_kind is not None:
-        own = own._replace(machine_kind=KindName(draft.machine_kind))
-    own = own._replace(
-        bootstrap=draft.bootstrap, watches=convert_watches(described), webhooks=draft.webhooks
-    )
-    own = own._replace(
+    )._replace(
+        bootstrap=kind.bootstrap,
+        watches=convert_watches(described),
+        webhooks=kind.webhooks,
         object_validations=tuple(map(convert_rule, described.object_validations or ())),
         name_schema=convert_name_limits(described.object_name) if described.object_name else None,
         contract_fields=convert_contract_fields(described.contract_fields),
@@ -316,48 +314,51 @@ def build_resources(
             described.required_parts, described.part_limits
         ),
     )
-    if described.versions is not None:
-        own = own._replace(
-            version_fields={
-                version: _version_fields(written, own, draft, provider)
-                for version, written in described.versions.items()
-            }
-        )
+    if MACHINES in features and kind.machine_kind is not None:
+        resource = resource._replace(machine_kind=KindName(kind.machine_kind))
     if role is Role.RESOURCE:
-        own = own._replace(namespaced=draft.namespaced, plural=DnsLabel(draft.plural))
-    if not draft.has_template:
-        return (own,)
-    return own, build_template(own, described, draft.name, of_template)
+        resource = resource._replace(namespaced=kind.namespaced, plural=DnsLabel(kind.plural))
+    if described.versions is None:
+        return resource
+    # Last: a version repeats whatever it does not mention from the resource as it is now.
+    own = {
+        version: _version_fields(written, resource, kind, draft)
+        for version, written in described.versions.items()
+    }
+    return resource._replace(version_fields=own)
 
 
 def _version_fields(
-    written: VersionFieldsSpec, kind: Resource, draft: DraftKind, provider: Draft
+    written: VersionFieldsSpec, resource: Resource, kind: DraftKind, draft: Draft
 ) -> VersionFields:
     """Return the fields of a version; what it does not mention is as in the kind."""
-    spec, status, rules = kind.spec_fields, kind.status_fields, kind.spec_validations
+    spec, status, rules = resource.spec_fields, resource.status_fields, resource.spec_validations
     if written.spec is not None:
-        spec = _spec_fields(written.spec, draft, provider)
+        spec = _spec_fields(written.spec, kind, draft)
     if written.status is not None:
         status = convert_fields(written.status)
     if written.validations is not None:
         rules = tuple(convert_rule(rule) for rule in written.validations)
-    of_objects = kind.object_validations
+    of_objects = resource.object_validations
     if written.object_validations is not None:
         of_objects = tuple(map(convert_rule, written.object_validations))
-    contract = kind.contract_fields
+    contract = resource.contract_fields
     if written.contract_fields is not None:
         contract = convert_contract_fields(written.contract_fields)
     columns = convert_columns(written.printer_columns)
     if written.printer_columns is None:
-        gone = {f".spec.{name}" for name in _gone(kind.spec_fields, spec)}
-        gone |= {f".status.{name}" for name in _gone(kind.status_fields, status)}
-        columns = tuple(c for c in kind.printer_columns if _first_keys(c.json_path) not in gone)
-    options = kind.options.with_parts(written.required_parts, written.part_limits)
+        # A column of a field that the version lacks would be empty in it.
+        missing = {f".spec.{name}" for name in _missing_names(resource.spec_fields, spec)}
+        missing |= {f".status.{name}" for name in _missing_names(resource.status_fields, status)}
+        columns = tuple(
+            c for c in resource.printer_columns if _first_keys(c.json_path) not in missing
+        )
+    options = resource.options.with_parts(written.required_parts, written.part_limits)
     return VersionFields(spec, status, rules, of_objects, columns, contract, options)
 
 
-def _gone(before: tuple[Field, ...], after: tuple[Field, ...]) -> set[str]:
-    return {field.name for field in before} - {field.name for field in after}
+def _missing_names(hub: tuple[Field, ...], spoke: tuple[Field, ...]) -> set[str]:
+    return {field.name for field in hub} - {field.name for field in spoke}
 
 
 def _first_keys(path: str) -> str:
@@ -365,48 +366,48 @@ def _first_keys(path: str) -> str:
     return ".".join(path.replace("[", ".").split(".")[:3])
 
 
-def build_identity(draft: DraftIdentity, group: DnsSubdomain, versions: Versions) -> Resource:
+def build_identity(identity: DraftIdentity, group: DnsSubdomain, versions: Versions) -> Resource:
     """Return the resource of a kind of identities."""
-    parts = {SECRET_REF: draft.secret, "allowedNamespaces": not draft.namespaced}
-    words = WORDS[Role.IDENTITY] if draft.secret else _WITHOUT_SECRET
+    parts = {SECRET_REF: identity.secret, "allowedNamespaces": not identity.namespaced}
+    words = WORDS[Role.IDENTITY] if identity.secret else _WITHOUT_SECRET
     return create_resource(
-        draft.kind,
+        identity.kind,
         Role.IDENTITY,
         group=group,
         versions=versions,
         features=frozenset(name for name, is_in in parts.items() if is_in),
         categories=_labels(list_categories(None)),
-        description=words.format(kind=draft.kind),
-        spec_fields=convert_fields(draft.fields),
-    )._replace(namespaced=draft.namespaced)
+        description=words.format(kind=identity.kind),
+        spec_fields=convert_fields(identity.fields),
+    )._replace(namespaced=identity.namespaced)
 
 
 def _spec_fields(
-    fields: Mapping[str, FieldLike] | None, draft: DraftKind, provider: Draft
+    fields: Mapping[str, FieldLike] | None, kind: DraftKind, draft: Draft
 ) -> tuple[Field, ...]:
     """Return the fields of the spec, with that of the embedded bootstrap config, if any."""
     own = convert_fields(fields)
-    contract = draft.spec.contract_fields
+    contract = kind.spec.contract_fields
     is_left_out = contract is not None and f"spec.{EMBEDDED}" in (contract.without or ())
-    if draft.bootstrap is None or is_left_out:
+    if kind.bootstrap is None or is_left_out:
         return own
-    return (*own, build_bootstrap_field(draft.bootstrap, provider))
+    return (*own, build_bootstrap_field(kind.bootstrap, draft))
 
 
-def _features(draft: DraftKind, provider: Draft) -> frozenset[str]:
-    if not provider.identities or not _sees_identities(draft, provider):
-        return draft.features
-    return draft.features | {CREDENTIALS_FEATURE}
+def _features(kind: DraftKind, draft: Draft) -> frozenset[str]:
+    if not draft.identities or not _sees_identities(kind, draft):
+        return kind.features
+    return kind.features | {CREDENTIALS_FEATURE}
 
 
-def _sees_identities(draft: DraftKind, provider: Draft) -> bool:
+def _sees_identities(kind: DraftKind, draft: Draft) -> bool:
     """Return whether the manager of a kind reads identities, which are the infrastructure's."""
     sections = next(
         {each.section for each in component}
-        for component in provider.components
-        if any(each.section == draft.section for each in component)
+        for component in draft.components
+        if any(each.section == kind.section for each in component)
     )
-    return draft.spec.implements != Role.RESOURCE or "infrastructure" in sections
+    return kind.spec.implements != Role.RESOURCE or "infrastructure" in sections
 
 
 def _labels(names: Sequence[str]) -> tuple[DnsLabel, ...]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from capsmith.contract.model import FieldChange
 from capsmith.provider.model import Provider
-from capsmith.provider_upgrade.by_hand import ManualStep
 from capsmith.provider_upgrade.changes import KindChanges, Step, list_kind_changes
+from capsmith.provider_upgrade.manual_steps import ManualStep
 from capsmith.provider_upgrade.stages import Stage, find_simpler_way, list_costs, list_stages
 
 Data = dict[str, Any]

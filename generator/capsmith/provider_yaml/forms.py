@@ -321,7 +321,7 @@ TEXT, MAPPING, FLAG, LIST = "<text>", "<mapping>", "<flag>", "<list>"
 SHORTHAND = r"(string|integer|int32|int64|number|boolean)(\[\])?!?"
 
 
-class Part(BaseModel):
+class SpecModel(BaseModel):
     """A mapping of the file: no unknown keys, no conversions, keys in camelCase.
 
     Validators are built when the first description is read: one for the whole description, instead
@@ -337,7 +337,7 @@ def classify_text_or_mapping(value: Any) -> str | None:
     """Return the tag of a value that may be a text or a mapping."""
     if isinstance(value, str):
         return TEXT
-    return MAPPING if isinstance(value, dict | Part) else None
+    return MAPPING if isinstance(value, dict | SpecModel) else None
 
 
 def classify_text_mapping_or_list(value: Any) -> str | None:
@@ -349,7 +349,7 @@ def classify_flag_or_mapping(value: Any) -> str | None:
     """Return the tag of a value that may be true, false or a mapping."""
     if isinstance(value, bool):
         return FLAG
-    return MAPPING if isinstance(value, dict | Part) else None
+    return MAPPING if isinstance(value, dict | SpecModel) else None
 
 
 def _flag_or_list(value: Any) -> str | None:
@@ -388,7 +388,7 @@ ScalarShorthand = Annotated[
 ]
 
 
-class Validation(Part):
+class Validation(SpecModel):
     """One rule in the Common Expression Language."""
 
     rule: Annotated[str, Field(min_length=1, max_length=8192)] = Field(
@@ -401,7 +401,7 @@ class Validation(Part):
     optional_old_self: bool | None = Field(None, description="Whether it also runs on creation.")
 
 
-class NameLimits(Part):
+class NameLimits(SpecModel):
     """Limits for the names of objects, besides those of Kubernetes."""
 
     min_length: Count | None = Field(None, description="Fewest characters.")
@@ -414,7 +414,7 @@ class NameLimits(Part):
     )
 
 
-class FieldSchema(Part):
+class FieldSchema(SpecModel):
     """A field, in the vocabulary of Kubernetes structural schemas."""
 
     type: Literal["string", "integer", "number", "boolean", "object", "array"] | None = Field(

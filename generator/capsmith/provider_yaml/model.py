@@ -23,7 +23,7 @@ from capsmith.provider_yaml.forms import (
     Fields,
     Many,
     NameLimits,
-    Part,
+    SpecModel,
     Validation,
     choose_by_tag,
     classify_flag_or_mapping,
@@ -34,7 +34,7 @@ from capsmith.provider_yaml.forms import (
 ContractVersion = Literal["v1beta1", "v1beta2"]
 
 
-class ApiVersionSpec(Part):
+class ApiVersionSpec(SpecModel):
     """One version of the provider's API."""
 
     name: forms.Version = Field(description="Such as v1alpha1.")
@@ -62,7 +62,7 @@ ApiVersionLike = Annotated[
 ]
 
 
-class WatchSpec(Part):
+class WatchSpec(SpecModel):
     """A further kind whose changes enqueue objects of the kind that declares it."""
 
     api_version: forms.ObjectApiVersion = Field(description="Such as v1 or apps/v1.")
@@ -85,7 +85,7 @@ class WatchSpec(Part):
     )
 
 
-class WebhooksSpec(Part):
+class WebhooksSpec(SpecModel):
     """Validation and defaults by your code, for what rules in CEL and the schema cannot express."""
 
     validation: bool | None = Field(
@@ -107,7 +107,7 @@ class WebhooksSpec(Part):
     )
 
 
-class PrinterColumnSpec(Part):
+class PrinterColumnSpec(SpecModel):
     """One column of `kubectl get`."""
 
     name: forms.Line = Field(description="Heading of the column.")
@@ -121,7 +121,7 @@ class PrinterColumnSpec(Part):
     description: forms.Text | None = Field(None, description="The meaning of the column.")
 
 
-class KubectlSpec(Part):
+class KubectlSpec(SpecModel):
     """The categories and columns by which kubectl shows a kind."""
 
     categories: Many[forms.CrdName] | None = Field(
@@ -138,7 +138,7 @@ class KubectlSpec(Part):
     )
 
 
-class ContractFieldsSpec(Part):
+class ContractFieldsSpec(SpecModel):
     """Schemas of the contract's fields, where those of the kind have other limits."""
 
     spec: Fields | None = Field(
@@ -160,7 +160,7 @@ class ContractFieldsSpec(Part):
     )
 
 
-class PartLimits(Part):
+class PartLimits(SpecModel):
     """Limits for a whole part of an object, such as its status."""
 
     min_properties: Count | None = Field(None, description="Fewest fields.")
@@ -180,7 +180,7 @@ class PartLimits(Part):
 TemplatePart = Literal["metadata", "spec", "spec.template", "spec.template.spec"]
 
 
-class TemplateVersionSpec(Part):
+class TemplateVersionSpec(SpecModel):
     """What a template has otherwise than its kind, in one API version."""
 
     spec: Fields | None = Field(
@@ -243,7 +243,7 @@ TemplateLike = Annotated[
 ]
 
 
-Hook = Literal[
+HookName = Literal[
     "BeforeClusterCreate",
     "AfterControlPlaneInitialized",
     "BeforeClusterUpgrade",
@@ -264,7 +264,7 @@ Hook = Literal[
 """RX-05; schemas/contracts/common/hooks.yaml describes them."""
 
 
-class VersionFieldsSpec(Part):
+class VersionFieldsSpec(SpecModel):
     """Your fields in an API version in which they are not those of the storage version."""
 
     spec: Fields | None = Field(
@@ -408,7 +408,7 @@ class BootstrapKindSpec(KindSpec):
     implements: Literal["BootstrapConfig", "Resource"] = Field(description=_IMPLEMENTS)
 
 
-class ForeignKindSpec(Part):
+class ForeignKindSpec(SpecModel):
     """A kind of another provider."""
 
     group: forms.Group = Field(description="API group of the kind.")
@@ -447,10 +447,10 @@ class AddonKindSpec(KindSpec):
     implements: Literal["Addon", "Resource"] = Field(description=_IMPLEMENTS)
 
 
-class HookSpec(Part):
+class HookSpec(SpecModel):
     """One hook of a runtime extension, with settings other than the defaults."""
 
-    hook: Hook = Field(description="The hook of Cluster API's runtime SDK.")
+    hook: HookName = Field(description="The hook of Cluster API's runtime SDK.")
     name: forms.Label | None = Field(
         None, description="Its name in ClusterClasses; generate-patches for GeneratePatches."
     )
@@ -463,14 +463,14 @@ class HookSpec(Part):
 
 
 HookLike = Annotated[
-    Annotated[Hook, Tag(TEXT)] | Annotated[HookSpec, Tag(MAPPING)],
+    Annotated[HookName, Tag(TEXT)] | Annotated[HookSpec, Tag(MAPPING)],
     choose_by_tag(
         classify_text_or_mapping, "a hook such as GeneratePatches or a mapping {hook: …, name: …}"
     ),
 ]
 
 
-class RuntimeExtensionSpec(Part):
+class RuntimeExtensionSpec(SpecModel):
     """The hooks of a runtime extension."""
 
     hooks: Annotated[Many[HookLike], Field(min_length=1)] = Field(
@@ -483,7 +483,7 @@ Section = Literal["infrastructure", "bootstrap", "controlPlane", "ipam", "addon"
 ComponentSection = Literal[Section, "runtimeExtension"]
 
 
-class CredentialsSpec(Part):
+class CredentialsSpec(SpecModel):
     """A kind of identities: which credentials are used for the infrastructure, and by whom."""
 
     kind: forms.Kind = Field(description="Such as AcmeIdentity.")
@@ -502,7 +502,7 @@ class CredentialsSpec(Part):
     spec: Fields | None = Field(None, description="Your fields in spec of the identity.")
 
 
-class PolicyRuleSpec(Part):
+class PolicyRuleSpec(SpecModel):
     """One permission that the infrastructure code needs in the management cluster."""
 
     api_groups: Annotated[Many[forms.ApiGroupOrCore], Field(min_length=1)] = Field(
@@ -540,7 +540,7 @@ _KindSpec = TypeVar("_KindSpec", bound=KindSpec)
 Kinds = Annotated[dict[forms.Kind, _KindSpec], Field(min_length=1)] | None
 
 
-class ProviderSpec(Part):
+class ProviderSpec(SpecModel):
     """Description of a Cluster API provider, from which capsmith generates its repository."""
 
     capsmith: Literal[1] = Field(description="Version of this format: 1.")

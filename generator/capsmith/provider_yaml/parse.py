@@ -19,7 +19,7 @@ from capsmith.provider_yaml.forms import (
     TEXT,
     FieldSchema,
     NameLimits,
-    Part,
+    SpecModel,
     Validation,
 )
 from capsmith.provider_yaml.model import ProviderSpec
@@ -211,7 +211,7 @@ def _known_keys(path: Path) -> set[str]:
     return {field.alias or name for name, field in part.model_fields.items()}
 
 
-def _part(path: Path) -> type[Part]:
+def _part(path: Path) -> type[SpecModel]:
     """Return the model of the mapping at ``path``."""
     match path:
         case ():

@@ -12,6 +12,12 @@ from typing import Any
 
 from capsmith.findings import Finding
 from capsmith.provider_yaml import rules
+from capsmith.provider_yaml.field_schemas import (
+    JUNCTORS,
+    convert_field,
+    convert_name_limits,
+    list_required,
+)
 from capsmith.provider_yaml.forms import FieldLike, FieldSchema, NameLimits
 from capsmith.provider_yaml.model import (
     ContractFieldsSpec,
@@ -21,7 +27,6 @@ from capsmith.provider_yaml.model import (
     VersionFieldsSpec,
 )
 from capsmith.provider_yaml.patterns import explain_refusal
-from capsmith.provider_yaml.plain import JUNCTORS, convert_field, convert_name_limits, list_required
 from capsmith.provider_yaml.values import find_value_errors, is_of_type, is_same_json
 from capsmith.yamldoc.document import Document
 from capsmith.yamldoc.quote import join_names, quote, suggest

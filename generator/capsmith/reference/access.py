@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from capsmith.contract.access import Access, AccessTable, series_order
+from capsmith.contract.access import AccessTable, ManagerAccess, series_order
 from capsmith.contract.compatibility import Project
-from capsmith.contract.model import Rule, Shown
+from capsmith.contract.model import AuditedTest, Rule
 from capsmith.reference.model import (
     INDEX,
     Block,
@@ -36,10 +36,10 @@ _HEAD = (
     "Evidence",
 )
 _TESTS = {
-    Shown.LIFECYCLE: "test_lifecycle",
-    Shown.TOPOLOGY: "test_clusterclass",
-    Shown.POOLS: "test_machine_pool",
-    Shown.KUBEADM: "test_kubeadm",
+    AuditedTest.LIFECYCLE: "test_lifecycle",
+    AuditedTest.TOPOLOGY: "test_clusterclass",
+    AuditedTest.POOLS: "test_machine_pool",
+    AuditedTest.KUBEADM: "test_kubeadm",
 }
 
 
@@ -108,7 +108,9 @@ def _managers(table: AccessTable, core: Project) -> Table:
     return Table("Managers, as clusterctl installs them", head, rows)
 
 
-def _row(row: Access, core: Project, texts: Texts, rules: Mapping[str, Rule]) -> tuple[Spans, ...]:
+def _row(
+    row: ManagerAccess, core: Project, texts: Texts, rules: Mapping[str, Rule]
+) -> tuple[Spans, ...]:
     evidence: Spans = (f"Source only: {row.unseen}",)
     if row.shown is not None:
         evidence = (Code(_TESTS[row.shown]),)

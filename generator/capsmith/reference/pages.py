@@ -9,7 +9,7 @@ from capsmith.contract.access import AccessTable
 from capsmith.contract.compatibility import Project
 from capsmith.contract.load import get_sort_key
 from capsmith.contract.model import Contract, Origin, Rule
-from capsmith.contract.pages import Page as ContractPage
+from capsmith.contract.pages import ContractPage as ContractPage
 from capsmith.reference.access import build_access_page
 from capsmith.reference.fields import DocumentedField, list_fields
 from capsmith.reference.model import (

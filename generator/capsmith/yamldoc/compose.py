@@ -48,29 +48,12 @@ class Mark(NamedTuple):
     raw: str | None = None
 
 
-class Problem(NamedTuple):
-    """A finding without the name of the file."""
-
-    id: str
-    message: str
-    position: tuple[int, int]
-    hint: str
-
-    def finding(self, file: str) -> Finding:
-        """Return the finding in ``file``."""
-        return Finding(self.id, self.message, Location(file, *self.position), hint=self.hint)
-
-
 class Rejected(Exception):
-    """The text cannot be read any further."""
+    """The text cannot be read any further; ``finding`` says why."""
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
-
-    def finding(self, file: str) -> Finding:
-        """Return the finding in ``file``."""
-        return self.problem.finding(file)
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
 
 
 @dataclass(slots=True)
@@ -83,16 +66,20 @@ class _Anchored:
 
 @dataclass(slots=True)
 class Composer:
-    """Composes one document; ``problems`` holds what is wrong but does not stop the reading."""
+    """Composes one document; ``findings`` holds what is wrong but does not stop the reading.
+
+    ``file`` is only named in findings.  One composer reads one text.
+    """
 
     events: Iterator[Any]
+    file: str
     marks: dict[Path, Mark] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     _anchors: dict[str, _Anchored | None] = field(default_factory=dict)
     _nodes: int = 0
     _resolver: yaml.resolver.Resolver = field(default_factory=yaml.resolver.Resolver)
 
-    def document(self) -> dict[str, Any]:
+    def compose(self) -> dict[str, Any]:
         """Return the one mapping of the text.
 
         Raises Rejected, and what the parser raises.
@@ -133,7 +120,7 @@ class Composer:
             return self._alias(event, path, key or position)
         if event.tag is not None and event.tag not in _TAGS:
             tag = quote(event.tag.replace("tag:yaml.org,2002:", "!!"))
-            self._problem("yaml-tag", f"the tag {tag} is not supported", position, "Remove it.")
+            self._report("yaml-tag", f"the tag {tag} is not supported", position, "Remove it.")
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         count_before = self._nodes
@@ -158,7 +145,7 @@ class Composer:
             key = self._key(event, position)
             if key in data:
                 first = self.marks[(*path, key)].key[0]
-                self._problem(
+                self._report(
                     "yaml-duplicate-key",
                     f"duplicate key {quote(key)}: first defined in line {first}",
                     position,
@@ -181,9 +168,9 @@ class Composer:
         tag = self._tag(event)
         if tag == _MERGE:
             hint = "Write the keys out, or use an alias for the whole value."
-            self._problem("yaml-merge-key", "merge keys (`<<`) are not supported", position, hint)
+            self._report("yaml-merge-key", "merge keys (`<<`) are not supported", position, hint)
         elif not tag.endswith((":str", ":timestamp")):
-            self._problem(
+            self._report(
                 "yaml-key-not-text",
                 f"YAML reads the key {quote(event.value)} as {_kind(tag)}, not as a string",
                 position,
@@ -208,7 +195,7 @@ class Composer:
         if isinstance(number, float) and math.isfinite(number):
             return number
         hint = f'Use a finite 64-bit number, or write "{clip(text)}" for a string.'
-        self._problem("yaml-number", f"{quote(text)} is not a usable number", position, hint)
+        self._report("yaml-number", f"{quote(text)} is not a usable number", position, hint)
         return 0
 
     def _tag(self, event: Any) -> str:
@@ -255,18 +242,21 @@ class Composer:
         if match := UNPRINTABLE.search(text):
             message = f"the text contains the character U+{ord(match[0]):04X}"
             hint = "Remove it: control and direction characters are not allowed."
-            self._problem("yaml-control-character", message, position, hint)
+            self._report("yaml-control-character", message, position, hint)
 
-    def _problem(self, id: str, message: str, position: tuple[int, int], hint: str) -> None:
-        self.problems.append(Problem(id, message, position, hint))
-        if len(self.problems) >= MAX_PROBLEMS:
+    def _report(self, id: str, message: str, position: tuple[int, int], hint: str) -> None:
+        self.findings.append(self._finding(id, message, position, hint))
+        if len(self.findings) >= MAX_PROBLEMS:
             hint = "Correct those above first."
             self._reject(
                 "yaml-too-many-problems", "too many errors: the rest is not shown", position, hint
             )
 
     def _reject(self, id: str, message: str, position: tuple[int, int], hint: str) -> NoReturn:
-        raise Rejected(Problem(id, message, position, hint))
+        raise Rejected(self._finding(id, message, position, hint))
+
+    def _finding(self, id: str, message: str, position: tuple[int, int], hint: str) -> Finding:
+        return Finding(id, message, Location(self.file, *position), hint=hint)
 
 
 def _depth(data: Any) -> int:

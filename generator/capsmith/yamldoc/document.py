@@ -117,10 +117,10 @@ def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding
     loader: Any = None
     try:
         loader = yaml.SafeLoader(text)
-        composer = Composer(_events(loader))
-        data = composer.document()
+        composer = Composer(_events(loader), file)
+        data = composer.compose()
     except Rejected as rejected:
-        return None, (rejected.finding(file),)
+        return None, (rejected.finding,)
     except yaml.YAMLError as error:
         return None, (_syntax(error, text, file),)
     except (ValueError, OverflowError):  # PyYAML lets those of chr() and int() through
@@ -128,9 +128,8 @@ def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding
         message = "invalid YAML: an escape or a version number is out of range"
         where = Location(file, loader.line + 1, loader.column + 1)
         return None, (Finding("yaml-syntax", message, where, hint=hint),)
-    findings = tuple(problem.finding(file) for problem in composer.problems)
-    if findings:
-        return None, findings
+    if composer.findings:
+        return None, tuple(composer.findings)
     return Document(file, data, composer.marks, text), ()
 
 

@@ -12,9 +12,9 @@ import yaml
 
 from capsmith import resources
 from capsmith.commands.load import load, load_contracts
-from capsmith.contract.access import Access, AccessTable, load_access, series_order
+from capsmith.contract.access import AccessTable, ManagerAccess, load_access, series_order
 from capsmith.contract.compatibility import load_compatibility
-from capsmith.contract.model import Permission, Shown
+from capsmith.contract.model import AuditedTest, GrantedBy
 from capsmith.errors import UnreadableInput
 from capsmith.manifests.permissions import Grant, find_missing
 from tests.golden.cases import Case, cases
@@ -80,7 +80,7 @@ def test_a_row_is_in_the_releases_between_its_bounds(tmp_path: Path) -> None:
         "v1.13",
     ]
     (row,) = table.rows
-    assert (row.permission, row.shown, row.unseen) == (Permission.LABEL, Shown.LIFECYCLE, "")
+    assert (row.permission, row.shown, row.unseen) == (GrantedBy.LABEL, AuditedTest.LIFECYCLE, "")
     assert row.manager.user == "system:serviceaccount:capi-system:capi-manager"
 
 
@@ -154,7 +154,7 @@ def test_generated_roles_grant_what_the_table_says(case: Case) -> None:
     assert provider is not None
     documents = [*_documents(case.expected)]
     for row in TABLE.rows:
-        if row.permission is not Permission.OWN:
+        if row.permission is not GrantedBy.OWN:
             grants = [*_grants(row, documents)]
             for resource in provider.resources:
                 if str(resource.role) in row.kinds:
@@ -168,7 +168,7 @@ def test_the_cases_have_each_kind_that_providers_grant() -> None:
     providers = [load(case.spec).provider for case in CASES]
     roles = {str(each.role) for provider in providers if provider for each in provider.resources}
     kinds = {
-        kind for row in TABLE.rows if row.permission is not Permission.OWN for kind in row.kinds
+        kind for row in TABLE.rows if row.permission is not GrantedBy.OWN for kind in row.kinds
     }
     assert kinds - roles == {"Remediation", "RemediationTemplate"}
 
@@ -180,7 +180,7 @@ def _documents(folder: Path) -> Iterator[Manifest]:
         yield from (each for each in yaml.safe_load_all(text) if "kind" in each)
 
 
-def _grants(row: Access, documents: list[Manifest]) -> Iterator[Grant]:
+def _grants(row: ManagerAccess, documents: list[Manifest]) -> Iterator[Grant]:
     """Yield what the roles that carry the manager's label, or are bound to it, allow."""
     bound = {
         each["roleRef"]["name"]
@@ -192,6 +192,6 @@ def _grants(row: Access, documents: list[Manifest]) -> Iterator[Grant]:
         if each["kind"] == "ClusterRole":
             metadata = each["metadata"]
             is_labelled = metadata.get("labels", {}).get(row.manager.label) == "true"
-            if is_labelled if row.permission is Permission.LABEL else metadata["name"] in bound:
+            if is_labelled if row.permission is GrantedBy.LABEL else metadata["name"] in bound:
                 for rule in each["rules"]:
                     yield Grant(*(tuple(rule[key]) for key in ("apiGroups", "resources", "verbs")))

@@ -17,7 +17,7 @@ from capsmith.clusters.processes.tools.catalogue import (
     modules,
 )
 from capsmith.contract.compatibility import Compatibility, load_compatibility
-from capsmith.contract.model import Run
+from capsmith.contract.model import ReleaseTesting
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.targets import Core, list_targets
 
@@ -42,7 +42,7 @@ def test_the_default_is_the_newest_that_runs_for_each_change(tmp_path: Path) -> 
     found = read(tmp_path).core
     assert found.default.series == "v1.10"
     assert [each.release for each in found.executed] == ["v1.9.1", "v1.10.2"]
-    assert (found.releases[0].run, found.releases[0].note) == (Run.SHORT, "old")
+    assert (found.releases[0].run, found.releases[0].note) == (ReleaseTesting.SHORT, "old")
     assert found.series("v1.10").kubeadm
     with pytest.raises(KeyError):
         found.series("v1.12")

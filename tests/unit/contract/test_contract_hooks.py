@@ -10,9 +10,9 @@ import pytest
 
 from capsmith import resources
 from capsmith.contract.load import list_versions, load_contract, load_hooks
-from capsmith.contract.model import Hook, HookFamily
+from capsmith.contract.model import HookDefinition, HookFamily
 from capsmith.errors import UnreadableInput
-from capsmith.provider_yaml.model import Hook as HookName
+from capsmith.provider_yaml.model import HookName as HookName
 
 REAL = Path(str(resources.schemas()))
 TEXT = """\
@@ -35,7 +35,7 @@ def test_hooks_are_the_same_for_all_contracts() -> None:
     assert first == second
 
 
-def loaded(folder: Path, text: str) -> dict[str, Hook]:
+def loaded(folder: Path, text: str) -> dict[str, HookDefinition]:
     target = folder / "contracts" / "common"
     target.mkdir(parents=True)
     (target / "hooks.yaml").write_text(text)
@@ -44,8 +44,12 @@ def loaded(folder: Path, text: str) -> dict[str, Hook]:
 
 def test_hooks_are_read(tmp_path: Path) -> None:
     assert loaded(tmp_path, TEXT) == {
-        "GeneratePatches": Hook("GeneratePatches", HookFamily.TOPOLOGY, "Change templates.", ""),
-        "UpdateMachine": Hook("UpdateMachine", HookFamily.IN_PLACE, "Change a machine.", "v1.12"),
+        "GeneratePatches": HookDefinition(
+            "GeneratePatches", HookFamily.TOPOLOGY, "Change templates.", ""
+        ),
+        "UpdateMachine": HookDefinition(
+            "UpdateMachine", HookFamily.IN_PLACE, "Change a machine.", "v1.12"
+        ),
     }
 
 

@@ -7,7 +7,7 @@ import pytest
 from capsmith import resources
 from capsmith.contract.load import load_rules
 from capsmith.contract.model import Level, Origin, Rule
-from capsmith.contract.pages import Page, PageRow, load_pages
+from capsmith.contract.pages import ContractPage, PageRow, load_pages
 
 RULES = load_rules(resources.schemas())
 PAGES = load_pages(resources.schemas())
@@ -33,7 +33,7 @@ def test_every_page_on_a_resource_is_listed() -> None:
 @pytest.mark.parametrize(
     ("page", "row"), ROWS, ids=lambda part: part.name if hasattr(part, "name") else ""
 )
-def test_every_row_has_a_rule_of_its_weight(page: Page, row: PageRow) -> None:
+def test_every_row_has_a_rule_of_its_weight(page: ContractPage, row: PageRow) -> None:
     found = page.rules_of(row, RULES.values())
     assert found, f"{page.name}: no rule has row: {row.name}"
     if row.mandatory:

@@ -13,7 +13,7 @@ import yaml
 
 from capsmith import resources
 from capsmith.contract.load import list_versions, load_contract, load_upgrade
-from capsmith.contract.model import ChangeKind, Conversion, FieldChange, TypeShape, Where
+from capsmith.contract.model import ChangeKind, FieldChange, FieldConversion, TypeShape, Where
 from capsmith.errors import UnreadableInput
 
 OLD, NEW = (load_contract(version, resources.schemas()) for version in list_versions())
@@ -85,7 +85,7 @@ def test_rules_exist_and_notes_are_sentences() -> None:
         assert change.who
         assert change.note.endswith(".")
         if change.kind in {ChangeKind.ADDED, ChangeKind.REMOVED} and change.roles:
-            assert change.conversion is Conversion.NONE
+            assert change.conversion is FieldConversion.NONE
             assert not change.lossless
 
 

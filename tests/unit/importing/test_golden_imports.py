@@ -15,10 +15,10 @@ from capsmith.importing.source import read_sources
 from capsmith.manifests.parse import read_substituted
 from capsmith.output.crd import build_crd
 from capsmith.provider.model import Provider
+from capsmith.provider_yaml.field_schemas import convert_field, convert_rule, is_required
 from capsmith.provider_yaml.forms import FieldLike
 from capsmith.provider_yaml.model import ProviderSpec
 from capsmith.provider_yaml.parse import parse
-from capsmith.provider_yaml.plain import convert_field, convert_rule, is_required
 from tests.golden.cases import Case, authored_cases, cases
 
 _CASES = [case for case in (*cases(), *authored_cases()) if case.name != "extension"]

@@ -1,4 +1,4 @@
-"""provider/extension.py and the permissions of runtime extensions and add-ons."""
+"""provider/hooks.py and the permissions of runtime extensions and add-ons."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import get_args
 import yaml
 
 from capsmith.commands.load import load
-from capsmith.provider.extension import list_author_classes, list_author_names
+from capsmith.provider.hooks import list_author_classes, list_author_names
 from capsmith.provider.model import Component, Provider
-from capsmith.provider_yaml.model import Hook as HookName
+from capsmith.provider_yaml.model import HookName as HookName
 from tests.unit.provider.permissions import (
     aggregate_permissions,
     manager_permissions,

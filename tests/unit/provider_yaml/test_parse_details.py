@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from capsmith.cel_text import is_transition
+from capsmith.provider_yaml.field_schemas import convert_field, is_required
 from capsmith.provider_yaml.forms import FieldSchema
 from capsmith.provider_yaml.parse import parse
-from capsmith.provider_yaml.plain import convert_field, is_required
 from capsmith.yamldoc.quote import clip, join_names, suggest
 from tests.invalid.cases import EXAMPLES
 

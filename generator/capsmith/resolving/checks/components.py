@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from capsmith.output import monitoring
-from capsmith.provider import extension
+from capsmith.provider import hooks
 from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SectionType
 from capsmith.resolving.checks.names import check_repeats
@@ -67,7 +67,7 @@ def check_services(draft: Draft, top: PathReporter) -> None:
     for section, *_ in draft.components:
         converts = section.group and _converts(draft)
         called = converts or section.section in admitting or section.section == "runtimeExtension"
-        _check_namespace(draft, section, extension.SERVICE if called else monitoring.SERVICE, top)
+        _check_namespace(draft, section, hooks.SERVICE if called else monitoring.SERVICE, top)
 
 
 def _converts(draft: Draft) -> bool:

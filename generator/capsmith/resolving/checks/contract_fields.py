@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from capsmith.contract.model import Contract, ContractField, Level
 from capsmith.provider.described_kinds import FIELD, is_machine_based
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
-from capsmith.provider_yaml.plain import convert_field
+from capsmith.provider_yaml.field_schemas import convert_field
 from capsmith.yamldoc.quote import join_names, quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
 
@@ -28,7 +28,7 @@ _ACCEPTED = {
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
-class _Problem(NamedTuple):
+class _Mismatch(NamedTuple):
     """One value of the contract that the author's schema does not accept."""
 
     field: str
@@ -163,7 +163,7 @@ class _Check(NamedTuple):
         reporter.add_warning("contract-field-unwritten", message, hint, name)
 
 
-def _report(name: str, problem: _Problem, reporter: PathReporter) -> None:
+def _report(name: str, problem: _Mismatch, reporter: PathReporter) -> None:
     field = quote(name + problem.field)
     if problem.is_type:
         message = f"{field}: {problem.what}"
@@ -177,16 +177,16 @@ def _report(name: str, problem: _Problem, reporter: PathReporter) -> None:
         reporter.add_warning("contract-field-limits", message, hint, name)
 
 
-def _below(own: Schema, contract: Schema, path: str) -> Iterator[_Problem]:
+def _below(own: Schema, contract: Schema, path: str) -> Iterator[_Mismatch]:
     kinds = [_type(each) for each in (own, contract)]
     if kinds[1] not in _ACCEPTED.get(kinds[0], (kinds[0],)) and kinds[0] != "any":
         what = f"the type is {kinds[0]}, but {kinds[1]} in the contract"
-        yield _Problem(path, what, True)
+        yield _Mismatch(path, what, True)
         return
     missing = [each for each in contract.get("enum", ()) if each not in own.get("enum", [each])]
     if missing:
-        yield _Problem(path, f"the contract also allows {join_names(map(str, missing))}", True)
-    yield from (_Problem(path, what, False) for what in _limits(own, contract))
+        yield _Mismatch(path, f"the contract also allows {join_names(map(str, missing))}", True)
+    yield from (_Mismatch(path, what, False) for what in _limits(own, contract))
     theirs = contract.get("properties", {})
     for name, below in own.get("properties", {}).items():
         if name in theirs:

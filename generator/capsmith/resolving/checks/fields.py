@@ -10,7 +10,7 @@ from capsmith.contract.model import Contract
 from capsmith.output.example import build_example
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft
 from capsmith.provider.naming import name_attribute
-from capsmith.provider_yaml.plain import convert_field, is_required
+from capsmith.provider_yaml.field_schemas import convert_field, is_required
 from capsmith.provider_yaml.values import find_value_errors
 from capsmith.yamldoc.quote import quote, suggest
 from capsmith.yamldoc.reporter import PathReporter

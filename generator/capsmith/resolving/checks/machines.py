@@ -12,7 +12,7 @@ from capsmith.provider.described_kinds import (
     is_machine_based,
 )
 from capsmith.provider.draft import Draft, DraftKind
-from capsmith.provider_yaml.plain import convert_field, is_required
+from capsmith.provider_yaml.field_schemas import convert_field, is_required
 from capsmith.yamldoc.quote import join_names, quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.naming import pluralise
-from capsmith.provider_yaml.plain import convert_field
+from capsmith.provider_yaml.field_schemas import convert_field
 from capsmith.safetext import DnsLabel
 from capsmith.yamldoc.quote import quote, suggest
 from capsmith.yamldoc.reporter import PathReporter

@@ -80,9 +80,9 @@ _EXPORTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 """Module -> the classes that authors need, by the module that defines them."""
 
 
-def build_hooks(drafts: Iterable[DraftHook], contract: Contract) -> tuple[Hook, ...]:
+def build_hooks(hooks: Iterable[DraftHook], contract: Contract) -> tuple[Hook, ...]:
     """Return the hooks of a runtime extension, in the author's order."""
-    return tuple(_hook(draft, contract) for draft in drafts)
+    return tuple(_hook(each, contract) for each in hooks)
 
 
 def list_author_classes(component: Component) -> dict[SafeText, list[Identifier]]:
