@@ -1,0 +1,152 @@
+"""Each check of infrastructure providers passes for a good provider, and finds what a bad one does.
+
+No process runs, and nothing waits: core, provider and API server are in memory.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from capsmith.judge.running.checks import INFRASTRUCTURE
+from capsmith.judge.running.model import Skipped, Violated
+from tests.unit.judge.running.infrastructure import open_session
+
+CHECKS = {check.name: check for check in INFRASTRUCTURE}
+WITHOUT_POOLS = [name for name in CHECKS if not name.startswith("pool-")]
+NOT_HERE = {
+    "remediation": "needs Nodes",
+    "move": "did not start the management clusters",
+}
+FAULTS = [
+    ("cluster-provisioned", "never-provisions-clusters", "it never became provisioned"),
+    ("cluster-waits-for-owner", "ignores-owners", "although no Cluster owns the object"),
+    ("cluster-endpoint", "no-endpoint", "host or port of its endpoint is missing"),
+    ("cluster-ready", "not-ready", "condition Ready is False, not True"),
+    ("cluster-conditions", "no-reason", "Ready has no reason"),
+    ("cluster-externally-managed", "takes-external", "leaves it to another system"),
+    ("machine-provisioned", "never-provisions-machines", "it never became provisioned"),
+    ("machine-waits-for-owner", "ignores-owners", "although no Machine owns the object"),
+    ("machine-waits-for-cluster", "ignores-clusters", "its cluster is not provisioned"),
+    ("machine-waits-for-data", "ignores-data", "its Machine has no bootstrap data"),
+    ("machine-provider-id", "no-provider-id", "its provider ID is missing"),
+    ("machine-addresses", "wrong-address", "an address is"),
+    ("machine-failure-domain", "wrong-failure-domain", "its infrastructure in elsewhere"),
+    ("machine-ready", "not-ready", "condition Ready is False, not True"),
+    ("machine-conditions", "no-reason", "Ready has no reason"),
+    ("template-immutable", "mutable-template", "a change of spec.template.spec was accepted"),
+    ("template-dry-run", "refuses-dry-runs", "was refused: spec.template.spec is immutable"),
+    ("pause-cluster", "ignores-pause", "although spec.paused of the Cluster is true"),
+    ("pause-annotation", "ignores-pause", "although the object has the annotation"),
+    ("pause-condition", "no-paused-condition", "the Paused condition is not True"),
+    ("pause-deletion", "deletes-paused", "completed the deletion of a paused object"),
+    ("restart", "forgets", "after a restart its provider ID is"),
+    ("delete-early", "never-deletes", "was deleted before anything was created"),
+    ("delete-machine", "never-deletes", "its Machine was deleted, but it still exists"),
+    ("delete-cluster", "never-deletes", "its Cluster was deleted, but it still exists"),
+    ("finalizer-first", "no-finalizer", "but no finalizer"),
+    ("provisioned-once", "loses-provisioned", "it was provisioned, but no longer is"),
+    (
+        "provider-id-constant",
+        "changes-provider-id",
+        "the provider ID changed from box://2 to box://1",
+    ),
+    ("owners-kept", "drops-owners", "an owner reference that core set was removed"),
+    ("spec-kept", "changes-spec", "changed sizeGiB from 8 to 16"),
+    ("ready-steady", "unsteady", "the message of Ready changes without a cause"),
+]
+POOL_FAULTS = [
+    ("pool-provisioned", "never-provisions-pools", "it never became provisioned"),
+    ("pool-initialization", "old-contract", "status.ready is true, but the field of contract"),
+    ("pool-order", "reorders", "the order of the same provider IDs changed"),
+    ("pool-machines", "other-machine-kind", "its machines are OtherMachine"),
+    ("pool-scale-down", "ignores-marks", "was deleted although"),
+    ("pool-waits-for-owner", "ignores-owners", "although no MachinePool owns the object"),
+    ("pool-waits-for-data", "ignores-data", "its MachinePool has no bootstrap data"),
+    ("pool-paused", "ignores-pause", "although the object has the annotation"),
+    ("pool-provider-ids", "duplicates", "duplicate provider ID"),
+    ("pool-replicas", "no-replicas", "it does not report 2 replicas"),
+    ("pool-ready", "not-ready", "condition Ready is False, not True"),
+    ("pool-conditions", "no-reason", "Ready has no reason"),
+    ("pool-failures", "old-failures", "failureReason has a value, over which core panics"),
+    ("pool-scale-up", "replaces-machines", "changed while others were added"),
+    ("pool-restart", "forgets", "after a restart it had duplicate machines"),
+    ("pool-replicas-managed", "scales-anyway", "although the MachinePool has"),
+    ("pool-deletion", "never-deletes", "its MachinePool was deleted, but it still exists"),
+]
+
+
+@pytest.mark.parametrize("name", WITHOUT_POOLS)
+def test_a_good_provider_passes(name: str) -> None:
+    session = open_session()
+    if name in NOT_HERE:
+        with pytest.raises(Skipped, match=NOT_HERE[name]):
+            CHECKS[name].run(session)
+    else:
+        CHECKS[name].run(session)
+
+
+@pytest.mark.parametrize(("name", "fault", "message"), FAULTS, ids=[row[0] for row in FAULTS])
+def test_a_fault_is_found(name: str, fault: str, message: str) -> None:
+    with pytest.raises(Violated) as caught:
+        CHECKS[name].run(open_session(fault))
+    assert message in str(caught.value)
+    assert caught.value.subject
+
+
+@pytest.mark.parametrize("name", [name for name in CHECKS if name.startswith("pool-")])
+@pytest.mark.parametrize("has_machines", [True, False])
+def test_good_pools_pass(name: str, has_machines: bool) -> None:
+    session = open_session("" if has_machines else "no-machine-objects", pools=True)
+    if not has_machines and name in ("pool-machines", "pool-scale-down"):
+        with pytest.raises(Skipped, match="no pool has"):
+            CHECKS[name].run(session)
+    else:
+        CHECKS[name].run(session)
+
+
+@pytest.mark.parametrize(
+    ("name", "fault", "message"), POOL_FAULTS, ids=[row[0] for row in POOL_FAULTS]
+)
+def test_a_fault_of_pools_is_found(name: str, fault: str, message: str) -> None:
+    with pytest.raises(Violated) as caught:
+        CHECKS[name].run(open_session(fault, pools=True))
+    assert message in str(caught.value)
+
+
+def test_pools_need_a_template_with_a_pool() -> None:
+    with pytest.raises(Skipped, match="no cluster template has a machine pool"):
+        CHECKS["pool-provisioned"].run(open_session())
+
+
+def test_two_machines_with_one_provider_id_are_found() -> None:
+    session = open_session()
+    CHECKS["machine-provisioned"].run(session)
+    session.create_machine("main", "main-1")
+    other = session.latest("BoxMachine", "main-1")
+    taken = session.latest("BoxMachine", "main-0")["spec"]["providerID"]
+    session.client.patch(other, {"spec": {"providerID": taken}})
+    with pytest.raises(Violated, match="is also that of"):
+        CHECKS["provider-id-constant"].run(session)
+
+
+def test_a_step_that_failed_skips_the_checks_that_need_it() -> None:
+    session = open_session("never-provisions-clusters")
+    with pytest.raises(Violated, match="it never became provisioned"):
+        CHECKS["cluster-provisioned"].run(session)
+    with pytest.raises(Skipped, match="the provisioning of the main cluster failed before"):
+        CHECKS["machine-provisioned"].run(session)
+
+
+def test_every_check_has_a_fault_or_a_reason() -> None:
+    without = {"cluster-failure-domains", *NOT_HERE}
+    assert {row[0] for row in (*FAULTS, *POOL_FAULTS)} == set(CHECKS) - without
+
+
+def test_nothing_is_left() -> None:
+    session = open_session(pools=True)
+    for name in ("cluster-ready", "pool-ready", "pause-annotation"):
+        CHECKS[name].run(session)
+    session.clean_up()
+    for kind in ("Namespace", "Cluster", "BoxCluster", "BoxMachine", "BoxMachinePool"):
+        version = "v1" if kind == "Namespace" else "cluster.x-k8s.io/v1beta2"
+        assert session.client.list(version, kind, session.namespace) == []
