@@ -15,7 +15,7 @@ from capsmith_runtime.kube.client import Page, ResourceType, Selection
 from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.testing import clock
 from capsmith_runtime.testing.fake_api import FakeApi
-from capsmith_runtime.testing.infrastructure.pool_environment import MachinePoolEnvironment
+from capsmith_runtime.testing.machine_pool.environment import MachinePoolEnvironment
 from tests.runtime.infrastructure import scripted_pools
 from tests.runtime.support.woken import woken
 

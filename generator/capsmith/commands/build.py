@@ -40,7 +40,7 @@ def load_runtime_library() -> Library:
     sources = LazyTexts(resources.runtime())
     data: dict[str, Any] = parse(sources[SLICES_FILE], SLICES_FILE)
     slices = {
-        name: Slice(tuple(entry.get("needs", ())), tuple(entry.get("requires", ())))
+        name: Slice(*(tuple(entry.get(key, ())) for key in ("needs", "requires", "modules")))
         for name, entry in data["slices"].items()
     }
     return Library(

@@ -10,7 +10,7 @@ from capsmith.output.admission import has_admission
 from capsmith.output.conversion import has_conversion, has_migration
 from capsmith.output.rbac.model import Declarations
 from capsmith.output.slices import list_slices
-from capsmith.provider.model import Provider
+from capsmith.provider.model import Provider, Role
 from capsmith.safetext import RelativePath, SafeText
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest
 
@@ -46,6 +46,8 @@ class Slice(NamedTuple):
     """Other slices that it imports."""
     requires: tuple[str, ...] = ()
     """Python requirements, as PEP 508 has them."""
+    modules: tuple[str, ...] = ()
+    """Modules outside of its folders that only this slice and others that list them import."""
 
 
 class LegacyModule(NamedTuple):
@@ -106,7 +108,7 @@ def build_vendored_files(runtime: Runtime, library: Library) -> FileTree:
     files = [
         GeneratedFile(RelativePath(f"{FOLDER}/{path}"), library.sources[path], Owner.GENERATED)
         for path in library.sources
-        if _slices_of(path, library.slices) <= set(runtime.slices)
+        if _is_carried(path, runtime, library.slices)
     ]
     record = GeneratedFile(RelativePath(RECORD), _record(runtime, files), Owner.GENERATED)
     return FileTree.of([*files, record])
@@ -152,6 +154,8 @@ def _slices(provider: Provider) -> Iterator[str]:
         yield from list_slices(component)
         if component.has_workload_client:
             yield "workload"
+        if component.role(Role.INFRA_MACHINE_POOL):
+            yield "machine_pool"
     if has_conversion(provider):
         yield "conversion"
     if has_admission(provider):
@@ -171,11 +175,19 @@ def _closure(names: Iterator[str], slices: Mapping[str, Slice]) -> set[str]:
     return found
 
 
-def _slices_of(path: str, slices: Mapping[str, Slice]) -> set[str]:
-    """Return the slice of a module, by its folder or that below ``testing`` or ``legacy``."""
-    parts = path.split("/")
-    folders = parts[1:3] if parts[0] in ("testing", "legacy") else parts[:1]
-    return {part.removesuffix(".py") for part in folders} & set(slices)
+def _is_carried(path: str, runtime: Runtime, slices: Mapping[str, Slice]) -> bool:
+    """Return whether a repository needs a file of the library.
+
+    Modules of ``legacy`` are named after the slice whose former names they have.
+    """
+    folders = path.split("/")[:-1]
+    if folders[:1] == ["legacy"]:
+        if not runtime.legacy:
+            return False
+        folders.append(path.rpartition("/")[2].removesuffix(".py"))
+    owners = {name for name, each in slices.items() if path in each.modules}
+    carried = set(runtime.slices)
+    return set(folders) & set(slices) <= carried and (not owners or not owners.isdisjoint(carried))
 
 
 def list_legacy_modules(slices: Sequence[str]) -> tuple[LegacyModule, ...]:

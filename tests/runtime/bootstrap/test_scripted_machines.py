@@ -12,7 +12,7 @@ from capsmith_runtime.bootstrap import BootstrapDocument, TerminalError, Waiting
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.bootstrap.environment import BootstrapEnvironment
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.environment import condition
 from tests.runtime.bootstrap import scripted_provider
 from tests.runtime.bootstrap.scripted_provider import (
     KindleConfigStatus,

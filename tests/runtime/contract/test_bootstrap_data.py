@@ -15,6 +15,8 @@ from capsmith_runtime.contract.bootstrap import (
     DataContent,
     Ownership,
     Taint,
+    V1Beta1BootstrapStatus,
+    V1Beta2BootstrapStatus,
     add_owner,
     build_controller_reference,
     build_data_secret,
@@ -23,8 +25,6 @@ from capsmith_runtime.contract.bootstrap import (
     init_lock_holder,
     read_data_secret,
 )
-from capsmith_runtime.contract.v1beta1 import V1Beta1BootstrapStatus
-from capsmith_runtime.contract.v1beta2 import V1Beta2BootstrapStatus
 from capsmith_runtime.reconcile.results import NotAvailableError
 from capsmith_runtime.testing.bootstrap.builders import bootstrap_config, pool_bootstrap_config
 from capsmith_runtime.testing.core import core_cluster

@@ -16,8 +16,8 @@ from capsmith_runtime.contract.control_plane import (
     MachineSettings,
     is_waiting_for_pre_terminate,
 )
+from capsmith_runtime.contract.control_plane_shapes import CORE_MACHINES
 from capsmith_runtime.contract.model import Condition, ObjectRef
-from capsmith_runtime.contract.versions import CORE_MACHINES
 
 VERSIONS = pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
 NOW = "2030-01-01T00:00:00Z"

@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.contract.machine_pool import (
-    InstanceFacts,
-    PoolFacts,
-    build_pool_spec,
     owning_machine_pool,
     read_machine_pool,
     read_pool_machine,
 )
+from capsmith_runtime.contract.machine_pool_status import (
+    POOL_STATUS_WRITERS,
+    InstanceFacts,
+    PoolFacts,
+    build_pool_spec,
+)
 from capsmith_runtime.contract.metadata import label_value
 from capsmith_runtime.contract.model import Address, ObjectRef
-from capsmith_runtime.contract.versions import POOL_STATUS_WRITERS
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 V1BETA1, V1BETA2 = POOL_STATUS_WRITERS["v1beta1"], POOL_STATUS_WRITERS["v1beta2"]

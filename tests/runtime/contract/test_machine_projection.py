@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from capsmith_runtime.contract.control_plane_shapes import CORE_MACHINES
 from capsmith_runtime.contract.core import CoreReader
 from capsmith_runtime.contract.machine_pool import owning_machine_pool, read_pool_machine
 from capsmith_runtime.contract.v1beta1 import CoreV1Beta1
 from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
-from capsmith_runtime.contract.versions import CORE_MACHINES
 from capsmith_runtime.reconcile.caches import project_machine
 
 READERS = (CoreV1Beta1(), CoreV1Beta2())

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.contract.control_plane import ControlPlaneFacts, ReplicaFacts
+from capsmith_runtime.contract.control_plane_shapes import CONTROL_PLANE_SHAPES
 from capsmith_runtime.contract.model import Address, Condition, Endpoint, FailureDomain
 from capsmith_runtime.contract.status_writer import ClusterFacts, MachineFacts
 from capsmith_runtime.contract.v1beta1 import V1Beta1Status
 from capsmith_runtime.contract.v1beta2 import V1Beta2Status
-from capsmith_runtime.contract.versions import CONTROL_PLANE_SHAPES
 
 ALL = {"controlPlaneEndpoint", "failureDomains", "addresses", "failureDomain", "interruptible"}
 OLD, NEW = V1Beta1Status(), V1Beta2Status()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from capsmith_runtime.contract.control_plane import ControlPlaneMachine
-from capsmith_runtime.contract.versions import CORE_MACHINES
+from capsmith_runtime.contract.control_plane_shapes import CORE_MACHINES
 from capsmith_runtime.controlplane.annotations import (
     Annotations,
     RemediationData,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.contract.control_plane import ControlPlaneMachine
+from capsmith_runtime.contract.control_plane_shapes import CORE_MACHINES
 from capsmith_runtime.contract.model import ObjectRef
-from capsmith_runtime.contract.versions import CORE_MACHINES
 from capsmith_runtime.controlplane.annotations import Annotations, digest
 from capsmith_runtime.controlplane.rollout import (
     RolloutCriteria,

@@ -35,8 +35,8 @@ from capsmith_runtime.infrastructure.machine_pool.kinds import (
     MachinePoolMachinesKind,
 )
 from capsmith_runtime.kube.client import ResourceType
-from capsmith_runtime.testing.infrastructure.pool_environment import MachinePoolEnvironment
-from capsmith_runtime.testing.infrastructure.pool_machines_environment import (
+from capsmith_runtime.testing.machine_pool.environment import (
+    MachinePoolEnvironment,
     PoolMachinesEnvironment,
 )
 from capsmith_runtime.testing.provider import ProviderUnderTest

@@ -28,8 +28,8 @@ from capsmith_runtime.infrastructure.controllers import InfrastructureController
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import NamespacedName, ResourceType
 from capsmith_runtime.testing.conformance.infrastructure.base import InfrastructureConformance
+from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
-from capsmith_runtime.testing.objects import condition
 from capsmith_runtime.testing.provider import ProviderUnderTest
 
 REPOSITORY = Path(__file__).parents[2] / "golden" / "acme" / "expected"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.contract.model import Address, Condition
-from capsmith_runtime.infrastructure.machine_pool.api import (
+from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolScope,
     InfraMachinePoolState,
     Instance,

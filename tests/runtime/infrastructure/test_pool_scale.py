@@ -18,7 +18,7 @@ from capsmith_runtime.infrastructure import (
 from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing import clock
-from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.environment import condition
 from tests.runtime.infrastructure.scripted_pools import (
     COMPONENT,
     POOL,

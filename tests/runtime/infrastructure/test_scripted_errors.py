@@ -19,8 +19,8 @@ from capsmith_runtime.infrastructure import (
     Waiting,
 )
 from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
-from capsmith_runtime.testing.objects import condition
 from tests.runtime.infrastructure import scripted_provider
 from tests.runtime.infrastructure.scripted_provider import (
     PROVISIONED,

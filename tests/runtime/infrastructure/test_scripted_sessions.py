@@ -23,8 +23,8 @@ from capsmith_runtime.kube.client import key_of
 from capsmith_runtime.manager import Manager
 from capsmith_runtime.testing import infrastructure as testing
 from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
-from capsmith_runtime.testing.objects import condition
 from tests.runtime.infrastructure import scripted_provider
 from tests.runtime.infrastructure.scripted_provider import (
     PROVISIONED,

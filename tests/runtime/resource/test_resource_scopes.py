@@ -20,7 +20,7 @@ from capsmith_runtime.resource import Owner, ResourceScope, ResourceState
 from capsmith_runtime.resource.controllers import ResourceControllers
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.resource.base import ResourceCase, ResourceConformance
-from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.provider import ProviderUnderTest
 from capsmith_runtime.testing.resource.environment import ResourceEnvironment
 from tests.runtime.resource import scripted_resources

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from capsmith_runtime.bootstrap.controller import BootstrapConfigController, BootstrapConfigKind
 from capsmith_runtime.bootstrap.owners import ConfigOwnerFinder, owner_key, owner_keys
 from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.bootstrap import BOOTSTRAP_STATUS_WRITERS
 from capsmith_runtime.contract.constants import MACHINE_KIND, MACHINE_POOL_KIND
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import read_machine_pool
-from capsmith_runtime.contract.versions import BOOTSTRAP_STATUS_WRITERS
 from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of
 from capsmith_runtime.kube.informer import Handler, Informer
 from capsmith_runtime.kube.requeue import Priority

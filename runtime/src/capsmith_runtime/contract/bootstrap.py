@@ -17,6 +17,7 @@ from capsmith_runtime.contract import external_id, metadata
 from capsmith_runtime.contract.constants import CLUSTER_KIND, CLUSTER_NAME_LABEL, CORE_GROUP
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object
+from capsmith_runtime.contract.status_writer import READY_FIELD, set_extra_fields
 
 
 class BootstrapStatusWriter(Protocol):
@@ -260,3 +261,52 @@ def init_lock_holder(config_map: Object) -> str | None:
     except ValueError:
         return None
     return metadata.text(information, "machineName") or None
+
+
+class V1Beta1BootstrapStatus:
+    """A :class:`~capsmith_runtime.contract.bootstrap.BootstrapStatusWriter`."""
+
+    contract = "v1beta1"
+
+    def created(self, obj: Object) -> bool:
+        """Return whether ``status.ready`` and the name of the Secret are set (BC-02, BC-04)."""
+        return metadata.lookup(obj, "status", "ready") is True and bool(data_secret_name(obj))
+
+    def created_status(
+        self, obj: Object, secret: str, extra: Mapping[str, Any], features: Set[str]
+    ) -> dict[str, Any]:
+        """Return the status with ready and the name of the Secret, set together."""
+        status = {**(obj.get("status") or {}), "dataSecretName": secret, "ready": True}
+        return set_extra_fields(status, extra)
+
+
+class V1Beta2BootstrapStatus:
+    """A :class:`~capsmith_runtime.contract.bootstrap.BootstrapStatusWriter`."""
+
+    contract = "v1beta2"
+
+    def created(self, obj: Object) -> bool:
+        """Return whether ``dataSecretCreated`` and the Secret's name are set (BC-01, BC-03)."""
+        created = metadata.lookup(obj, "status", "initialization", "dataSecretCreated")
+        return created is True and bool(data_secret_name(obj))
+
+    def created_status(
+        self, obj: Object, secret: str, extra: Mapping[str, Any], features: Set[str]
+    ) -> dict[str, Any]:
+        """Return the status with the flag and the name of the Secret, set together."""
+        status = {**(obj.get("status") or {}), "dataSecretName": secret}
+        flags = metadata.mapping(status, "initialization")
+        status["initialization"] = {**flags, "dataSecretCreated": True}
+        if READY_FIELD in features:
+            status["ready"] = True
+        return set_extra_fields(status, extra)
+
+
+_WRITERS: Final[tuple[BootstrapStatusWriter, ...]] = (
+    V1Beta2BootstrapStatus(),
+    V1Beta1BootstrapStatus(),
+)
+BOOTSTRAP_STATUS_WRITERS: Final[Mapping[str, BootstrapStatusWriter]] = {
+    writer.contract: writer for writer in _WRITERS
+}
+"""Writers by contract version."""

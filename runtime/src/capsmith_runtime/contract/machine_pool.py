@@ -5,15 +5,13 @@ Of the fields read here, the versions of core differ only in the group of refere
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
 
 from capsmith_runtime.contract import conditions, metadata
 from capsmith_runtime.contract.constants import CORE_GROUP, MACHINE_POOL_KIND
-from capsmith_runtime.contract.model import Address, Object, ObjectRef
-from capsmith_runtime.contract.status_writer import build_addresses, set_extra_fields, set_or_drop
+from capsmith_runtime.contract.model import Object, ObjectRef
 
 POOL_NAME_LABEL: Final = "cluster.x-k8s.io/pool-name"
 DELETE_MACHINE_ANNOTATION: Final = "cluster.x-k8s.io/delete-machine"
@@ -114,102 +112,3 @@ def _read_reference(reference: Object) -> ObjectRef | None:
     group = metadata.text(reference, "apiGroup")
     version = metadata.text(reference, "apiVersion")
     return ObjectRef(group or version.partition("/")[0], metadata.text(reference, "kind"), name)
-
-
-MAX_INSTANCES: Final = 10_000
-"""The CRD allows no longer lists (MP-03, MP-06)."""
-MAX_BYTES: Final = 5 * 2**18
-"""Limit of spec and status: etcd refuses objects of more than 1.5 MiB, metadata included."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceFacts:
-    """One machine of a pool, for display (MP-06)."""
-
-    name: str
-    provider_id: str
-    addresses: Sequence[Address]
-    version: str | None
-    ready: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolFacts:
-    """The observed state of a pool."""
-
-    provisioned: bool
-    """Whether the pool is provisioned; it stays so forever (MP-01, MP-02)."""
-    provider_ids: Sequence[str]
-    provider_id: str | None = None
-    instances: Sequence[InstanceFacts] = ()
-    machine_kind: str | None = None
-    """The kind of the machines, if core creates Machines for them (MP-07)."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    """Status fields of the kind itself."""
-
-
-class PoolStatusWriter(Protocol):
-    """Write the status of a pool in the form of one contract version."""
-
-    @property
-    def contract(self) -> str:
-        """``v1beta1`` or ``v1beta2``."""
-        ...
-
-    def provisioned(self, obj: Object) -> bool:
-        """Return whether the status reports the pool as provisioned (MP-01, MP-02)."""
-        ...
-
-    def status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
-        """Return the whole status, without conditions."""
-        ...
-
-
-def drop_addresses(facts: PoolFacts) -> PoolFacts:
-    """Return the facts without the addresses of machines, which are only for display (MP-06)."""
-    instances = [replace(instance, addresses=()) for instance in facts.instances]
-    return replace(facts, instances=instances)
-
-
-def is_storable(spec: Object, status: Object) -> bool:
-    """Return whether the API server can store an object with this spec and status."""
-    if len(spec["providerIDList"]) > MAX_INSTANCES:
-        return False
-    parts = (json.dumps(part, separators=(",", ":"), ensure_ascii=False) for part in (spec, status))
-    return sum(len(part.encode()) for part in parts) <= MAX_BYTES
-
-
-def build_pool_spec(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
-    """Return the spec with the sorted provider ids of all machines (MP-03, MP-05)."""
-    spec = {**(obj.get("spec") or {}), "providerIDList": sorted(set(facts.provider_ids))}
-    if "providerID" in features and facts.provider_id:
-        spec["providerID"] = facts.provider_id
-    return spec
-
-
-def build_common_status(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
-    """Return the status fields that are the same in all contracts (MP-01, MP-04, MP-06, MP-07).
-
-    failureReason and failureMessage are never written: core panics on them (MP-13).
-    """
-    status = {**(obj.get("status") or {}), "replicas": len(set(facts.provider_ids))}
-    if facts.provisioned:
-        status["ready"] = True
-    if "instances" in features:
-        set_or_drop(status, "instances", [_instance(one) for one in _in_order(facts.instances)])
-    if "machines" in features:
-        set_or_drop(status, "infrastructureMachineKind", facts.machine_kind)
-    return set_extra_fields(status, facts.extra)
-
-
-def _in_order(instances: Sequence[InstanceFacts]) -> list[InstanceFacts]:
-    return sorted(instances, key=lambda one: (one.name, one.provider_id))
-
-
-def _instance(one: InstanceFacts) -> dict[str, Any]:
-    entry: dict[str, Any] = {"ready": one.ready}
-    set_or_drop(entry, "instanceName", one.name)
-    set_or_drop(entry, "providerID", one.provider_id)
-    set_or_drop(entry, "version", one.version)
-    set_or_drop(entry, "addresses", build_addresses(one.addresses))
-    return entry

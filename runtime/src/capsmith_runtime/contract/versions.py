@@ -5,26 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from capsmith_runtime.contract.bootstrap import BootstrapStatusWriter
 from capsmith_runtime.contract.constants import CORE_GROUP
-from capsmith_runtime.contract.control_plane import ControlPlaneShape, CoreMachines
 from capsmith_runtime.contract.core import CoreReader
-from capsmith_runtime.contract.machine_pool import PoolStatusWriter
 from capsmith_runtime.contract.status_writer import StatusWriter
 from capsmith_runtime.contract.v1beta1 import (
-    CoreMachinesV1Beta1,
     CoreV1Beta1,
-    V1Beta1BootstrapStatus,
-    V1Beta1ControlPlane,
-    V1Beta1PoolStatus,
     V1Beta1Status,
 )
 from capsmith_runtime.contract.v1beta2 import (
-    CoreMachinesV1Beta2,
     CoreV1Beta2,
-    V1Beta2BootstrapStatus,
-    V1Beta2ControlPlane,
-    V1Beta2PoolStatus,
     V1Beta2Status,
 )
 
@@ -55,35 +44,4 @@ def choose(served: Collection[str]) -> CoreReader:
 
 _KNOWN: Final[tuple[StatusWriter, ...]] = (V1Beta2Status(), V1Beta1Status())
 STATUS_WRITERS: Final[Mapping[str, StatusWriter]] = {known.contract: known for known in _KNOWN}
-"""By contract version."""
-
-
-_WRITERS: Final[tuple[BootstrapStatusWriter, ...]] = (
-    V1Beta2BootstrapStatus(),
-    V1Beta1BootstrapStatus(),
-)
-BOOTSTRAP_STATUS_WRITERS: Final[Mapping[str, BootstrapStatusWriter]] = {
-    writer.contract: writer for writer in _WRITERS
-}
-"""Writers by contract version."""
-
-
-_SHAPES: Final[tuple[ControlPlaneShape, ...]] = (V1Beta2ControlPlane(), V1Beta1ControlPlane())
-CONTROL_PLANE_SHAPES: Final[Mapping[str, ControlPlaneShape]] = {
-    known.contract: known for known in _SHAPES
-}
-"""By contract version."""
-
-
-_CORE_MACHINES: Final[tuple[CoreMachines, ...]] = (CoreMachinesV1Beta2(), CoreMachinesV1Beta1())
-CORE_MACHINES: Final[Mapping[str, CoreMachines]] = {
-    known.version: known for known in _CORE_MACHINES
-}
-"""By version of core."""
-
-
-_POOL_WRITERS: Final[tuple[PoolStatusWriter, ...]] = (V1Beta2PoolStatus(), V1Beta1PoolStatus())
-POOL_STATUS_WRITERS: Final[Mapping[str, PoolStatusWriter]] = {
-    known.contract: known for known in _POOL_WRITERS
-}
 """By contract version."""

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.control_plane import HEALTHY, is_control_plane
+from capsmith_runtime.contract.control_plane_shapes import CONTROL_PLANE_SHAPES, CORE_MACHINES
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.model import Condition, shorten_message
-from capsmith_runtime.contract.versions import CONTROL_PLANE_SHAPES, CORE_MACHINES
 from capsmith_runtime.controlplane.api import ControlPlaneReconciler, ControlPlaneScope
 from capsmith_runtime.controlplane.control_plane import (
     ControlPlane,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from capsmith_runtime.contract import metadata
-from capsmith_runtime.contract.versions import CONTROL_PLANE_SHAPES, CORE_MACHINES
+from capsmith_runtime.contract.control_plane_shapes import CONTROL_PLANE_SHAPES, CORE_MACHINES
 from capsmith_runtime.controlplane.controller import ControlPlaneController
 from capsmith_runtime.controlplane.external_objects import ContractKinds, ExternalObjects
 from capsmith_runtime.controlplane.kind import ControlPlaneKind

@@ -22,7 +22,7 @@ from capsmith_runtime.errors import (
     ReconcileError,
     TerminalError,
 )
-from capsmith_runtime.infrastructure.machine_pool.api import (
+from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolReconciler,
     InfraMachinePoolScope,

@@ -12,10 +12,6 @@ from capsmith_runtime.infrastructure.identity import IdentityController
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.infrastructure.machine import InfraMachineController
 from capsmith_runtime.infrastructure.machine_addresses import MachineAddresses
-from capsmith_runtime.infrastructure.machine_pool.controllers import (
-    MachinePoolGroup,
-    MachinePoolKinds,
-)
 from capsmith_runtime.infrastructure.machine_template import MachineTemplateController
 from capsmith_runtime.infrastructure.watches import InfrastructureWatches
 from capsmith_runtime.infrastructure.workload_client import WorkloadAccessFactory
@@ -35,7 +31,9 @@ class InfrastructureControllers:
     clusters: tuple[InfraClusterKind, ...] = ()
     machines: tuple[InfraMachineKind, ...] = ()
     identities: tuple[IdentityKind, ...] = ()
-    pools: MachinePoolKinds | None = None
+    pools: AdditionalGroup | None = None
+    """The kinds of machine pools, as ``machine_pool.controllers.MachinePoolKinds``: a repository
+    without pools has no copy of that package."""
     claims_addresses: bool = False
     """Whether machines have the field ``spec.addressesFromPools`` (IP-12)."""
     workload: WorkloadAccessFactory | None = None
@@ -56,7 +54,7 @@ class InfrastructureControllers:
         if self.claims_addresses:
             groups.append(MachineAddresses(infrastructure))
         if self.pools is not None:
-            groups.append(MachinePoolGroup(self.pools, extended))
+            groups.append(self.pools(extended))
         groups += [make(extended) for make in self.additional]
         return InfrastructureGroup(extended, tuple(groups))
 

@@ -7,16 +7,16 @@ from typing import ClassVar, Generic, TypeVar
 
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.infrastructure import reconcilers
-from capsmith_runtime.infrastructure.machine_pool.api import (
+from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolDeleteScope as InfraMachinePoolDeletion,
 )
-from capsmith_runtime.infrastructure.machine_pool.api import (
+from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolReconciler,
     InfraMachinePoolState,
     Instance,
     MachinePoolMachinesReconciler,
 )
-from capsmith_runtime.infrastructure.machine_pool.api import (
+from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolScope as InfraMachinePool,
 )
 from capsmith_runtime.infrastructure.reconcilers import (

@@ -4,8 +4,7 @@ Import the builders of a slice by its name::
 
     from capsmith_runtime.testing import infrastructure as testing
 
-pytest is needed; nothing outside this package needs it.  Only ``faults`` works without it, for
-simulated clouds of running managers.
+pytest is needed.  No manager loads this package: images of providers do not contain it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 from capsmith_runtime.component import Component
-from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.manager import Manager
 from capsmith_runtime.options import Options
@@ -171,3 +171,11 @@ def without_migration(component: Component) -> Component:
 
 def _has_handlers(loop: asyncio.AbstractEventLoop) -> bool:
     return isinstance(loop, clock.VirtualLoop) and loop.has_handlers()
+
+
+def condition(obj: JSON, name: str) -> tuple[str, str]:
+    """Return status and reason of a condition; empty if the object does not have it."""
+    for entry in (obj.get("status") or {}).get("conditions", ()):
+        if entry["type"] == name:
+            return entry["status"], entry.get("reason", "")
+    return "", ""

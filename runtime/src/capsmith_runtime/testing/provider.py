@@ -128,7 +128,8 @@ class ProviderUnderTest:
         """Return the slices of the runtime that the groups of controllers are from."""
         groups: list[Any] = [group for _, group in self.groups()]
         parts = [part for group in groups for part in getattr(group, "additional", ())]
-        return {slice_of(each) for each in (*groups, *parts)}
+        pools = {"machine_pool" for group in groups if getattr(group, "pools", None) is not None}
+        return {slice_of(each) for each in (*groups, *parts)} | pools
 
     @property
     def has_version_fields(self) -> bool:

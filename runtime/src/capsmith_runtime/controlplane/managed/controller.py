@@ -14,11 +14,11 @@ from typing import Any
 from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.control_plane import ControlPlaneFacts
+from capsmith_runtime.contract.control_plane_shapes import CONTROL_PLANE_SHAPES
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move, read_endpoint
 from capsmith_runtime.contract.kubernetes_version import normalize
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.contract.status_writer import add_endpoint
-from capsmith_runtime.contract.versions import CONTROL_PLANE_SHAPES
 from capsmith_runtime.controlplane.managed.api import (
     ClusterCredentials,
     ManagedControlPlaneDeleteScope,

@@ -45,6 +45,10 @@ class MachinePoolKinds:
     with_machines: tuple[MachinePoolMachinesKind, ...] = ()
     """Kinds whose machines have Machines (MP-07)."""
 
+    def __call__(self, context: InfrastructureContext) -> ControllerGroup:
+        """Return the controllers of the pools for one manager."""
+        return MachinePoolGroup(self, context)
+
 
 class MachinePoolGroup(ControllerGroup):
     """Informers, controllers and watches of all kinds of machine pools."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from capsmith_runtime.infrastructure.machine_pool.api import (
+from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolReconciler,
     MachinePoolMachinesReconciler,
 )

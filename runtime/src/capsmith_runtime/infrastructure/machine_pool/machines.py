@@ -12,15 +12,12 @@ from typing import Any, NamedTuple
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
-from capsmith_runtime.contract.machine_pool import InstanceFacts, MachinePool, PoolFacts
+from capsmith_runtime.contract.machine_pool import MachinePool
+from capsmith_runtime.contract.machine_pool_status import InstanceFacts, PoolFacts
 from capsmith_runtime.contract.model import Address
 from capsmith_runtime.errors import ContractError
 from capsmith_runtime.infrastructure.cluster_infrastructure import core_blocker
 from capsmith_runtime.infrastructure.context import InfrastructureContext
-from capsmith_runtime.infrastructure.machine_pool.api import (
-    InfraMachinePoolScope,
-    InfraMachinePoolState,
-)
 from capsmith_runtime.infrastructure.machine_pool.create import PoolMachineClient
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
 from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember, Rollout, plan
@@ -33,6 +30,10 @@ from capsmith_runtime.infrastructure.machine_pool.steps import (
     PoolScopes,
     PoolStatusWriter,
     cluster_name,
+)
+from capsmith_runtime.infrastructure.machine_pool_api import (
+    InfraMachinePoolScope,
+    InfraMachinePoolState,
 )
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result

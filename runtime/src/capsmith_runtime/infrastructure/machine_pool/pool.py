@@ -7,10 +7,10 @@ from functools import partial
 from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
-from capsmith_runtime.contract.machine_pool import InstanceFacts, MachinePool, PoolFacts
+from capsmith_runtime.contract.machine_pool import MachinePool
+from capsmith_runtime.contract.machine_pool_status import InstanceFacts, PoolFacts
 from capsmith_runtime.infrastructure.cluster_infrastructure import core_blocker
 from capsmith_runtime.infrastructure.context import InfrastructureContext
-from capsmith_runtime.infrastructure.machine_pool.api import InfraMachinePoolState
 from capsmith_runtime.infrastructure.machine_pool.kinds import InfraMachinePoolKind
 from capsmith_runtime.infrastructure.machine_pool.steps import (
     MachinePoolClient,
@@ -18,6 +18,7 @@ from capsmith_runtime.infrastructure.machine_pool.steps import (
     PoolStatusWriter,
     cluster_name,
 )
+from capsmith_runtime.infrastructure.machine_pool_api import InfraMachinePoolState
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer

@@ -8,21 +8,23 @@ from typing import Any
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import (
+    MachinePool,
+    owning_machine_pool,
+    read_machine_pool,
+)
+from capsmith_runtime.contract.machine_pool_status import (
     MAX_BYTES,
     MAX_INSTANCES,
-    MachinePool,
+    POOL_STATUS_WRITERS,
     PoolFacts,
     build_pool_spec,
     drop_addresses,
     is_storable,
-    owning_machine_pool,
-    read_machine_pool,
 )
-from capsmith_runtime.contract.versions import POOL_STATUS_WRITERS
 from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
 from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
 from capsmith_runtime.infrastructure.context import InfrastructureContext
-from capsmith_runtime.infrastructure.machine_pool.api import (
+from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolScope,
     InfraMachinePoolState,

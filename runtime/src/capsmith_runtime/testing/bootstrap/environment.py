@@ -7,8 +7,7 @@ import base64
 from capsmith_runtime.bootstrap.controller import BootstrapConfigKind
 from capsmith_runtime.component import Component
 from capsmith_runtime.kube.client import JSON, NamespacedName
-from capsmith_runtime.testing.environment import TestEnvironment
-from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.environment import TestEnvironment, condition
 from capsmith_runtime.testing.provider import ProviderUnderTest
 
 NAMESPACE = "default"

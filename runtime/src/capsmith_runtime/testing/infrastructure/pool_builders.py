@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from capsmith_runtime.api.serialization import encode_status
-from capsmith_runtime.infrastructure.machine_pool.api import (
+from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolScope,
 )

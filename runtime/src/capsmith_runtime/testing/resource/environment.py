@@ -8,10 +8,9 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.resource.caches import ResourceKind
-from capsmith_runtime.testing.environment import TestEnvironment
+from capsmith_runtime.testing.environment import TestEnvironment, condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.infrastructure.fake_core import GROUP, NAMESPACE
-from capsmith_runtime.testing.objects import condition
 from capsmith_runtime.testing.provider import (
     HasResources,
     InfrastructureDouble,

@@ -6,7 +6,7 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.addon.environment import SELECTED, AddonEnvironment, remembered
 from capsmith_runtime.testing.conformance.addon.base import AddonConformance
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.environment import condition
 
 
 class TestAddons(AddonConformance):

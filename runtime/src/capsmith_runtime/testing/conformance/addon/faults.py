@@ -13,7 +13,7 @@ from capsmith_runtime.testing.addon.environment import (
 )
 from capsmith_runtime.testing.conformance.addon.base import AddonConformance
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.environment import condition
 
 PAUSED = "cluster.x-k8s.io/paused"
 

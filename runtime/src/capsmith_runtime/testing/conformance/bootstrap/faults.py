@@ -9,7 +9,7 @@ from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.testing.bootstrap.environment import BootstrapEnvironment
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
-from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.environment import condition
 
 DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
 

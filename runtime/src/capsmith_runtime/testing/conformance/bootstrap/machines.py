@@ -15,7 +15,7 @@ from capsmith_runtime.testing.bootstrap.environment import (
 )
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
-from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.environment import condition
 
 WAITING_FOR_CONTROL_PLANE = "WaitingForControlPlaneInitialized"
 WORKER_REQUESTS = [("get", "Secret"), ("create", "Secret")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from capsmith_runtime.testing.bootstrap.environment import BootstrapEnvironment
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
-from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.environment import condition
 
 IN_PLACE = "in-place-updates.internal.cluster.x-k8s.io/update-in-progress"
 

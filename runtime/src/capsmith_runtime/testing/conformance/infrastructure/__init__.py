@@ -2,7 +2,6 @@
 
 from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import (
     TestInfrastructureCalls,
-    TestMachinePoolCalls,
 )
 from capsmith_runtime.testing.conformance.infrastructure.cluster import (
     TestControlPlaneEndpoint,
@@ -18,25 +17,12 @@ from capsmith_runtime.testing.conformance.infrastructure.machine import TestInfr
 from capsmith_runtime.testing.conformance.infrastructure.machine_addresses import (
     TestMachineAddresses,
 )
-from capsmith_runtime.testing.conformance.infrastructure.machine_pool import (
-    TestMachinePool,
-    TestMachinePoolReconciliation,
-)
 from capsmith_runtime.testing.conformance.infrastructure.machine_templates import (
     TestMachineTemplates,
 )
 from capsmith_runtime.testing.conformance.infrastructure.manifests import TestManifests
 from capsmith_runtime.testing.conformance.infrastructure.observed_generation import (
     TestObservedGeneration,
-)
-from capsmith_runtime.testing.conformance.infrastructure.pool_machines import (
-    TestPoolMachineReconciliation,
-    TestPoolMachines,
-    TestPoolMachinesWithSlowCaches,
-)
-from capsmith_runtime.testing.conformance.infrastructure.pool_ownership import TestPoolMachineOwners
-from capsmith_runtime.testing.conformance.infrastructure.pool_replacement import (
-    TestPoolMachineReplacement,
 )
 from capsmith_runtime.testing.conformance.infrastructure.terminated_machines import (
     TestTerminatedMachines,
@@ -53,17 +39,9 @@ __all__ = [
     "TestInfrastructureCalls",
     "TestInfrastructureFaults",
     "TestMachineAddresses",
-    "TestMachinePool",
-    "TestMachinePoolCalls",
-    "TestMachinePoolReconciliation",
     "TestMachineTemplates",
     "TestManifests",
     "TestObservedGeneration",
-    "TestPoolMachineOwners",
-    "TestPoolMachineReconciliation",
-    "TestPoolMachineReplacement",
-    "TestPoolMachines",
-    "TestPoolMachinesWithSlowCaches",
     "TestTerminatedMachines",
     "TestWatchScope",
 ]

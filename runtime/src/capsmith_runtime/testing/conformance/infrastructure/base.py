@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,14 +15,8 @@ from capsmith_runtime.infrastructure.kinds import (
     InfraClusterKind,
     InfraMachineKind,
 )
-from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
-from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.testing.conformance.base import Case, Conformance
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
-from capsmith_runtime.testing.infrastructure.pool_environment import MachinePoolEnvironment
-from capsmith_runtime.testing.infrastructure.pool_machines_environment import (
-    PoolMachinesEnvironment,
-)
 from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnderTest
 
 
@@ -43,27 +36,6 @@ class InfrastructureCase(Case):
         """All two or three kinds."""
         kinds = (self.cluster_kind, self.machine_kind, self.identity)
         return [kind.resource.kind for kind in kinds if kind is not None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolCase(Case):
-    """A kind of machine pools."""
-
-    component: Component
-    controllers: InfrastructureControllers
-    kind: Kind[Any]
-
-    @property
-    def kinds(self) -> Sequence[str]:
-        """The kind of pools."""
-        return (self.kind.resource.kind,)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolMachinesCase(PoolCase):
-    """A kind of machine pools whose machines core knows."""
-
-    kind: MachinePoolMachinesKind
 
 
 class WithInfrastructure(Conformance):
@@ -114,76 +86,6 @@ class InfrastructureConformance(WithInfrastructure):
             cluster_kind=case.cluster_kind,
             machine_kind=case.machine_kind,
             identity_kind=case.identity,
-        )
-
-
-class MachinePoolConformance(WithInfrastructure):
-    """Scenarios with pools that the author's code manages as a whole."""
-
-    @classmethod
-    def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
-        """Return each kind with each version of core."""
-        return [
-            PoolCase(
-                provider=provider,
-                core_version=version,
-                component=component,
-                controllers=controllers,
-                kind=kind,
-            )
-            for component, controllers in provider.groups_of(InfrastructureControllers)
-            if controllers.pools is not None
-            for version in provider.core_versions
-            for kind in controllers.pools.whole
-        ]
-
-    @pytest.fixture
-    def env(self, case: PoolCase, infrastructure: InfrastructureDouble) -> MachinePoolEnvironment:
-        """A management cluster with one running cluster."""
-        return MachinePoolEnvironment(
-            case.provider,
-            case.component,
-            case.core_version,
-            infrastructure=infrastructure,
-            controllers=case.controllers,
-            kind=case.kind,
-            slow=self.slow,
-        )
-
-
-class PoolMachinesConformance(WithInfrastructure):
-    """Scenarios with pools whose machines core knows one by one."""
-
-    @classmethod
-    def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolMachinesCase]:
-        """Return each kind with each version of core."""
-        return [
-            PoolMachinesCase(
-                provider=provider,
-                core_version=version,
-                component=component,
-                controllers=controllers,
-                kind=kind,
-            )
-            for component, controllers in provider.groups_of(InfrastructureControllers)
-            if controllers.pools is not None
-            for version in provider.core_versions
-            for kind in controllers.pools.with_machines
-        ]
-
-    @pytest.fixture
-    def env(
-        self, case: PoolMachinesCase, infrastructure: InfrastructureDouble
-    ) -> PoolMachinesEnvironment:
-        """A management cluster with one running cluster."""
-        return PoolMachinesEnvironment(
-            case.provider,
-            case.component,
-            case.core_version,
-            infrastructure=infrastructure,
-            controllers=case.controllers,
-            kind=case.kind,
-            slow=self.slow,
         )
 
 

@@ -13,14 +13,10 @@ from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
     InfrastructureConformance,
-    MachinePoolConformance,
-    PoolCase,
 )
-from capsmith_runtime.testing.environment import TestEnvironment
+from capsmith_runtime.testing.environment import TestEnvironment, condition
 from capsmith_runtime.testing.faults import NONE, Faults
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
-from capsmith_runtime.testing.infrastructure.pool_environment import MachinePoolEnvironment
-from capsmith_runtime.testing.objects import condition
 from capsmith_runtime.testing.provider import (
     InfrastructureDouble,
     ProviderUnderTest,
@@ -38,7 +34,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
         """Return each pair of kinds with each version of core."""
-        return super().cases(provider) if _simulates_faults(provider) else []
+        return super().cases(provider) if simulates_faults(provider) else []
 
     @pytest.mark.parametrize("failure", FAILURES)
     @scenario
@@ -208,42 +204,6 @@ class TestInfrastructureCalls(InfrastructureConformance):
         await removed(env, key)
 
 
-class TestMachinePoolCalls(MachinePoolConformance):
-    """Calls for pools that fail; only if the test double has the method ``simulate``."""
-
-    @classmethod
-    def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
-        """Return each kind with each version of core."""
-        return super().cases(provider) if _simulates_faults(provider) else []
-
-    @pytest.mark.parametrize("failure", FAILURES)
-    @scenario
-    async def test_a_failing_pool_is_reported_and_repeated(
-        self, env: MachinePoolEnvironment, failure: str
-    ) -> None:
-        """Proves: SM-09."""
-        simulate(env.infrastructure, FAILURES[failure])
-        env.add_pool(3)
-        await fails(env, env.infra_pool)
-        simulate(env.infrastructure, NONE)
-        await env.settled(3)
-        ids = env.ids()
-
-        simulate(env.infrastructure, FAILURES[failure])
-        env.scale(5)
-        await fails(env, env.infra_pool)
-        simulate(env.infrastructure, NONE)
-        await env.settled(5)
-        assert set(ids) < set(env.ids())
-
-        simulate(env.infrastructure, FAILURES[failure])
-        env.api.remove(env.kind.resource.kind, env.pool)
-        await fails(env, env.infra_pool)
-        simulate(env.infrastructure, NONE)
-        await env.eventually("it is gone", lambda: _is_gone(env))
-        assert env.infrastructure.servers() == []
-
-
 def simulate(infrastructure: InfrastructureDouble, faults: Faults) -> None:
     """Let calls fail from now on; skip the test if the double cannot simulate that."""
     assert isinstance(infrastructure, SimulatesFaults)
@@ -286,9 +246,6 @@ def provider_id_of(env: InfrastructureEnvironment, key: NamespacedName) -> str:
     return str(env.core.infra_machine(key)["spec"]["providerID"])
 
 
-def _simulates_faults(provider: ProviderUnderTest) -> bool:
+def simulates_faults(provider: ProviderUnderTest) -> bool:
+    """Return whether the test double can simulate failing calls."""
     return hasattr(provider.infrastructure, "simulate")
-
-
-def _is_gone(env: MachinePoolEnvironment) -> bool:
-    return env.api.find(env.kind.resource.kind, env.pool) is None

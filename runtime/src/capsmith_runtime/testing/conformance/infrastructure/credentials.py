@@ -18,9 +18,9 @@ from capsmith_runtime.testing.conformance.infrastructure.identities import (
     owners_of,
     secret_of,
 )
+from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.infrastructure.fake_core import NAMESPACE
-from capsmith_runtime.testing.objects import condition
 
 
 class TestCredentials(IdentityConformance):

@@ -10,8 +10,8 @@ from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import InfrastructureConformance
+from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
-from capsmith_runtime.testing.objects import condition
 
 OWNED_BY = ("labels", "ownerReferences")
 DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"

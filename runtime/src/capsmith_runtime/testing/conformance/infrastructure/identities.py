@@ -12,9 +12,9 @@ from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
     InfrastructureConformance,
 )
+from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.infrastructure.fake_core import NAMESPACE
-from capsmith_runtime.testing.objects import condition
 from capsmith_runtime.testing.provider import ProviderUnderTest
 
 

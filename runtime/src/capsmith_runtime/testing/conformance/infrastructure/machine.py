@@ -5,9 +5,9 @@ from __future__ import annotations
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import InfrastructureConformance
+from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.limits import limits
-from capsmith_runtime.testing.objects import condition
 
 
 class TestInfraMachine(InfrastructureConformance):

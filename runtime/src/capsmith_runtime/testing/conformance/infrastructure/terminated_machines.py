@@ -9,8 +9,8 @@ from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
     InfrastructureConformance,
 )
+from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
-from capsmith_runtime.testing.objects import condition
 from capsmith_runtime.testing.provider import ProviderUnderTest, RemovesServers
 
 

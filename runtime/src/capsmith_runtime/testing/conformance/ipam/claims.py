@@ -7,6 +7,7 @@ import pytest
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.ipam.base import IPAMConformance, RangedIPAMConformance
+from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.ipam.environment import (
     ADDRESS,
     CLAIM,
@@ -18,7 +19,6 @@ from capsmith_runtime.testing.ipam.environment import (
     IPAMEnvironment,
     reference_to,
 )
-from capsmith_runtime.testing.objects import condition
 
 CLAIM_REQUESTS = ["patch", "patch_status"]
 """The finalizer, and the status of the claim."""

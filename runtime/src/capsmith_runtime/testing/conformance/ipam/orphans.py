@@ -7,6 +7,7 @@ import copy
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.ipam.base import IPAMConformance, RangedIPAMConformance
+from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.ipam.environment import (
     ADDRESS,
     CLAIM,
@@ -14,7 +15,6 @@ from capsmith_runtime.testing.ipam.environment import (
     PROTECT,
     IPAMEnvironment,
 )
-from capsmith_runtime.testing.objects import condition
 
 
 class TestOrphanedAddresses(IPAMConformance):

@@ -12,7 +12,7 @@ import pytest
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.resource.base import ResourceCase, ResourceConformance
-from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.provider import ProviderUnderTest
 from capsmith_runtime.testing.resource.environment import ResourceEnvironment
 

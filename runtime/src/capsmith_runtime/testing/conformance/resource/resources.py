@@ -5,7 +5,7 @@ from __future__ import annotations
 from capsmith_runtime.contract.external_id import annotation
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.resource.base import ResourceConformance
-from capsmith_runtime.testing.objects import condition
+from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.resource.environment import BaseResourceEnvironment
 
 PAUSED = "cluster.x-k8s.io/paused"

@@ -11,7 +11,7 @@ Environment:
   CAPSMITH_SIMULATED_USER_DATA   true: servers store their bootstrap data
   CAPSMITH_SIMULATED_FAULTS      what goes wrong, for example error=0.1,late=3: one of ten calls
                                  fails, and three searches do not find a new server yet; see
-                                 capsmith_runtime.testing.faults
+                                 capsmith_runtime.fault_injection
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SimulatedCloud:
     def inject_faults(self, client: object) -> None:
         """Make calls of a client fail, if the environment requires it."""
         if os.environ.get("CAPSMITH_SIMULATED_FAULTS"):
-            from capsmith_runtime.testing.faults import inject_faults
+            from capsmith_runtime.fault_injection import inject_faults
 
             inject_faults(client, self.folder)
 

@@ -12,17 +12,18 @@ from capsmith_runtime.infrastructure.reconcilers import InfraMachineReconciler
 from capsmith_runtime.infrastructure.results import InfraMachineState
 from capsmith_runtime.infrastructure.scopes import InfraMachineDeleteScope, InfraMachineScope
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.conformance.infrastructure.base import (
+from capsmith_runtime.testing.conformance.machine_pool.base import (
     PoolMachinesCase,
     PoolMachinesConformance,
 )
+from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.fake_core import GROUP
-from capsmith_runtime.testing.infrastructure.pool_environment import VERSION, SlowApi
-from capsmith_runtime.testing.infrastructure.pool_machines_environment import (
+from capsmith_runtime.testing.machine_pool.environment import (
+    VERSION,
     PoolMachinesEnvironment,
+    SlowApi,
     is_pooled,
 )
-from capsmith_runtime.testing.objects import condition
 from capsmith_runtime.testing.provider import InfrastructureDouble, replace_group
 
 

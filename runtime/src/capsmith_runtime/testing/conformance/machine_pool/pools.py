@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 
-from capsmith_runtime.infrastructure.machine_pool.api import (
+from capsmith_runtime.infrastructure.machine_pool.controllers import MachinePoolKinds
+from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolReconciler,
     InfraMachinePoolScope,
     InfraMachinePoolState,
     Instance,
 )
-from capsmith_runtime.infrastructure.machine_pool.controllers import MachinePoolKinds
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.conformance.infrastructure.base import (
+from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import (
+    FAILURES,
+    fails,
+    simulate,
+    simulates_faults,
+)
+from capsmith_runtime.testing.conformance.machine_pool.base import (
     MachinePoolConformance,
     PoolCase,
 )
-from capsmith_runtime.testing.infrastructure.pool_environment import MachinePoolEnvironment
-from capsmith_runtime.testing.objects import condition
-from capsmith_runtime.testing.provider import InfrastructureDouble, replace_group
+from capsmith_runtime.testing.environment import condition
+from capsmith_runtime.testing.faults import NONE
+from capsmith_runtime.testing.machine_pool.environment import MachinePoolEnvironment
+from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnderTest, replace_group
 
-FAILURES = {"failureReason", "failureMessage"}
+TERMINAL_FAILURE_FIELDS = {"failureReason", "failureMessage"}
 ELSEWHERE = "cluster.x-k8s.io/replicas-managed-by"
 
 
@@ -63,7 +71,7 @@ class TestMachinePool(MachinePoolConformance):
             assert len(set(before) & set(env.ids())) == kept
         status = env.infra_pool()["status"]
         assert len(status.get("instances", env.ids())) == 2
-        assert not FAILURES & status.keys()
+        assert not TERMINAL_FAILURE_FIELDS & status.keys()
 
     @scenario
     async def test_both_flags_have_the_same_value(self, env: MachinePoolEnvironment) -> None:
@@ -190,7 +198,7 @@ class TestMachinePoolReconciliation(MachinePoolConformance):
         env.add_pool(1)
         expected = ("False", "InternalError")
         await env.eventually("it says so", lambda: condition(env.infra_pool(), "Ready") == expected)
-        assert not FAILURES & env.infra_pool()["status"].keys()
+        assert not TERMINAL_FAILURE_FIELDS & env.infra_pool()["status"].keys()
 
 
 async def _gone(env: MachinePoolEnvironment) -> None:
@@ -198,3 +206,43 @@ async def _gone(env: MachinePoolEnvironment) -> None:
     kind = env.kind.resource.kind
     await env.eventually("it is gone", lambda: env.api.find(kind, key) is None)
     assert env.infrastructure.servers() == []
+
+
+class TestMachinePoolCalls(MachinePoolConformance):
+    """Calls for pools that fail; only if the test double has the method ``simulate``."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
+        """Return each kind with each version of core."""
+        return super().cases(provider) if simulates_faults(provider) else []
+
+    @pytest.mark.parametrize("failure", FAILURES)
+    @scenario
+    async def test_a_failing_pool_is_reported_and_repeated(
+        self, env: MachinePoolEnvironment, failure: str
+    ) -> None:
+        """Proves: SM-09."""
+        simulate(env.infrastructure, FAILURES[failure])
+        env.add_pool(3)
+        await fails(env, env.infra_pool)
+        simulate(env.infrastructure, NONE)
+        await env.settled(3)
+        ids = env.ids()
+
+        simulate(env.infrastructure, FAILURES[failure])
+        env.scale(5)
+        await fails(env, env.infra_pool)
+        simulate(env.infrastructure, NONE)
+        await env.settled(5)
+        assert set(ids) < set(env.ids())
+
+        simulate(env.infrastructure, FAILURES[failure])
+        env.api.remove(env.kind.resource.kind, env.pool)
+        await fails(env, env.infra_pool)
+        simulate(env.infrastructure, NONE)
+        await env.eventually("it is gone", lambda: _is_gone(env))
+        assert env.infrastructure.servers() == []
+
+
+def _is_gone(env: MachinePoolEnvironment) -> bool:
+    return env.api.find(env.kind.resource.kind, env.pool) is None

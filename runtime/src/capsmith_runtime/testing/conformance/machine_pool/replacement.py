@@ -8,8 +8,8 @@ import pytest
 
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.conformance.infrastructure.base import PoolMachinesConformance
-from capsmith_runtime.testing.infrastructure.pool_machines_environment import (
+from capsmith_runtime.testing.conformance.machine_pool.base import PoolMachinesConformance
+from capsmith_runtime.testing.machine_pool.environment import (
     DELETE,
     ELSEWHERE,
     PoolMachinesEnvironment,

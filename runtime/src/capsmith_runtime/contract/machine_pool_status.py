@@ -1,0 +1,158 @@
+"""The status of an infrastructure machine pool, in the shape of each contract version."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.model import Address, Object
+from capsmith_runtime.contract.status_writer import (
+    build_addresses,
+    set_extra_fields,
+    set_or_drop,
+)
+
+MAX_INSTANCES: Final = 10_000
+"""The CRD allows no longer lists (MP-03, MP-06)."""
+MAX_BYTES: Final = 5 * 2**18
+"""Limit of spec and status: etcd refuses objects of more than 1.5 MiB, metadata included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceFacts:
+    """One machine of a pool, for display (MP-06)."""
+
+    name: str
+    provider_id: str
+    addresses: Sequence[Address]
+    version: str | None
+    ready: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolFacts:
+    """The observed state of a pool."""
+
+    provisioned: bool
+    """Whether the pool is provisioned; it stays so forever (MP-01, MP-02)."""
+    provider_ids: Sequence[str]
+    provider_id: str | None = None
+    instances: Sequence[InstanceFacts] = ()
+    machine_kind: str | None = None
+    """The kind of the machines, if core creates Machines for them (MP-07)."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Status fields of the kind itself."""
+
+
+class PoolStatusWriter(Protocol):
+    """Write the status of a pool in the form of one contract version."""
+
+    @property
+    def contract(self) -> str:
+        """``v1beta1`` or ``v1beta2``."""
+        ...
+
+    def provisioned(self, obj: Object) -> bool:
+        """Return whether the status reports the pool as provisioned (MP-01, MP-02)."""
+        ...
+
+    def status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
+        """Return the whole status, without conditions."""
+        ...
+
+
+def drop_addresses(facts: PoolFacts) -> PoolFacts:
+    """Return the facts without the addresses of machines, which are only for display (MP-06)."""
+    instances = [replace(instance, addresses=()) for instance in facts.instances]
+    return replace(facts, instances=instances)
+
+
+def is_storable(spec: Object, status: Object) -> bool:
+    """Return whether the API server can store an object with this spec and status."""
+    if len(spec["providerIDList"]) > MAX_INSTANCES:
+        return False
+    parts = (json.dumps(part, separators=(",", ":"), ensure_ascii=False) for part in (spec, status))
+    return sum(len(part.encode()) for part in parts) <= MAX_BYTES
+
+
+def build_pool_spec(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
+    """Return the spec with the sorted provider ids of all machines (MP-03, MP-05)."""
+    spec = {**(obj.get("spec") or {}), "providerIDList": sorted(set(facts.provider_ids))}
+    if "providerID" in features and facts.provider_id:
+        spec["providerID"] = facts.provider_id
+    return spec
+
+
+def build_common_status(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
+    """Return the status fields that are the same in all contracts (MP-01, MP-04, MP-06, MP-07).
+
+    failureReason and failureMessage are never written: core panics on them (MP-13).
+    """
+    status = {**(obj.get("status") or {}), "replicas": len(set(facts.provider_ids))}
+    if facts.provisioned:
+        status["ready"] = True
+    if "instances" in features:
+        set_or_drop(status, "instances", [_instance(one) for one in _in_order(facts.instances)])
+    if "machines" in features:
+        set_or_drop(status, "infrastructureMachineKind", facts.machine_kind)
+    return set_extra_fields(status, facts.extra)
+
+
+def _in_order(instances: Sequence[InstanceFacts]) -> list[InstanceFacts]:
+    return sorted(instances, key=lambda one: (one.name, one.provider_id))
+
+
+def _instance(one: InstanceFacts) -> dict[str, Any]:
+    entry: dict[str, Any] = {"ready": one.ready}
+    set_or_drop(entry, "instanceName", one.name)
+    set_or_drop(entry, "providerID", one.provider_id)
+    set_or_drop(entry, "version", one.version)
+    set_or_drop(entry, "addresses", build_addresses(one.addresses))
+    return entry
+
+
+class V1Beta1PoolStatus:
+    """The :class:`.PoolStatusWriter` for contract v1beta1."""
+
+    contract = "v1beta1"
+
+    def provisioned(self, obj: Object) -> bool:
+        """Return whether the pool is reported as provisioned: ``status.ready`` (MP-01)."""
+        return metadata.lookup(obj, "status", "ready") is True
+
+    def status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
+        """Return the whole status, without conditions."""
+        return build_common_status(obj, facts, features)
+
+
+class V1Beta2PoolStatus:
+    """The :class:`.PoolStatusWriter` for contract v1beta2."""
+
+    contract = "v1beta2"
+
+    def provisioned(self, obj: Object) -> bool:
+        """Return whether the pool is reported as provisioned, in either field (MP-01, MP-02)."""
+        new = metadata.lookup(obj, "status", "initialization", "provisioned")
+        return new is True or metadata.lookup(obj, "status", "ready") is True
+
+    def status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
+        """Return the whole status, without conditions.
+
+        ``ready`` and ``initialization.provisioned`` have the same value: the contract requires the
+        second, and every core so far reads the first (MP-01, MP-02).
+        """
+        status = build_common_status(obj, facts, features)
+        if facts.provisioned:
+            before = status.get("initialization") or {}
+            status["initialization"] = {**before, "provisioned": True}
+        return status
+
+
+_WRITERS: Final[tuple[PoolStatusWriter, ...]] = (V1Beta2PoolStatus(), V1Beta1PoolStatus())
+POOL_STATUS_WRITERS: Final[Mapping[str, PoolStatusWriter]] = {
+    known.contract: known for known in _WRITERS
+}
+"""By contract version."""

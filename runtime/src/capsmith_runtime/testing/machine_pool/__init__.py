@@ -1,0 +1,1 @@
+"""The fake management cluster of the scenarios of machine pools."""
