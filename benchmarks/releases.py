@@ -12,21 +12,21 @@ import yaml
 from capsmith.judge.release.release import substitute
 from capsmith.manifests.kustomize import build
 from capsmith.manifests.parse import Manifest, parse_manifests, text_of
+from tests.golden.cases import cases
 
-GOLDEN = Path(__file__).parent.parent / "tests" / "golden"
 _LABEL = "cluster.x-k8s.io/provider"
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def generated(folder: Path, count: int) -> list[Path]:
     """Write releases of the generated examples by turns, each with kinds of its own."""
-    trees = [path for path in sorted(GOLDEN.glob("*/expected")) if _is_one_component(path)]
+    trees = [each for each in cases() if _is_one_component(each.expected)]
     made = []
     for number in range(count):
-        tree, turn = trees[number % len(trees)], number // len(trees)
-        release = folder / f"{number:02d}-{tree.parent.name}" / "v0.1.0"
+        case, turn = trees[number % len(trees)], number // len(trees)
+        release = folder / f"{number:02d}-{case.name}" / "v0.1.0"
         release.mkdir(parents=True)
-        for name, text in _assets(tree, _LETTERS[turn]):
+        for name, text in _assets(case.expected, _LETTERS[turn]):
             (release / name).write_text(text)
         made.append(release)
     return made

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from tests.distribution import group_of, rank_of
 from tests.e2e.harness.report import Report
 from tests.exhaustive import is_left_out
+from tests.golden.cases import RUN_FOLDER
 
 # How fast a machine is, is no property of what is tested; nor is luck.  New examples are looked for
 # with `--hypothesis-profile=searching`.
@@ -39,6 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     _heed_signals()
+    _share_a_folder(config)
     config.stash[REPORT] = Report()
     # Groups are handed out in the order of the tests: see rank_of.
     config.option.loadscopereorder = False
@@ -50,6 +54,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not is_left_out(item)]
         config.hook.pytest_deselected(items=left_out)
     items.sort(key=lambda item: rank_of(item.nodeid))
+
+
+def _share_a_folder(config: pytest.Config) -> None:
+    """Make a folder for the processes of this run; workers inherit the variable with its path."""
+    if RUN_FOLDER in os.environ:
+        return
+    folder = tempfile.mkdtemp(prefix="capsmith-tests-")
+    os.environ[RUN_FOLDER] = folder
+
+    def remove() -> None:
+        del os.environ[RUN_FOLDER]
+        shutil.rmtree(folder, ignore_errors=True)
+
+    config.add_cleanup(remove)
 
 
 def _heed_signals() -> None:

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import difflib
+import fcntl
+import hashlib
 import os
 import re
-import stat
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from capsmith.commands.build import SCHEMA_PATH
 from capsmith.commands.generate import generate
-from capsmith.merging.lock import LOCK_PATH, SPEC_NAME
+from capsmith.merging.lock import LOCK_PATH
 from capsmith.output.reference import AUTHOR_API_PATH
+from tests.golden.expected import expected_folder, is_copy, kept_folder
+from tests.golden.files import File, read
 from tests.repositories import add_authored_code, has_authored_code
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent.parent / "examples"
-BASE = ".capsmith/base/"
-VENDOR = "vendor/"
+RUN_FOLDER = "CAPSMITH_TEST_RUN"
+"""The variable with the folder that the processes of one run of the tests share."""
 _RUNTIME_DIGEST = re.compile(r"(^runtime:\n(?:  .*\n)*?  digest: )\S+", re.MULTILINE)
 _PAGE_DIGEST = re.compile(rf"(^  {AUTHOR_API_PATH}:\n    .*\n    digest: )\S+", re.MULTILINE)
-OVERLAY = "blueprints/"
-"""The folder of the author's blueprints, in those cases that have some."""
+_ENTRY = re.compile(r"^  (\S.*):\n    owner: (\w+)\n    digest: (\S+)\n(?!    )", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -32,14 +33,14 @@ class Case:
     spec: Path
 
     @property
+    def kept(self) -> Path:
+        """Return the folder with the files of the expected tree that no other case has."""
+        return kept_folder(self.name)
+
+    @property
     def expected(self) -> Path:
-        return HERE / self.name / "expected"
-
-
-@dataclass(frozen=True)
-class File:
-    text: str
-    executable: bool
+        """Return a folder with the whole expected tree; do not write there."""
+        return expected_folder(self.name)
 
 
 def cases() -> tuple[Case, ...]:
@@ -68,58 +69,41 @@ def _cases(specs: Iterable[Path]) -> tuple[Case, ...]:
 
 
 def generated(case: Case, folder: Path) -> dict[str, File]:
-    """The repository of a case, made in ``folder``, with the authored code if there is any."""
-    report = generate(case.spec, folder)
-    assert report.exit_code == 0, report.findings
-    add_authored_code(case.spec.parent, folder)
+    """Make the repository of a case in ``folder``, with the authored code if there is any.
+
+    It is a copy of what is generated once in a run of the tests.
+    """
+    shutil.copytree(_generated_once(case.spec), folder, dirs_exist_ok=True)
     return read(folder)
 
 
-def kept(files: Mapping[str, File]) -> dict[str, File]:
+def _generated_once(spec: Path) -> Path:
+    """Return what the first process to ask for it has generated; do not write there."""
+    shared = Path(os.environ[RUN_FOLDER])
+    key = hashlib.sha256(f"{spec.parent.name} {spec.read_text(encoding='utf-8')}".encode())
+    folder = shared / key.hexdigest()[:16]
+    with (shared / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.is_dir():
+            scratch = shared / f"{folder.name}.new"
+            shutil.rmtree(scratch, ignore_errors=True)
+            report = generate(spec, scratch)
+            assert report.exit_code == 0, report.findings
+            add_authored_code(spec.parent, scratch)
+            scratch.rename(folder)
+    return folder
+
+
+def compared(files: Mapping[str, File]) -> dict[str, File]:
     """Return what is compared with the expected tree: all but copies of texts of this repository.
 
     The digests of the vendored runtime and of the page on its API would change the lock with every
-    change of the library.
+    change of the library.  Each file of the lock is one line: the form that the lock has on disk is
+    proven by tests/unit/merging.
     """
-    copies = {str(SPEC_NAME), str(SCHEMA_PATH), str(AUTHOR_API_PATH)}
-    folders = (BASE, OVERLAY, VENDOR)
-    kept = {p: f for p, f in files.items() if p not in copies and not p.startswith(folders)}
-    lock = kept[LOCK_PATH]
-    text = _RUNTIME_DIGEST.sub(r"\1(of the record)", lock.text)
-    kept[str(LOCK_PATH)] = replace(lock, text=_PAGE_DIGEST.sub(r"\1(of the page)", text))
-    return kept
-
-
-def read(folder: Path) -> dict[str, File]:
-    """All files below ``folder``; links are not followed, and do not belong there."""
-    return {path.relative_to(folder).as_posix(): _file(path) for path in _files(folder)}
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        mode = path.lstat().st_mode
-        assert stat.S_ISREG(mode) or stat.S_ISDIR(mode), path
-        if stat.S_ISREG(mode):
-            yield path
-
-
-def _file(path: Path) -> File:
-    return File(path.read_bytes().decode(), bool(path.stat().st_mode & stat.S_IXUSR))
-
-
-def difference(old: Mapping[str, File], new: Mapping[str, File]) -> str:
-    """A unified diff of two trees, empty when they are the same."""
-    lines: list[str] = []
-    for path in sorted({*old, *new}):
-        before, after = old.get(path), new.get(path)
-        if before == after:
-            continue
-        if before and after and before.executable != after.executable:
-            lines.append(f"{path}: executable {before.executable} -> {after.executable}\n")
-        lines += difflib.unified_diff(
-            before.text.splitlines(keepends=True) if before else [],
-            after.text.splitlines(keepends=True) if after else [],
-            f"expected/{path}" if before else "(no such file)",
-            f"generated/{path}" if after else "(no such file)",
-        )
-    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+    found = {path: file for path, file in files.items() if not is_copy(path)}
+    text = _RUNTIME_DIGEST.sub(r"\1(of the record)", found[LOCK_PATH].text)
+    text = _PAGE_DIGEST.sub(r"\1(of the page)", text)
+    text = _ENTRY.sub(r"  \1: {owner: \2, digest: \3}\n", text)
+    found[LOCK_PATH] = File(text, found[LOCK_PATH].executable)
+    return found

@@ -9,9 +9,12 @@ import pytest
 
 from capsmith import __version__
 from capsmith.commands.build import SCHEMA_PATH, read_schema
+from capsmith.merging.lock import LOCK_PATH
 from capsmith.output.runtime import FOLDER, RECORD
 from capsmith.tree import digest
-from tests.golden.cases import BASE, Case, File, cases, difference, generated, kept, read
+from tests.golden.cases import Case, cases, compared, generated
+from tests.golden.expected import BASE, WHOLE, derive, kept_folder
+from tests.golden.files import File, difference, read
 
 ROOT = Path(__file__).parents[2]
 CASES = pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
@@ -19,7 +22,7 @@ CASES = pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 
 @CASES
 def test_repository_is_as_expected(case: Case, tmp_path: Path) -> None:
-    new = kept(generated(case, tmp_path / "repository"))
+    new = compared(generated(case, tmp_path / "repository"))
 
     changes = difference(read(case.expected), new)
 
@@ -57,17 +60,28 @@ def test_the_vendored_runtime_is_a_plain_copy(case: Case, tmp_path: Path) -> Non
         assert RECORD not in files
 
 
-@CASES
-def test_second_run_changes_nothing(case: Case, tmp_path: Path) -> None:
-    folder = tmp_path / "repository"
-    before = generated(case, folder)
-    stamps = {path: (folder / path).stat().st_mtime_ns for path in before}
-
-    assert generated(case, folder) == before
-    assert {path: (folder / path).stat().st_mtime_ns for path in before} == stamps
-
-
 def test_no_expected_tree_is_left_over() -> None:
     with_trees = {path.parent.name for path in Path(__file__).parent.glob("*/expected")}
 
     assert with_trees == {case.name for case in cases()}
+    assert with_trees >= set(WHOLE)
+
+
+@pytest.mark.parametrize(
+    "case", [each for each in cases() if each.name not in WHOLE], ids=lambda case: case.name
+)
+def test_a_case_keeps_no_file_that_follows_from_a_whole_one(case: Case) -> None:
+    kept = {path: file for path, file in read(case.kept).items() if path != LOCK_PATH}
+    derived = derive(case.name, frozenset(digest(file.text) for file in kept.values()))
+
+    assert [path for path, file in kept.items() if derived.get(digest(file.text)) == file] == []
+
+
+def test_a_text_is_derived_only_where_names_are_all_that_differs() -> None:
+    text = (kept_folder("acme") / "config/default/kustomization.yaml").read_text(encoding="utf-8")
+    renamed = text.replace("acme", "homelab")
+    key = digest(renamed)
+
+    assert derive("homelab", frozenset([key])) == {key: File(renamed, False)}
+    for other in (text, renamed + "\n", renamed.replace("homelab", "other")):
+        assert derive("homelab", frozenset([digest(other)])) == {}

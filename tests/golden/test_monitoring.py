@@ -26,10 +26,18 @@ FOLDERS = {
     for case in cases()
     for folder in sorted(case.expected.glob("**/components/monitoring"))
 }
+
+
+def component(folder: Path) -> str:
+    """Return the name of the case, and the folder of its component if that is not the root."""
+    case = FOLDERS[folder]
+    return f"{case.name}/{folder.parents[2].relative_to(case.expected)}".removesuffix("/.")
+
+
 TARGET_LABELS = {"job", "pod", "le"}
 """What Prometheus and its histograms add."""
 
-folders = pytest.mark.parametrize("folder", FOLDERS, ids=lambda each: str(each.relative_to(HERE)))
+folders = pytest.mark.parametrize("folder", FOLDERS, ids=component)
 
 
 def objects(file: Path) -> list[dict[str, Any]]:
@@ -124,7 +132,7 @@ def test_texts_name_labels_that_the_result_has(folder: Path) -> None:
 
 def test_only_managers_that_use_workload_clusters_have_their_graph() -> None:
     found = {
-        folder.parents[2].relative_to(HERE).as_posix().replace("/expected", "")
+        component(folder)
         for folder in FOLDERS
         if any("workload_kube_requests_total" in query for query, _ in queries(folder))
     }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.cases import Case, cases, generated, kept
+from tests.golden.cases import Case, cases, compared, generated
 
 LEGEND = "docs/reference.md"
 _ID = re.compile(r"\b[A-Z]{2,3}-\d\d\b")
@@ -15,7 +15,7 @@ _ID = re.compile(r"\b[A-Z]{2,3}-\d\d\b")
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_each_file_with_ids_of_rules_refers_to_the_legend(case: Case, tmp_path: Path) -> None:
-    files = kept(generated(case, tmp_path / "repository"))
+    files = compared(generated(case, tmp_path / "repository"))
     naming = {path: file.text for path, file in files.items() if _ID.search(file.text)}
 
     assert {LEGEND, "config/default/kustomization.yaml"} & naming.keys()

@@ -1,4 +1,7 @@
-"""``python -m tests.golden.update [CASE...]``: take what is generated now as expected."""
+"""``python -m tests.golden.update [CASE...]``: take what is generated now as expected.
+
+A file is kept where no whole case has it: see tests/golden/expected.py.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,30 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.golden.cases import Case, cases, difference, generated, kept, read
+from capsmith.commands.generate import generate
+from capsmith.merging.lock import LOCK_PATH
+from capsmith.tree import digest
+from tests.golden.cases import Case, cases, compared
+from tests.golden.expected import WHOLE, derive
+from tests.golden.files import difference, read, write
 
 
 def update(case: Case) -> str:
-    """Replace the expected tree of a case; the diff, empty when nothing changed."""
+    """Replace the files that a case keeps; the diff, empty when nothing changed."""
     with tempfile.TemporaryDirectory() as folder:
-        new = kept(generated(case, Path(folder) / case.name))
-    old = read(case.expected) if case.expected.is_dir() else {}
-    changes = difference(old, new)
+        generate(case.spec, Path(folder) / case.name)
+        new = compared(read(Path(folder) / case.name))
+    if case.name not in WHOLE:
+        derived = derive(case.name, frozenset(digest(file.text) for file in new.values()))
+        new = {
+            path: file
+            for path, file in new.items()
+            if path == LOCK_PATH or derived.get(digest(file.text)) != file
+        }
+    changes = difference(read(case.kept) if case.kept.is_dir() else {}, new)
     if changes:
-        shutil.rmtree(case.expected, ignore_errors=True)
-        for path, file in new.items():
-            target = case.expected / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(file.text.encode())
-            target.chmod(0o755 if file.executable else 0o644)
+        shutil.rmtree(case.kept, ignore_errors=True)
+        write(new, case.kept)
     return changes
 
 
@@ -31,7 +42,10 @@ def main(names: list[str]) -> int:
     unknown = [name for name in names if name not in known]
     if unknown:
         sys.exit(f"no such case: {', '.join(unknown)}; there are {', '.join(known)}")
-    for name in names or known:
+    # Other cases are derived from whole ones, and keep files as those change.
+    whole = [name for name in WHOLE if name in (names or known)]
+    others = [name for name in known if name not in WHOLE and (whole or name in names)]
+    for name in [*whole, *others]:
         changes = update(known[name])
         sys.stdout.write(changes or f"{name}: unchanged\n")
     return 0

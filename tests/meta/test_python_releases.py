@@ -13,12 +13,13 @@ import yaml
 from capsmith import resources
 from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.model import ReleaseTesting
+from tests.golden.cases import cases
 
 ROOT = Path(__file__).parents[2]
 PYTHON = load_compatibility(resources.schemas()).python
 EXECUTED = [each.release for each in PYTHON.executed]
-GENERATED = sorted((ROOT / "tests" / "golden").glob("*/expected"))
-TREES = pytest.mark.parametrize("tree", GENERATED, ids=lambda path: path.parent.name)
+GENERATED = {case.name: case.expected for case in cases()}
+TREES = pytest.mark.parametrize("tree", GENERATED.values(), ids=GENERATED)
 _CLASSIFIER = "Programming Language :: Python :: "
 
 
@@ -40,7 +41,11 @@ def _sets_up(step: dict[str, Any]) -> bool:
     return str(step.get("uses", "")).startswith("actions/setup-python@")
 
 
-@pytest.mark.parametrize("folder", [ROOT, ROOT / "runtime", *GENERATED], ids=str)
+@pytest.mark.parametrize(
+    "folder",
+    [ROOT, ROOT / "runtime", *GENERATED.values()],
+    ids=["capsmith", "capsmith-runtime", *GENERATED],
+)
 def test_packages_name_the_releases(folder: Path) -> None:
     project = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     named = [each.removeprefix(_CLASSIFIER) for each in project["classifiers"]]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.cases import read
+from tests.golden.files import read
 from tests.packaging.conftest import ROOT
 
 SPEC = ROOT / "examples" / "acme" / "provider.yaml"

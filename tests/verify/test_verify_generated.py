@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden.cases import cases
 from tests.verify.places import run
 
-GOLDEN = Path(__file__).parents[1] / "golden"
-TREES = sorted(folder.parent.parent.name for folder in GOLDEN.glob("*/expected/config"))
+TREES = {case.name: case.expected for case in cases() if (case.expected / "config").is_dir()}
 
 
-@pytest.mark.parametrize("tree", TREES)
-def test_generated_repositories(tree: str) -> None:
-    expected = GOLDEN / tree / "expected"
+@pytest.mark.parametrize("expected", TREES.values(), ids=TREES)
+def test_generated_repositories(expected: Path) -> None:
     config = [path for path in (expected / "config", expected / "templates") if path.is_dir()]
     result = run(*map(str, config), str(expected / "metadata.yaml"))
     assert result.exit_code == 0, result.output

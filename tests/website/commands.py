@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from capsmith.cli import main
-from tests.golden.cases import HERE as GOLDEN
+from tests.golden.expected import expected_folder
 from tests.website.blocks import Block
 from tests.website.pages import ROOT
 
@@ -141,7 +141,7 @@ def _help(*command: str) -> tuple[int, str]:
 @functools.cache
 def targets(repository: str) -> frozenset[str]:
     """Return the targets of the Makefile that an example gets."""
-    makefile = GOLDEN / repository / "expected" / "Makefile"
+    makefile = expected_folder(repository) / "Makefile"
     return frozenset(_TARGET.findall(makefile.read_text(encoding="utf-8")))
 
 

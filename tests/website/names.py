@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +20,7 @@ from capsmith.provider_yaml.jsonschema import build_provider_schema
 from capsmith_runtime.migration.options import MIGRATION
 from capsmith_runtime.options import parse
 from capsmith_runtime.webhook.options import WEBHOOK
-from tests.golden.cases import HERE as GOLDEN
+from tests.golden.cases import cases
 from tests.website.pages import ROOT
 from website.generated import generated_pages
 
@@ -46,8 +47,6 @@ _SOURCES = (
     "examples/**/*.yaml",
     "tests/*.py",
     "tests/*/*.py",
-    "tests/golden/*/expected/**/*.yaml",
-    "tests/golden/*/expected/**/*.py",
     "tests/website/acme.yaml",
 )
 
@@ -138,7 +137,10 @@ def dashed() -> frozenset[str]:
 
 @functools.cache
 def _texts() -> tuple[str, ...]:
-    files = (path for pattern in _SOURCES for path in ROOT.glob(pattern))
+    own = (path for pattern in _SOURCES for path in ROOT.glob(pattern))
+    trees = [case.expected for case in cases()]
+    expected = (path for tree in trees for end in ("yaml", "py") for path in tree.rglob(f"*.{end}"))
+    files = itertools.chain(own, expected)
     return tuple(path.read_text(encoding="utf-8") for path in files)
 
 
@@ -146,7 +148,7 @@ def _texts() -> tuple[str, ...]:
 def paths() -> frozenset[str]:
     """Return the paths of this repository's files and of generated ones, with their folders."""
     own = [path.relative_to(ROOT).as_posix() for path in _files()]
-    expected = GOLDEN.glob("*/expected")
+    expected = [case.expected for case in cases()]
     generated = [
         path.relative_to(folder).as_posix()
         for folder in expected

@@ -12,7 +12,7 @@ import yaml
 
 from capsmith.commands.build import build
 from capsmith.commands.load import load
-from tests.golden.cases import HERE as GOLDEN
+from tests.golden.cases import Case, cases
 from tests.website.blocks import Block, blocks
 
 ROOT = Path(__file__).parents[2]
@@ -80,14 +80,15 @@ def pages() -> tuple[Page, ...]:
     kept = [name for name in names if not name.startswith(_GENERATED)]
     return (
         *(Page(name, (ROOT / name).read_text(encoding="utf-8")) for name in kept),
-        *(page for folder in sorted(GOLDEN.glob("*/expected")) for page in _expected(folder)),
+        *(page for case in cases() for page in _expected(case)),
         *_hosted_on_gitlab(),
     )
 
 
-def _expected(folder: Path) -> list[Page]:
+def _expected(case: Case) -> list[Page]:
+    folder = case.expected
     return [
-        Page(_blueprint(path.relative_to(folder)), path.read_text("utf-8"), folder.parent.name)
+        Page(_blueprint(path.relative_to(folder)), path.read_text("utf-8"), case.name)
         for path in sorted(folder.rglob("*.md"))
     ]
 

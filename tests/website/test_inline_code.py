@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from capsmith.cli import main
-from tests.golden.cases import HERE as GOLDEN
+from tests.golden.expected import expected_folder
 from tests.website import names
 from tests.website.blocks import inline_code
 from tests.website.inline import unknown
@@ -79,7 +79,7 @@ def test_tables_of_keys() -> None:
 
 def test_table_of_alerts() -> None:
     ((_, _, codes),) = tables("Alert, after `ClusterAPIProvider`")
-    manifest = GOLDEN / "acme/expected/config/components/monitoring/alerts.yaml"
+    manifest = expected_folder("acme") / "config/components/monitoring/alerts.yaml"
     (group,) = yaml.safe_load(manifest.read_text(encoding="utf-8"))["spec"]["groups"]
     assert [f"ClusterAPIProvider{code}" for code in codes] == [
         rule["alert"] for rule in group["rules"]

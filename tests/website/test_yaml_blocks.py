@@ -20,7 +20,7 @@ from capsmith.cli import main
 from capsmith.commands.generate import generate
 from capsmith.commands.plan import UpdateOptions
 from capsmith.manifests.variables import substitute
-from tests.golden.cases import HERE as GOLDEN
+from tests.golden.expected import expected_folder
 from tests.website.blocks import blocks
 from tests.website.commands import KUBECTL, check_capsmith
 from tests.website.pages import ACME, ROOT, Shown, declared
@@ -185,7 +185,7 @@ def read_class(shown: Shown, repository: Path, release: Path) -> None:
 
 def read_extension(shown: Shown, repository: Path, release: Path) -> None:
     """Find the names of handler and extension in what the manager registers."""
-    folder = GOLDEN / shown.page.repository / "expected" / "src"
+    folder = expected_folder(shown.page.repository) / "src"
     (wiring,) = folder.glob("*/_generated/wiring/runtime_extension.py")
     text = " ".join(wiring.read_text(encoding="utf-8").split())
     for patch in yaml.safe_load(shown.block.text)["patches"]:
@@ -211,7 +211,7 @@ def read_objects(shown: Shown, repository: Path, release: Path) -> None:
 
 def read_variables(shown: Shown, repository: Path, release: Path) -> None:
     """Replace them in the manifests of a repository as clusterctl does: each has an effect."""
-    manifests = (GOLDEN / shown.entry["in"] / "expected").glob("**/config/**/*.yaml")
+    manifests = expected_folder(shown.entry["in"]).glob("**/config/**/*.yaml")
     texts = [path.read_text(encoding="utf-8") for path in manifests]
     for name, value in yaml.safe_load(shown.block.text).items():
         assert any(substitute(text, {name: value}) != substitute(text) for text in texts), name

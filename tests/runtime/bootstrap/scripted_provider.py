@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +20,9 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
 from capsmith_runtime.testing.provider import ProviderUnderTest
+from tests.golden.expected import expected_folder
 
-REPOSITORY = Path(__file__).parents[2] / "golden" / "bootstrap" / "expected"
+REPOSITORY = expected_folder("bootstrap")
 GROUP = "bootstrap.cluster.x-k8s.io"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from capsmith_runtime.component import Component
 from capsmith_runtime.controlplane import ControlPlaneReconciler
@@ -11,8 +10,9 @@ from capsmith_runtime.controlplane.controllers import ControlPlaneControllers
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.testing.provider import ProviderUnderTest
+from tests.golden.expected import expected_folder
 
-REPOSITORY = Path(__file__).parents[2] / "golden" / "control-plane" / "expected"
+REPOSITORY = expected_folder("control-plane")
 GROUP = "controlplane.cluster.x-k8s.io"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar
 
 from capsmith_runtime.component import Component
@@ -40,9 +39,10 @@ from capsmith_runtime.testing.machine_pool.environment import (
     PoolMachinesEnvironment,
 )
 from capsmith_runtime.testing.provider import ProviderUnderTest
+from tests.golden.expected import expected_folder
 from tests.runtime.infrastructure.scripted_provider import NoInfrastructure
 
-REPOSITORY = Path(__file__).parents[2] / "golden" / "pools" / "expected"
+REPOSITORY = expected_folder("pools")
 GROUP = "infrastructure.cluster.x-k8s.io"
 
 

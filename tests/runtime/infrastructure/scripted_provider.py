@@ -31,8 +31,9 @@ from capsmith_runtime.testing.conformance.infrastructure.base import Infrastruct
 from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest
+from tests.golden.expected import expected_folder
 
-REPOSITORY = Path(__file__).parents[2] / "golden" / "acme" / "expected"
+REPOSITORY = expected_folder("acme")
 GROUP = "infrastructure.cluster.x-k8s.io"
 
 MachineScope = InfraMachineScope[Any] | InfraMachineDeleteScope[Any]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -24,7 +23,7 @@ from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.infrastructure.fake_core import NAMESPACE
 from capsmith_runtime.testing.provider import ProviderUnderTest
-from tests.runtime.infrastructure import scripted_provider
+from tests.golden.expected import expected_folder
 from tests.runtime.infrastructure.scripted_provider import (
     COMPONENT,
     NoInfrastructure,
@@ -102,10 +101,7 @@ def _provider() -> ProviderUnderTest:
                 COMPONENT, label="infrastructure-nimbus", groups=(controllers,)
             )
         },
-        repository=Path(scripted_provider.__file__).parents[2]
-        / "golden"
-        / "everything"
-        / "expected",
+        repository=expected_folder("everything"),
         infrastructure=NoInfrastructure,
     )
 

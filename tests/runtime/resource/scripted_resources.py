@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -36,9 +35,10 @@ from capsmith_runtime.resource.caches import ResourceKind
 from capsmith_runtime.resource.controllers import ResourceControllers
 from capsmith_runtime.testing.conformance.resource.base import ResourceCase, ResourceConformance
 from capsmith_runtime.testing.provider import ProviderUnderTest
+from tests.golden.expected import expected_folder
 from tests.runtime.infrastructure.scripted_provider import NoInfrastructure
 
-REPOSITORY = Path(__file__).parents[2] / "golden" / "everything" / "expected"
+REPOSITORY = expected_folder("everything")
 GROUP = "infrastructure.nimbus.example.com"
 CLUSTER, MACHINE, IDENTITY = "NimbusCluster", "NimbusMachine", "NimbusIdentity"
 SECURITY_GROUP, IMAGE = "NimbusSecurityGroup", "NimbusImage"

@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-import tests.golden
+from tests.golden.cases import cases
+from tests.golden.expected import expected_folder
 
-GOLDEN = Path(tests.golden.__file__).parent
-WORKFLOWS = sorted(GOLDEN.glob("*/expected/.github/workflows/*.yaml"))
+WORKFLOWS = {
+    f"{case.name}/{path.name}": path
+    for case in cases()
+    for path in sorted(case.expected.glob(".github/workflows/*.yaml"))
+}
 PINNED = re.compile(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 
 
@@ -21,7 +25,7 @@ def jobs(path: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: "/".join(path.parts[-5::4]))
+@pytest.mark.parametrize("path", WORKFLOWS.values(), ids=WORKFLOWS)
 def test_actions_are_pinned_and_each_job_has_its_own_permissions(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     used = re.findall(r"uses: (.+)", text)
@@ -33,7 +37,7 @@ def test_actions_are_pinned_and_each_job_has_its_own_permissions(path: Path) -> 
 
 
 def test_what_builds_cannot_publish() -> None:
-    release = jobs(GOLDEN / "complete" / "expected" / ".github" / "workflows" / "release.yaml")
+    release = jobs(expected_folder("complete") / ".github" / "workflows" / "release.yaml")
     with_code = {
         name
         for name, job in release.items()

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from capsmith.cli import main
-from tests.golden.cases import read
+from tests.golden.files import read
 
 ROOT = Path(__file__).parents[3]
 Run = Callable[..., Result]
