@@ -17,7 +17,10 @@ _OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
 
 
 def strip_literals(expression: str) -> str:
-    """Return ``expression`` without comments, and with empty texts for all quoted ones."""
+    """Return a CEL expression without comments, and with ``''`` for each quoted text.
+
+    What is left contains names and operators only: a search in it finds no word of a message.
+    """
     return LITERAL.sub(lambda match: " " if match[0].startswith("//") else "''", expression)
 
 

@@ -1,4 +1,10 @@
-"""The only code that prints: reports and data, as text or for machines."""
+"""The only code that prints: reports and data, as text, JSON, SARIF or JUnit.
+
+Results go to standard output, in one format a run; progress and fatal errors go to standard error,
+so that the output of ``--format json`` can always be parsed.  Everything that comes from a file, a
+name or another program passes :func:`make_printable`: a control character in it could otherwise
+rewrite the terminal.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +43,11 @@ _NAMED = {Outcome.REFUSED, Outcome.CONFLICTED, Outcome.MERGED, Outcome.REMOVED}
 
 
 class Console:
-    """Prints results in one format on one stream; colours only on a terminal."""
+    """Prints results in one format on one stream; colours only on a terminal.
+
+    ``format`` is ``text``, ``json``, ``sarif`` or ``junit``; ``out`` is standard output by default.
+    ``verbose`` lists every file that changes, not only those that need attention.
+    """
 
     def __init__(self, format: str = "text", out: TextIO | None = None, verbose: bool = False):
         self._format = format
@@ -49,7 +59,7 @@ class Console:
     ) -> None:
         """Print findings and file outcomes; ``done`` is the closing line of a success.
 
-        ``facts`` are for machines only, beside the rest.
+        ``facts`` appear in the JSON output only, under the key ``facts``.
         """
         if self._format == "json" and facts is not None:
             self.print_data({**convert_report(report, report.exit_code), "facts": facts})
@@ -102,7 +112,7 @@ class Console:
         return show_working(make_printable(text))
 
     def print_step(self, text: str) -> None:
-        """Print a line on standard error about a step, wherever that goes, at once."""
+        """Print a line about a step on standard error immediately, terminal or not."""
         click.echo(make_printable(text), file=sys.stderr)
 
     def print_result(self, result: CheckResult) -> None:
@@ -128,7 +138,7 @@ class Console:
                 self._line(make_printable(output.render_summary(report)))
 
     def print_failure(self, error: CapsmithError) -> None:
-        """Print an error that stopped the run: on standard error, or as the JSON report."""
+        """Print an error that stopped the run: on standard error, or as a report for machines."""
         if self._machine(Report(findings=(error.finding,)), error.exit_code):
             return
         first, *rest = format_finding(_without_details(error.finding))
@@ -145,7 +155,7 @@ class Console:
         self._line(text)
 
     def print_table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Print rows in aligned columns; the last column stays ragged."""
+        """Print rows of equal length in aligned columns; the last column is not padded."""
         if not rows:
             return
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
@@ -216,7 +226,7 @@ class Console:
 
 
 def format_runtime(runtime: RuntimeOutcome) -> str:
-    """Describe the change of the runtime library in one line."""
+    """Return one line about the change of the runtime library."""
     if runtime.outcome is Outcome.KEPT:
         return f"runtime: kept, a fork of {runtime.version}"
     former = runtime.former_version
@@ -294,7 +304,10 @@ DELAY_SECONDS: Final = 1.0
 
 @contextlib.contextmanager
 def show_working(text: str, delay: float = DELAY_SECONDS) -> Iterator[None]:
-    """Show ``text`` while the block runs, after ``delay`` seconds, and remove it in the end."""
+    """Show ``text`` on standard error while the block runs, and remove it when the block ends.
+
+    It appears after ``delay`` seconds, and on a terminal only.
+    """
     if not sys.stderr.isatty():
         yield
         return
@@ -327,6 +340,8 @@ class _Shown:
         from rich.status import Status
         from rich.text import Text
 
+        # The timer's thread may come here just as the block ends: without the lock and the flag,
+        # the line would appear after its removal and stay.
         with self._lock:
             if not self._has_ended:
                 self._status = Status(Text(self._text), console=Console(stderr=True))

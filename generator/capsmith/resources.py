@@ -39,10 +39,10 @@ def author_api() -> Traversable:
 
 
 def compute_fingerprint() -> str | None:
-    """Return a fingerprint that changes with capsmith, its data, and distributions beside it.
+    """Return a fingerprint that changes with capsmith, its data, and its dependencies.
 
-    Made of names, sizes and times of files, so it costs little.  None when capsmith is not there
-    as files.
+    Computed from names, sizes and modification times of files, without reading them.  None if
+    capsmith is not installed as files, for example in a zip archive.
     """
     folders = [
         Path(__file__).parent,
@@ -73,7 +73,10 @@ def _state(path: os.PathLike[str], status: os.stat_result) -> str:
 
 
 def _installed() -> list[str]:
-    """Return the distributions that are installed beside the formatter, with their versions."""
+    """Return names and versions of the distributions that are installed where black is.
+
+    They decide how generated Python is formatted, and how YAML is written.
+    """
     spec = find_spec("black")
     if spec is None or spec.origin is None:
         return []

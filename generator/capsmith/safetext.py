@@ -18,7 +18,7 @@ class SafeText(str):
 
 
 class _Checked(SafeText):
-    """A string whose form is checked when it is made."""
+    """A string whose form is checked on creation, which raises ValueError for another form."""
 
     __slots__ = ()
     form: ClassVar[re.Pattern[str]]
@@ -108,7 +108,11 @@ class RepositoryUrl(_Checked):
 
 
 class RelativePath(_Checked):
-    """A POSIX path that stays inside: no root, no ``..``, no control characters."""
+    """A POSIX path that stays inside of a folder: no root, no ``..``, no blanks or backslashes.
+
+    The set of characters is narrow on purpose: a path is printed into YAML, Makefiles and shell
+    commands of generated files, and must be valid on every system that git checks it out on.
+    """
 
     form = re.compile(r"(?!\.\.?(/|$))[A-Za-z0-9._@+-]+(/(?!\.\.?(/|$))[A-Za-z0-9._@+-]+)*")
     limit = 240

@@ -1,4 +1,4 @@
-"""A tree of generated files in memory: everything is rendered before one byte is written."""
+"""A tree of generated files in memory: everything is rendered before the first byte is written."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def is_text_of(content: bytes, expected: str) -> bool:
 
 
 def digest_texts(texts: Mapping[str, str]) -> str:
-    """Return the digest of texts and the paths that they have, in whatever order."""
+    """Return the digest of texts by path; the order of the mapping does not matter."""
     return digest(json.dumps(sorted(texts.items())))
 
 
 @dataclass(frozen=True, slots=True)
 class FileTree:
-    """Files by path, sorted; each path once."""
+    """Files by path, sorted; each path once, and no path is the folder of another."""
 
     files: dict[str, GeneratedFile] = field(default_factory=dict)
 

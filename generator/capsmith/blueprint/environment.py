@@ -18,7 +18,8 @@ from capsmith.safetext import SafeText
 class LiteralsAreSafe(CodeGenerator):
     """Treat string constants of a blueprint as safe: they are the blueprint's own text.
 
-    Refuses the statements whose output would be printed unchecked.
+    Refuses the statements whose output would be printed unchecked: Jinja joins what is inside of
+    `filter` and `call` blocks to a plain ``str``, and prints that.
     """
 
     def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
@@ -59,9 +60,9 @@ class UnsafeText(Exception):
 
 
 def refuse_unsafe(value: Any) -> Any:
-    """Return safe text and numbers unchanged (``finalize`` of the environment).
+    """Return safe text and numbers unchanged; raise UnsafeText for everything else.
 
-    Raises UnsafeText for everything else.
+    It is the environment's ``finalize``: Jinja calls it with each value that an expression prints.
     """
     # Checked by type and not by escaping: a plain str may come from provider.yaml, and only its
     # blueprint knows whether YAML, Python or Markdown has to be escaped.
@@ -80,7 +81,7 @@ _PASSED = "jinja_pass_arg"
 class _KeptBytecode(BytecodeCache):
     def __init__(self, cache: Cache, key: str) -> None:
         self._cache = cache
-        # Compiled code depends on which filters take Jinja's context.
+        # Compiled code passes the context to those filters that take it, so it depends on which do.
         contextual = [name for name, each in _ALL_FILTERS.items() if hasattr(each, _PASSED)]
         self._key = "-".join((key, *sorted(contextual)))
 
@@ -113,9 +114,10 @@ class BlueprintEnvironment(Environment):
 
 
 def make_environment(sources: Mapping[str, str], cache: Cache | None, key: str) -> Environment:
-    """Return an environment that loads blueprints from ``sources`` (path -> text).
+    """Return an environment that loads blueprints from ``sources``, texts by path.
 
-    ``cache`` keeps compiled blueprints, under ``key`` (capsmith's version).
+    ``cache`` keeps compiled blueprints under ``key``, which must change with everything that the
+    compiler depends on: capsmith's version.  Jinja adds the text of the blueprint itself.
     """
     environment = BlueprintEnvironment(
         loader=FunctionLoader(lambda name: sources.get(name)),

@@ -67,7 +67,7 @@ class BlueprintEntry(NamedTuple):
 
 
 def load_manifest(text: str, file: str) -> tuple[BlueprintEntry, ...]:
-    """Read the table.
+    """Return the rows of a manifest of blueprints, in order; ``file`` is its name in errors.
 
     Raises BlueprintError on anything but a list of rows with known keys, each source once for
     each target.
@@ -282,7 +282,10 @@ def plan_files(
 def plan_entry(
     entry: BlueprintEntry, provider: Provider, runtime: Runtime
 ) -> Iterator[PlannedFile]:
-    """Yield the files of one row.  Raises as :func:`plan_files` does."""
+    """Yield the files of one row: one for each object of its scope that meets its conditions.
+
+    Raises as :func:`plan_files` does.
+    """
     for context in _contexts(entry.for_each, provider, runtime):
         if all(_holds(name, provider, context, entry) for name in entry.when):
             yield PlannedFile(entry, _target(entry, provider, context), context)

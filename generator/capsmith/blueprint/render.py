@@ -18,16 +18,19 @@ LINE_LENGTH = 100
 
 
 class Formatter:
-    """Runs black on text that is not in the cache."""
+    """Formats Python with black; what was formatted before comes from the cache.
+
+    Black takes most of the time of a first run.
+    """
 
     def __init__(self, cache: Cache | None) -> None:
         self._cache = cache
         self._style = f"black-{version('black')}-{LINE_LENGTH}" if cache is not None else ""
 
     def format(self, text: str, blueprint: str) -> str:
-        """Return ``text`` as black leaves it.
+        """Return ``text`` as black formats it.
 
-        Raises BlueprintError when ``text`` is no Python; ``blueprint`` is named in it.
+        Raises BlueprintError, which names ``blueprint``, when ``text`` is not valid Python.
         """
         if self._cache is None:
             return self._black(text, blueprint)

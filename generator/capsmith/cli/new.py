@@ -147,7 +147,7 @@ def _create(options: ScaffoldOptions, named: str | None, beside_others: bool, fo
             console.print_report(report, done="")
             if not options.asks:
                 return report.exit_code
-            options = options.again(proposal, {each.location.file for each in unusable})
+            options = options.retry(proposal, {each.location.file for each in unusable})
             continue
         folder = Path(named if named is not None else proposal.folder)
         with console.show_working(f"Generating {folder}"):
@@ -155,7 +155,7 @@ def _create(options: ScaffoldOptions, named: str | None, beside_others: bool, fo
         _report(console, report, folder, f"{folder} is a provider repository.")
         if report.exit_code == 0 or report.outcomes or not options.asks:
             return report.exit_code
-        options = options.again(proposal)
+        options = options.retry(proposal)
 
 
 def _report(console: Console, report: Report, folder: Path, done: str) -> None:

@@ -71,7 +71,7 @@ def core_option(help: str) -> Callable[..., Any]:
 
 
 class CapsmithGroup(click.Group):
-    """Commands whose help can be written to a full disk too: that is no traceback."""
+    """A group that reports a failed write of output, also of ``--help``, without a traceback."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command line.  Exit with 2 if the output cannot be written."""
@@ -90,7 +90,11 @@ def _report_unwritable(error: OSError) -> int:
 
 @contextlib.contextmanager
 def _exit_on_signals() -> Iterator[None]:
-    """Leave by SystemExit on SIGTERM and SIGHUP, so that what a run has begun is removed."""
+    """Raise SystemExit on SIGTERM and SIGHUP, so that a run can remove what it has started.
+
+    Without it Python would die without leaving any `with` or `finally`: processes of a lab or of
+    `capsmith conformance` would go on.
+    """
 
     def leave(number: int, _frame: object) -> None:
         sys.exit(128 + number)

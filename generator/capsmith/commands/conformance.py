@@ -88,7 +88,7 @@ class ManagementAccess(NamedTuple):
 
 
 class CheckGroup(NamedTuple):
-    """The checks of some roles, and what opens their session in a namespace."""
+    """The checks of some roles, and the function that opens their session in a namespace."""
 
     checks: tuple[ConformanceCheck[Any], ...]
     open: Callable[[CheckedProvider, ConformanceRequest, ManagementAccess, str], BaseSession]
@@ -251,10 +251,11 @@ def run(
     progress: Progress,
     done: Callable[[CheckResult], None],
 ) -> ConformanceReport:
-    """Return the report on the release in a folder; ``done`` gets each result at once.
+    """Check the release in a folder and return the report.
 
-    Raises CapsmithError if the release cannot be read or a process fails, and ValueError for an
-    option that means nothing.
+    ``progress`` receives a line before each step that takes long, ``done`` each result as soon as
+    it is known.  Raises CapsmithError if the release cannot be read or a process fails, and
+    ValueError for options that contradict each other or the release.
     """
     if request.kubeconfig is not None and request.managers:
         raise ValueError("--manager and --kubeconfig exclude each other.")

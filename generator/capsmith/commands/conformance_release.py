@@ -1,4 +1,4 @@
-"""The releases of a conformance run: what is checked, and the commands of the managers."""
+"""Read the releases of a conformance run: kinds to check, roles, and commands of managers."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ _OTHER_TYPES = ("addon", "core", "runtime-extension")
 
 
 class CheckedProvider(NamedTuple):
-    """What is known of a release before anything runs."""
+    """A release to check, as read from its files before any process starts."""
 
     release: ProviderRelease
     others: tuple[ProviderRelease, ...]
     """Of providers that clusters need besides, which are not checked."""
     components: tuple[Component, ...]
-    """What is checked, infrastructure first."""
+    """The components to check, infrastructure first."""
     roles: dict[str, str]
     """By kind, of the checked components."""
     contracts: dict[tuple[str, str], str]

@@ -36,7 +36,7 @@ class ImportOptions(NamedTuple):
 
 
 class ImportResult(NamedTuple):
-    """The report, the same for machines, and a line about all CRDs."""
+    """The report, its facts as JSON data, and one line of summary."""
 
     report: Report
     facts: dict[str, Any]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Loaded(NamedTuple):
-    """A provider.yaml as far as it is valid; there is a provider only without errors."""
+    """A provider.yaml, and what was understood of it; a provider only if nothing is wrong."""
 
     text: str
     provider: Provider | None
@@ -56,7 +56,10 @@ def load(path: Path, blueprints: Path | None = None) -> Loaded:
 
 
 def load_text(text: str, file: str) -> Loaded:
-    """Parse and resolve the text of a provider.yaml; ``file`` is its name in the findings."""
+    """Parse and resolve the text of a provider.yaml; ``file`` is its name in the findings.
+
+    Never raises for wrong content: all findings are in the result, which then has no provider.
+    """
     contracts = {contract.version: contract for contract in load_contracts()}
     parsed = parse(text, file)
     if parsed.spec is None or parsed.document is None:

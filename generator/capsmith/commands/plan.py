@@ -1,4 +1,8 @@
-"""The plan of `generate` and `update`: a repository compared with its provider.yaml."""
+"""The plan of `generate` and `update`: a repository compared with its provider.yaml.
+
+Everything is decided here, from what was read; :mod:`capsmith.commands.apply` only carries it out.
+So a preview shows exactly what an update would do: both make the same plan.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +73,7 @@ class UpdateOptions(NamedTuple):
     no_blueprints: bool = False
     """Go on without the overlay that was named on the command line before."""
     allow_dirty: bool = False
-    """Go on beside uncommitted changes."""
+    """Go on although there are uncommitted changes."""
 
 
 _NEW_TEXT = {Reason.BEHIND, Reason.SCAFFOLD_BEHIND, Reason.SCAFFOLD_HELD}
@@ -107,9 +111,10 @@ class Plan(NamedTuple):
 def make_plan(
     repository: Repository, loaded: Loaded, lock: Lock | None, options: UpdateOptions
 ) -> Plan:
-    """Plan the changes that bring ``repository`` in line with provider.yaml.
+    """Return the changes that bring ``repository`` in line with provider.yaml; write nothing.
 
-    Raises UnreadableInput, Refused or BlueprintError.
+    ``lock`` is None on the first run.  If the plan is not possible, its report has errors that say
+    why, and it changes nothing.  Raises UnreadableInput, Refused or BlueprintError.
     """
     names = _names(lock)
     missing = find_missing_overlay(
@@ -132,6 +137,8 @@ def make_plan(
     unknown = _not_restored(decisions, options.restore)
     if unknown:
         return _impossible(loaded.findings + unknown, names)
+    # One refused file stops the run before any write: else the repository would belong partly to
+    # the old and partly to the new provider.yaml.
     refusals = select_refused(decisions)
     reported = refusals or decisions  # with a refusal nothing happens to the other files
     dropped = find_dropped_series(disk.files.get(METADATA_PATH), tree)
@@ -143,6 +150,7 @@ def make_plan(
     report = Report(found, tuple(outcomes), _runtime_outcome(reported, next_lock, lock))
     records = _records(repository, tree, lock, next_lock)
     change = _change(decisions)
+    # In a report with changed files the lock and the bases would be noise.
     if not refusals and not change:
         report = _with_records(repository, report, records, options)
     return Plan(report, change, records, names, not refusals, loaded.blueprints)
@@ -151,9 +159,13 @@ def make_plan(
 def add_spec_change(
     repository: Repository, loaded: Loaded, plan: Plan, options: UpdateOptions
 ) -> Plan:
-    """Return ``plan`` with the change of provider.yaml, if it is possible and there is one."""
+    """Return ``plan`` with the change of provider.yaml, if the plan is possible and there is one.
+
+    Both take effect together: provider.yaml never describes what is not generated yet.
+    """
     present = repository.read_bytes(SPEC_NAME) or b""
     mark = _BYTE_ORDER_MARK if present.startswith(_BYTE_ORDER_MARK) else b""
+    # An editor's byte order mark is not part of the text, and stays.
     content = mark + loaded.text.encode()
     if not plan.is_possible or content == present:
         return plan
@@ -322,7 +334,11 @@ def _change(decisions: tuple[Decision, ...]) -> Change:
 
 
 def _records(repository: Repository, tree: FileTree, lock: Lock | None, new_lock: Lock) -> Change:
-    """Write the bases first and the lock last, each only if it changes."""
+    """Return the changes of bases and lock, without those that have the right content already.
+
+    A base is the text that capsmith generated last for a shared file.  It is replaced together with
+    the lock that has its digest: a merge from any other base could lose lines of the author.
+    """
     records = Change()
     shared = {path for path, file in new_lock.files.items() if file.owner is Owner.MERGED}
     for path in sorted(shared - new_lock.mine):

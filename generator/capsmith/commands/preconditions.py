@@ -56,9 +56,10 @@ def require_lock(repository: Repository) -> Lock:
 
 
 def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
-    """Complete a run that was interrupted, if there was one, and return a note of it.
+    """Complete a run that was interrupted, and return a note about it; () if there was none.
 
-    Raises what :meth:`Repository.complete_pending` raises.
+    For commands that write, before they read anything else: half of the files would be those of
+    another description.  Raises what :meth:`Repository.complete_pending` raises.
     """
     what = "undo of an update" if repository.is_undoing else "run"
     if not repository.complete_pending():
@@ -89,7 +90,10 @@ def _conflicts(state: str) -> str:
 
 
 def refuse_interrupted(repository: Repository) -> None:
-    """Raise Refused after an interrupted run: some of the files are old and some are new."""
+    """Raise Refused after an interrupted run: some of the files are old and some are new.
+
+    For commands that only read, which cannot complete it.
+    """
     if repository.is_interrupted:
         raise Refused(
             "update-interrupted",

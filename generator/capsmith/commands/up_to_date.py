@@ -3,6 +3,9 @@
 The same description and the same capsmith always give the same lock.  So a lock that was found to
 be up to date is recorded in the user's cache, and the next check only compares the files with the
 lock.  Anything unusual is left to the full check.
+
+This is a shortcut for CI and hooks, and must never report more than the full check would: a doubt
+is always answered with None.
 """
 
 from __future__ import annotations

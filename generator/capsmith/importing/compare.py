@@ -34,16 +34,23 @@ _UNSET: Mapping[str, Any] = {
     "enum": [],
     "allOf": [],
 }
-"""Keys with the value that they have when they are left out."""
+"""Keys with the value that the API server assumes if they are missing."""
 _INTEGER_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _BELOW = ("items", "additionalProperties", "not")
 _CHOICES = ("oneOf", "anyOf", "allOf")
 
 
 def normalize(schema: Schema) -> dict[str, Any]:
-    """Return the normal form of a schema; values of a wrong type stay as they are."""
+    """Return the normal form of a schema; values of a wrong type stay as they are.
+
+    Two schemas with equal normal forms accept, prune, default and merge the same objects, so the
+    order of keys, of ``required`` and of rules does not matter, and neither do descriptions.  The
+    reverse does not hold: schemas that differ in form may still accept the same objects, and are
+    then reported as different.  An importer must err on this side.
+    """
     found = simplify(schema)
     if found.get("type") == "array":
+        # What server-side apply assumes for a list without a type.
         found.setdefault(LIST_TYPE, "atomic")
     for key in ("required", "enum"):
         if isinstance(found.get(key), list):
@@ -89,7 +96,7 @@ def normalize_value(value: Any) -> Any:
 
 
 def simplify(schema: Schema) -> dict[str, Any]:
-    """Return a copy without choices that say the same as other keywords, or nothing."""
+    """Return a copy without ``allOf`` and ``anyOf`` that only repeat other keywords."""
     found = _with_one_enum(dict(schema))
     if found.get(INT_OR_STRING) is not True:
         return found
@@ -167,7 +174,7 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
 class DifferenceKind(StrEnum):
-    """What happens to a part of the original."""
+    """What the generated CRD does with a part of the original."""
 
     MISSING = "missing"
     CHANGED = "changed"
@@ -181,7 +188,7 @@ class Difference(NamedTuple):
     version: str
     """Empty for what concerns the whole CRD."""
     path: Path
-    """Keys and indexes in the original CRD; the nearest ones for what is added."""
+    """Keys and indexes in the original CRD; for an addition, the place where it would be."""
     field: str
     """The field in the object: ``.spec.network.cidr``; empty outside schemas."""
     what: str
@@ -189,11 +196,11 @@ class Difference(NamedTuple):
     original: Any = None
     generated: Any = None
     is_addition: bool = False
-    """Whether objects and clients of the original notice nothing."""
+    """Whether no object and no client of the original CRD can notice the difference."""
 
 
 def compare_crds(original: Mapping[str, Any], generated: Mapping[str, Any]) -> list[Difference]:
-    """Return all differences, in the order of the original."""
+    """Return all differences between two CRDs, in the order of the original."""
     return [
         *_names(original, generated),
         *_versions(original, generated),
@@ -201,7 +208,7 @@ def compare_crds(original: Mapping[str, Any], generated: Mapping[str, Any]) -> l
 
 
 def compare_schemas(original: Mapping[str, Any], generated: Mapping[str, Any]) -> list[Difference]:
-    """Return the differences between two schemas of a field."""
+    """Return the differences between two schemas of one field; [] if they mean the same."""
     return list(_schema(normalize(original), normalize(generated), (), ""))
 
 
@@ -273,9 +280,9 @@ def _version(
 
 
 def _objects(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the normal form of a schema of whole objects, without a status that is always empty.
+    """Return the normal form of the schema of whole objects, without a status that is always empty.
 
-    Otherwise each part of an object counts, even if nothing can be in it.
+    A status of type object without properties can hold nothing.  Other parts count as they are.
     """
     found = normalize(schema)
     if mapping_of(found, "properties").get("status") == {"type": "object"}:
@@ -310,7 +317,7 @@ def _subresources_of(version: Mapping[str, Any]) -> dict[str, Any]:
 def _columns(
     name: str, path: Path, own: Mapping[str, Any], made: Mapping[str, Any]
 ) -> Iterator[Difference]:
-    """Compare columns as sets: contracts add theirs in places of their own."""
+    """Yield differences of columns, regardless of their order: each contract inserts its own."""
     first, second = normalize_columns(own), normalize_columns(made)
     path = (*path, "additionalPrinterColumns")
     for index, column in enumerate(first):

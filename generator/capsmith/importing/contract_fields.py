@@ -1,4 +1,4 @@
-"""What CRDs require and limit otherwise than the contract does."""
+"""Find where CRDs deviate from the contract: in its fields, in what is required, in limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from capsmith.manifests.parse import list_of, mapping_of, texts_of
 from capsmith.provider.contract_fields import complete_schema
 
 Reserved = Mapping[str, frozenset[str]]
-"""Names of the contract's fields by part, which are no author's fields."""
+"""Names of fields that belong to the contract and not to the author, by part of the object."""
 _CREDENTIALS = "credentials"
 EMBEDDED = "bootstrapConfigSpec"
 """The spec of the bootstrap configurations in that of a control plane; another kind defines it."""
@@ -24,10 +24,11 @@ _RULED = ("status", "spec.template")
 def find_contract_fields(
     schema: Schema, made: Schema, reserved: Reserved, *, has_required: bool = True
 ) -> dict[str, Any]:
-    """Return the contract's fields with another schema, and those that are not there.
+    """Return the key ``contractFields`` of a kind; {} if the CRD has the contract's fields as such.
 
-    ``made`` is what capsmith generates without an author; ``reserved`` fields that are not in it
-    belong to another version of the contract, or to a feature that is off.
+    ``made`` is the schema that capsmith generates for a kind without fields of an author;
+    ``reserved`` fields that are not in it belong to another version of the contract, or to a
+    feature that is off.
     """
     found: dict[str, Any] = {}
     without, is_exact = [], False
@@ -94,7 +95,7 @@ def find_required_parts(schema: Schema) -> list[str] | None:
 
 
 def find_part_limits(schema: Schema, parts: Collection[str]) -> dict[str, Any]:
-    """Return the limits of whole parts of an object, such as ``spec.template``."""
+    """Return the limits of whole parts of an object, such as ``spec.template``, by part."""
     found = {}
     for part in parts:
         keys = [step for name in part.split(".") for step in ("properties", name)]

@@ -31,7 +31,7 @@ Field = Any
 
 
 def convert_fields(schema: Mapping[str, Any]) -> dict[str, Field]:
-    """Return the fields of an object by name; the required ones are marked."""
+    """Return the fields of an object schema by name, each marked if it is required."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return {}
@@ -44,7 +44,7 @@ def convert_fields(schema: Mapping[str, Any]) -> dict[str, Field]:
 
 
 def convert_field(schema: Mapping[str, Any], required: bool = False) -> Field:
-    """Return one field, as a shorthand where that says everything."""
+    """Return one field of provider.yaml, as a shorthand such as ``string[]!`` if possible."""
     found = _schema(schema)
     short = _shorthand(found)
     if short:
@@ -95,7 +95,8 @@ def clean_rule(rule: Any) -> Any:
 
 def _below(found: dict[str, Any]) -> None:
     fields = convert_fields(found)
-    # What is required is marked at each property; the comparison finds names that are none.
+    # Each property is marked instead.  A required name without a property is lost here, and the
+    # comparison of the CRDs reports it.
     found.pop("required", None)
     found.pop("properties", None)
     if fields:

@@ -1,8 +1,10 @@
-"""Turn CRDs into a provider.yaml, and say what it cannot express.
+"""Turn CRDs into a provider.yaml, and report what it cannot express.
 
-A first provider.yaml has only the roles of the kinds.  What capsmith generates from it is the
-contract's part; all else in the CRDs is the author's, and becomes fields.  Then the whole is
-generated in memory and compared with the CRDs, so that no difference goes unreported.
+A first provider.yaml has only the roles of the kinds: the skeleton.  What capsmith generates from
+it is the contract's part; everything else in the CRDs is the author's, and becomes fields.  Then
+the whole is generated in memory and compared with the CRDs, so that no difference goes unreported:
+the comparison knows nothing of how the provider.yaml came about, and finds errors of this package
+too.
 """
 
 from __future__ import annotations
@@ -62,7 +64,10 @@ def import_crds(
     names: tuple[str, str],
     contracts: Mapping[str, Contract],
 ) -> Imported:
-    """Return the provider.yaml of CRDs; ``names`` are name and repository of the provider."""
+    """Return the provider.yaml of CRDs, and how the CRDs that it generates differ from them.
+
+    ``names`` are name and repository of the provider, ``metadata`` its clusterctl Metadata objects.
+    """
     name, repository = names
     head = decide_outline(name, sources, metadata, contracts)
     followed = {each.name: contracts[each.contract] for each in head.versions}
@@ -78,6 +83,8 @@ def import_crds(
     data = convert_to_plain_data(data)
     checked, refusals = remove_refused(data, contracts)
     generated = _generated(checked, contracts)
+    # Two repairs need the first result: they depend on what was refused, and on how templates
+    # differ.
     is_other = add_machine_kinds(data, sources, refusals)
     is_other |= _add_own_specs(data, sources, generated, skeleton, reserved)
     if is_other:
@@ -293,7 +300,7 @@ def compare_provider(sources: Sequence[SourceCrd], provider: Provider) -> tuple[
 
 
 def has_own_kind(imported: ImportedCrd) -> bool:
-    """Return whether a CRD is generated again: as a role of the contract or as an own kind."""
+    """Return whether provider.yaml generates the CRD at all, as a role or as a further kind."""
     return not any(each.what == "kind" and not each.path for each in imported.differences)
 
 

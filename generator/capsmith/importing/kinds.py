@@ -1,4 +1,4 @@
-"""The entry of one kind in provider.yaml: all that its contract does not add."""
+"""The entry of one kind in provider.yaml: everything in its CRD that the contract does not add."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entr
 
 
 def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
-    """Return for each optional part of the contract whether the CRDs have a field of it."""
+    """Return for each optional feature of the contract whether the CRDs have a field of it."""
     found: dict[str, bool] = {}
     for name, shape, template in shapes:
         for crd, part_shape in ((source.crd, shape), (source.template, template)):
@@ -101,7 +101,8 @@ def extract_author_parts(
 ) -> Entry:
     """Return the author's fields, rules and columns of a version.
 
-    ``columns`` is the version in the CRD; ``made`` is what capsmith generates without an author.
+    ``columns`` is the version as it is in the CRD; ``made`` is the version that capsmith generates
+    for a kind without fields of an author.
     """
     entry: Entry = {}
     generated = mapping_of(made, "schema", "openAPIV3Schema", "properties")
@@ -142,9 +143,10 @@ def extract_author_parts(
 
 
 def find_version_differences(parts: Entry, hub: Entry, schema: Mapping[str, Any]) -> Entry:
-    """Return what a version has otherwise than the storage version, texts aside.
+    """Return the keys of a version that differ from the storage version, descriptions aside.
 
-    ``schema`` is that of the version, which may need its required parts where the other does not.
+    ``parts`` and ``hub`` are the entries of the two versions.  ``schema`` is the version's own: it
+    may have to state its required parts where the storage version does not.
     """
     empty: Mapping[str, Any] = {
         **{"spec": {}, "status": {}, "validations": [], "objectValidations": []},
@@ -162,7 +164,7 @@ def find_version_differences(parts: Entry, hub: Entry, schema: Mapping[str, Any]
 
 
 def _without_texts(value: Any) -> Any:
-    """Return fields without their descriptions, which are texts; a field of that name is none."""
+    """Return fields without their descriptions; a field that is called ``description`` stays."""
     if isinstance(value, Mapping):
         return {
             key: _without_texts(below)
@@ -217,7 +219,7 @@ def _description(made: Mapping[str, Any]) -> str:
 
 
 def extract_author_rules(spec: Mapping[str, Any], made: Any) -> list[Any]:
-    """Return the rules of a schema that are not in what capsmith generates."""
+    """Return the rules of a schema that capsmith does not generate by itself."""
     generated = normalize(mapping_of(made)).get(RULES, [])
     kept = []
     for rule in list_of(spec, RULES):
@@ -264,7 +266,7 @@ def list_names(crd: Crd, key: str) -> list[str]:
 
 
 def describe_categories(crd: Crd) -> Entry:
-    """Return the categories of a CRD, and whether it is in that of Cluster API."""
+    """Return ``categories`` and, if the CRD is not in ``cluster-api``, ``contractCategory``."""
     found = list_names(crd, "categories")
     own = list(dict.fromkeys(name for name in found if name != _CATEGORY))
     entry: Entry = {"categories": own} if own else {}

@@ -22,7 +22,10 @@ _HEADER = "# yaml-language-server: $schema=.capsmith/provider.schema.json\n"
 
 
 def dump_provider_yaml(data: Mapping[str, Any]) -> str:
-    """Return the text of a provider.yaml; kinds and their fields have lines of their own."""
+    """Return the text of a provider.yaml; kinds and their fields have lines of their own.
+
+    ``data`` must be plain (:func:`convert_to_plain_data`); its order is kept.
+    """
     node = _mapping(data, 0, blocks=4)
     text = yaml.serialize(node, Dumper=_DUMPER, width=_WIDTH, allow_unicode=True)
     return _HEADER + str(text)

@@ -28,7 +28,7 @@ class Version(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """What holds for all kinds."""
+    """The head of provider.yaml: what holds for all kinds that do not say something else."""
 
     name: str
     contracts: tuple[str, ...]
@@ -88,9 +88,11 @@ def decide_outline(
     metadata: Sequence[Manifest],
     contracts: Mapping[str, Contract],
 ) -> Outline:
-    """Decide by the majority of the kinds, those with a role of the contract first.
+    """Return the head of provider.yaml, as most kinds have it.
 
-    ``metadata`` are clusterctl's Metadata objects.
+    Kinds with a role of the contract outweigh all further kinds together: clusterctl and core only
+    look at these.  A kind that differs gets keys of its own.  ``metadata`` are clusterctl's
+    Metadata objects.
     """
     series = _releases(metadata, contracts)
     followed = _contracts(sources, series, contracts)

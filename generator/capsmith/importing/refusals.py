@@ -43,7 +43,11 @@ class CheckedData(NamedTuple):
 
 
 def check_data(data: Mapping[str, Any], contracts: Mapping[str, Contract]) -> CheckedData:
-    """Check the data of a provider.yaml; each place in it has a line of its own."""
+    """Check the data of a provider.yaml, without writing and reading its text.
+
+    In place of a text each value gets a line of its own, so that the position of a finding is the
+    path of the value.
+    """
     document = _document(data)
     parsed = validate_document(document)
     if parsed.spec is None:
@@ -56,10 +60,12 @@ def check_data(data: Mapping[str, Any], contracts: Mapping[str, Contract]) -> Ch
 def remove_refused(
     data: dict[str, Any], contracts: Mapping[str, Contract]
 ) -> tuple[CheckedData, tuple[Refusal, ...]]:
-    """Remove refused parts from ``data`` until nothing is left that can be removed.
+    """Remove refused parts from ``data`` until the checks refuse nothing that can be removed.
 
-    Return the last check, with the findings that remain, and what was removed.
+    Changes ``data``.  Returns the last check, with the findings that remain, and what was removed.
     """
+    # A removal can lead to further findings, such as a rule that reads the removed field.  The
+    # limit only guards against a check that would blame another part forever.
     removed: list[Refusal] = []
     for _ in range(_ROUNDS):
         checked = check_data(data, contracts)

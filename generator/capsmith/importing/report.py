@@ -55,7 +55,7 @@ class PositionFinder:
 _MARKS = {"items": "[]", "additionalProperties": "{}"}
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _VALUES = frozenset({"field", "type", "items", "additionalProperties", "kind", "version"})
-"""What makes the API server drop or refuse values, wherever it changes."""
+"""Differences that make the API server drop or refuse values, also in fields of the contract."""
 _OF_ALL = frozenset(
     {".spec", ".status", ".spec.template", ".spec.template.spec", ".spec.template.metadata"}
 )
@@ -68,11 +68,11 @@ _ADDED = "Nothing to do: capsmith's manager or Cluster API uses it."
 def report_differences(
     crds: Iterable[ImportedCrd], refusals: Sequence[Refusal] = ()
 ) -> Iterator[Finding]:
-    """Yield a finding for each difference.
+    """Yield a finding for each difference, in the order of the CRDs.
 
     ``import-lost`` is an error: the generated CRD lacks it.  ``import-changed`` is a warning: the
-    contract has the field, and capsmith generates it otherwise.  ``import-added`` is only
-    information.
+    contract has the field, and capsmith generates it in another form.  ``import-added`` is only
+    information.  ``refusals`` give the reasons why provider.yaml cannot express a part.
     """
     positions = PositionFinder()
     reasons = {path: _reasons(path, refusals) for path in dict.fromkeys(each.path for each in crds)}
@@ -82,7 +82,7 @@ def report_differences(
 
 
 def collect_facts(crds: Sequence[ImportedCrd]) -> dict[str, Any]:
-    """Return the same as data for machines, with the values of both sides."""
+    """Return the report as JSON data; each difference has the original and the generated value."""
     return {
         "crds": [
             {
@@ -99,7 +99,7 @@ def collect_facts(crds: Sequence[ImportedCrd]) -> dict[str, Any]:
 
 
 def summarize(crds: Sequence[ImportedCrd]) -> str:
-    """Return one line about all CRDs."""
+    """Return one line of counts: CRDs, how many are generated, equal, and without losses."""
     made = [each for each in crds if has_own_kind(each)]
     own = sum(1 for each in made if each.role == "Resource")
     equal = sum(1 for each in made if not each.differences)

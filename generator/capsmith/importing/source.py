@@ -208,7 +208,10 @@ def is_identity(crd: Crd, contract: Contract) -> bool:
 
 
 def describe_credentials(crds: Iterable[Crd], with_fields: bool) -> Any:
-    """Return the value of the key ``credentials``, or None; the keys of Secrets are in no CRD."""
+    """Return the value of the key ``credentials``, or None without identities.
+
+    The keys of their Secrets are in no CRD, so the author has to add them.
+    """
     entries = [_identity(crd, with_fields) for crd in crds]
     return entries[0] if len(entries) == 1 else entries or None
 

@@ -1,4 +1,4 @@
-"""What the template of a kind has otherwise than capsmith generates from the kind."""
+"""The entry ``template`` of a kind: how its template differs from the one that follows from it."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ _EMPTY: Mapping[str, Any] = {
 def describe_template(
     crd: Crd, made: Made, kind: Mapping[str, Any], versions: Sequence[Version]
 ) -> Entry:
-    """Return the template's entry without fields of its own in ``spec.template.spec``.
+    """Return the entry ``template``, for a template with the same fields as its kind.
 
-    ``made`` is what capsmith generates without an author; ``kind`` the entry of the kind.
+    ``made`` is the CRD that capsmith generates without fields of an author, ``kind`` the entry of
+    the kind.  If the fields differ after all, :func:`describe_own_spec` adds them.
     """
     found: Entry = {}
     own_versions = describe_versions(crd, versions)
@@ -78,7 +79,10 @@ def describe_template(
 
 
 def describe_own_spec(crd: Crd, made: Made, reserved: Reserved, written: Entry) -> Entry:
-    """Return the template's entry ``written`` with all fields of ``spec.template.spec``."""
+    """Return the entry ``written`` with all fields of ``spec.template.spec`` added.
+
+    For a template whose fields are not those of its kind.
+    """
     parts = {}
     if not has_contract_columns(crd, made):
         made = drop_columns(made)
@@ -174,7 +178,7 @@ def _version(crd: Made, name: str) -> Mapping[str, Any]:
 
 
 def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return what is required in a template, its limits and its metadata, if not the usual."""
+    """Return ``requiredParts`` and ``partLimits`` of a template, if they are not the usual ones."""
     found: dict[str, Any] = {}
     parts, usual = list_required_parts(schema), list_required_parts(made)
     if parts != usual:
@@ -186,7 +190,7 @@ def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
 
 
 def find_template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return the metadata of a template and whether that is exact, or that it has none."""
+    """Return the keys for the metadata of a template; {} if it is the usual one."""
     keys = ("properties", "spec", "properties", "template", "properties", "metadata")
     own, generated = mapping_of(schema, *keys), mapping_of(made, *keys)
     if not own and "metadata" not in mapping_of(schema, *keys[:-1]):

@@ -16,7 +16,7 @@ _KEYS = "x-kubernetes-list-map-keys"
 
 
 class DocumentedField(NamedTuple):
-    """One field."""
+    """One row of a table of fields."""
 
     path: str
     """``status.addresses[].type``: ``[]`` steps into a list, ``{}`` into a map."""
@@ -42,7 +42,10 @@ class DocumentedField(NamedTuple):
 
 
 def list_fields(contract: Contract, role: str) -> list[DocumentedField]:
-    """Return the fields of a role in a contract, without capsmith's own."""
+    """Return the fields of a role in a contract, by path, without those that capsmith adds.
+
+    Fields come from the shape of the role and from rules that name a path without a shape.
+    """
     named: dict[str, list[tuple[Rule, str]]] = {}
     for rule in contract.rules.values():
         if role in rule.applies_to:

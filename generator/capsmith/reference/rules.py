@@ -40,7 +40,7 @@ def format_heading(rule: Rule) -> str:
 
 
 def link_rule(rule: Rule) -> Link:
-    """Return a link to the section on a rule, with its id."""
+    """Return a link to the section on a rule; its text is the id."""
     return Link(rule.id, f"rules/{rule.page}", format_heading(rule))
 
 

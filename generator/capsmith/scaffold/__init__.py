@@ -42,7 +42,7 @@ Answer = str | bool
 
 @dataclass(frozen=True, slots=True)
 class ScaffoldOptions:
-    """Where answers come from, besides the prompts; the names are those of cookiecutter."""
+    """Where answers come from, besides the prompts; named like the options of cookiecutter."""
 
     no_input: bool = False
     overrides: Mapping[str, Answer] | None = None
@@ -61,10 +61,11 @@ class ScaffoldOptions:
         """Return whether the answers of an earlier run are used."""
         return self.replay or self.replay_file is not None
 
-    def again(self, proposal: Proposal, unusable: Collection[str] = ()) -> ScaffoldOptions:
+    def retry(self, proposal: Proposal, unusable: Collection[str] = ()) -> ScaffoldOptions:
         """Return the options for another round, with the answers to ``proposal`` as defaults.
 
-        Defaults that depend on other answers, and those of ``unusable`` ones, are computed again.
+        Answers to ``unusable`` questions are dropped, and so is each answer that was only the
+        default: its default may depend on an answer that changes now.
         """
         answers = {**(self.overrides or {}), **proposal.typed}
         kept = {key: answer for key, answer in answers.items() if key not in unusable}

@@ -1,6 +1,8 @@
 """Keep slow results in a folder of the user; without it everything works, but slower.
 
-What is kept is also run (compiled blueprints), so a folder that others can write to is not used.
+Some entries are executed (compiled blueprints), so a folder that other users can write to is not
+used.  Any number of runs may share the folder: an entry appears by a rename, and is only returned
+if its digest fits, so that half of one, or one that a full disk cut off, counts as missing.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class FolderCache:
             return None
 
     def get(self, key: str) -> bytes | None:
-        """Return what was kept under ``key``; a damaged entry is none."""
+        """Return the value that was put under ``key``, or None; None also for a damaged entry."""
         try:
             if not self._is_private():
                 return None
@@ -47,7 +49,7 @@ class FolderCache:
         return value if hashlib.sha256(value).digest() == kept else None
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep ``value``; a folder that cannot be written keeps nothing."""
+        """Keep ``value`` under ``key``, if the folder can be written; never raises OSError."""
         with contextlib.suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._is_private():

@@ -13,9 +13,10 @@ _TIMEOUT = 120.0
 
 
 def list_uncommitted(folder: Path) -> tuple[str, ...]:
-    """Return the paths below ``folder`` with uncommitted changes, without ignored ones.
+    """Return the paths with uncommitted changes, relative to ``folder``, without ignored files.
 
-    Empty without git, and outside of a work tree.  Raises Refused when git cannot tell.
+    Empty without git, and outside of a work tree.  Raises Refused (``git-unusable``) when git
+    fails.
     """
     prefix = _git(folder, "rev-parse", "--show-prefix")
     if prefix is None:

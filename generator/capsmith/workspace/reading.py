@@ -1,4 +1,8 @@
-"""Read input of the user, which is not yet trusted, and the data files of capsmith."""
+"""Read input of the user, which is not yet trusted, and the data files of capsmith.
+
+Nothing here may hang, follow a link or read without a limit: a repository can hold a pipe, a link
+to ``/dev/zero`` or a file of some gigabytes where a provider.yaml is expected.
+"""
 
 from __future__ import annotations
 
@@ -65,6 +69,8 @@ def _bytes(path: Path, limit: int) -> bytes:
                 file=str(path),
                 hint="Specify the file itself.",
             )
+        # Checked after opening, on the descriptor: between a check and an open the path could
+        # change.  O_NONBLOCK lets the open of a pipe return immediately.
         descriptor = os.open(path, _NOTHING_SPECIAL)
     except FileNotFoundError as error:
         hint = "Check the path, or run `capsmith new` to write a first provider.yaml."
