@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from capsmith.blueprint.plan import CONDITIONS, BlueprintEntry, BlueprintScope
-from capsmith.findings import Finding, Location, ordered
+from capsmith.findings import Finding, Location
 from capsmith.tree import Owner, digest_texts
 from capsmith.yamldoc.document import parse_document
 from capsmith.yamldoc.quote import quote, suggest
@@ -223,7 +223,7 @@ def parse_overlay(
             )
         )
     if findings:
-        return None, ordered(findings)
+        return None, tuple(findings)
     return Overlay(where, named, texts, rows), ()
 
 

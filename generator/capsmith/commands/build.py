@@ -11,7 +11,7 @@ from capsmith import __version__, resources
 from capsmith.blueprint.plan import load_manifest, plan_files
 from capsmith.blueprint.render import Formatter, render
 from capsmith.contract.reading import parse
-from capsmith.findings import Finding, Severity, ordered
+from capsmith.findings import Finding, Severity
 from capsmith.output.rbac.model import DeclaredPermissions, parse_permissions
 from capsmith.output.reference import AUTHOR_API_PATH, select_author_api
 from capsmith.output.runtime import (
@@ -139,7 +139,7 @@ def build_overlaid(
     rendered = renderer.render(overlaid)
     found += renderer.findings
     if found:
-        return None, ordered(found)
+        return None, tuple(found)
     rest = [file for file in planned if file.path not in replaced]
     tree = FileTree.of(
         [
@@ -201,7 +201,7 @@ def _evaluated(files: list[GeneratedFile], provider: Provider) -> tuple[Finding,
         for finding in evaluate_manifests(manifests, contract, roles)
     }
     declared = find_declared_crds(provider)
-    return ordered([*syntax, *(_tolerated(each, declared) for each in broken)])
+    return (*syntax, *(_tolerated(each, declared) for each in broken))
 
 
 def _tolerated(finding: Finding, declared: frozenset[str]) -> Finding:

@@ -14,7 +14,7 @@ from capsmith.commands.preconditions import require_lock
 from capsmith.commands.update import preview
 from capsmith.contract.model import Contract
 from capsmith.errors import Refused
-from capsmith.findings import Finding, Location, Severity, ordered
+from capsmith.findings import Finding, Location, Severity
 from capsmith.merging.lock import SPEC_NAME, Lock
 from capsmith.output.runtime import FOLDER, is_vendored
 from capsmith.provider_upgrade.facts import describe_step
@@ -49,7 +49,7 @@ def examine(folder: Path) -> tuple[Report, Data]:
     }
     ends = _ends(loaded, str(folder / SPEC_NAME))
     found = (*ends, *_fork(lock, folder), *preview_report.findings)
-    return Report(ordered(found)), facts
+    return Report().with_findings(found), facts
 
 
 def format_facts(facts: Data) -> Iterator[str]:

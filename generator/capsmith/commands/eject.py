@@ -14,7 +14,7 @@ from capsmith.commands.preconditions import (
     refuse_unfinished,
     require_lock,
 )
-from capsmith.findings import Finding, Location, Severity, ordered
+from capsmith.findings import Finding, Location, Severity
 from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, SPEC_NAME, Lock
 from capsmith.output.runtime import is_vendored
 from capsmith.report import FileOutcome, Outcome, Report
@@ -51,9 +51,8 @@ def eject(folder: Path, *, dry_run: bool = False, allow_dirty: bool = False) -> 
     outcomes += [FileOutcome(path, Outcome.REMOVED) for path in sorted(change.removals)]
     found = [_mention(path) for path in mentions]
     found += [_unread(path) for path in descriptions]
-    return Report(
-        ordered([*found, *completed]), tuple(sorted(outcomes, key=lambda file: file.path))
-    )
+    report = Report(outcomes=tuple(sorted(outcomes, key=lambda file: file.path)))
+    return report.with_findings((*found, *completed))
 
 
 def _change(repository: Repository, lock: Lock) -> tuple[Change, list[str]]:

@@ -79,7 +79,7 @@ def _bring_in_line(
 ) -> Report:
     """Generate; ``allowed`` are the names that a folder without a lock may hold."""
     if loaded.provider is None or has_errors(loaded.findings):
-        return Report(findings=loaded.findings)
+        return Report().with_findings(loaded.findings)
     completed = complete_interrupted(repository)
     refuse_unfinished(repository)
     lock = read_lock(repository)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from capsmith.commands.load import load, load_contracts, load_text
 from capsmith.errors import Refused, UnreadableInput
-from capsmith.findings import Finding, Location, Severity, ordered
+from capsmith.findings import Finding, Location, Severity
 from capsmith.importing.importer import ImportedCrd, compare_provider, import_crds
 from capsmith.importing.outline import find_provider_name
 from capsmith.importing.report import collect_facts, report_differences, summarize
@@ -101,7 +101,8 @@ def check_provider(paths: Sequence[Path], spec: Path, options: ImportOptions) ->
 
 
 def _result(findings: Sequence[Finding], crds: Sequence[ImportedCrd]) -> ImportResult:
-    return ImportResult(Report(ordered(tuple(findings))), collect_facts(crds), summarize(crds))
+    report = Report().with_findings(tuple(findings))
+    return ImportResult(report, collect_facts(crds), summarize(crds))
 
 
 def _read(

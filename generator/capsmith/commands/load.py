@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from capsmith import resources
 from capsmith.contract.load import list_versions, load_contract
 from capsmith.contract.model import Contract
-from capsmith.findings import Finding, ordered
+from capsmith.findings import Finding
 from capsmith.provider.model import Provider
 from capsmith.provider_yaml.parse import parse
 from capsmith.resolving.resolve import link_rules, resolve
@@ -52,7 +52,7 @@ def load(path: Path, blueprints: Path | None = None) -> Loaded:
     from capsmith.commands.overlay import find_overlay
 
     overlay, findings = find_overlay(path, loaded.blueprints, blueprints)
-    return loaded._replace(findings=ordered((*loaded.findings, *findings)), overlay=overlay)
+    return loaded._replace(findings=(*loaded.findings, *findings), overlay=overlay)
 
 
 def load_text(text: str, file: str) -> Loaded:
@@ -65,7 +65,7 @@ def load_text(text: str, file: str) -> Loaded:
     if parsed.spec is None or parsed.document is None:
         return Loaded(text, None, link_rules(parsed.findings, contracts))
     resolved = resolve(parsed.spec, parsed.document, contracts)
-    findings = ordered(link_rules(parsed.findings, contracts) + resolved.findings)
+    findings = link_rules(parsed.findings, contracts) + resolved.findings
     return Loaded(
         text,
         resolved.provider,

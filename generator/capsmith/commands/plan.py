@@ -15,7 +15,7 @@ from capsmith.commands import build
 from capsmith.commands.build import load_runtime_library
 from capsmith.commands.load import Loaded
 from capsmith.commands.overlay import find_missing_overlay, make_lock_entry
-from capsmith.findings import Finding, has_errors, ordered
+from capsmith.findings import Finding, has_errors
 from capsmith.merging.decide import (
     Decision,
     MergeOptions,
@@ -129,6 +129,19 @@ def make_plan(
     unknown = _not_handed_over(lock, tree, options)
     if unknown:
         return _impossible(loaded.findings + unknown, names)
+    return _plan_changes(repository, loaded, loaded.provider, tree, lock, options)
+
+
+def _plan_changes(
+    repository: Repository,
+    loaded: Loaded,
+    provider: Provider,
+    tree: FileTree,
+    lock: Lock | None,
+    options: UpdateOptions,
+) -> Plan:
+    """Return the plan for a tree without errors: a decision for each file, and the next lock."""
+    names = _names(lock)
     if lock is not None:
         lock = lock.hand_over(options.mine, options.not_mine)
         tree = remove_vendored(tree) if lock.has_fork else tree
@@ -141,13 +154,17 @@ def make_plan(
     # the old and partly to the new provider.yaml.
     refusals = select_refused(decisions)
     reported = refusals or decisions  # with a refusal nothing happens to the other files
-    dropped = find_dropped_series(disk.files.get(METADATA_PATH), tree)
-    moved = find_changed_components(loaded.provider, tree, lock)
-    found = ordered((*loaded.findings, *report_decisions(reported, tree), *dropped, *moved))
+    found = (
+        *loaded.findings,
+        *report_decisions(reported, tree),
+        *find_dropped_series(disk.files.get(METADATA_PATH), tree),
+        *find_changed_components(provider, tree, lock),
+    )
     kept = record_kept_scaffolds(decisions, tree, disk, lock)
-    next_lock = _next_lock(tree, loaded, loaded.provider, lock, kept)
+    next_lock = _next_lock(tree, loaded, provider, lock, kept)
     outcomes = (_outcome(each, tree, disk, options) for each in reported if _is_named(each))
-    report = Report(found, tuple(outcomes), _runtime_outcome(reported, next_lock, lock))
+    runtime = _runtime_outcome(reported, next_lock, lock)
+    report = Report(outcomes=tuple(outcomes), runtime=runtime).with_findings(found)
     records = _records(repository, tree, lock, next_lock)
     change = _change(decisions)
     # In a report with changed files the lock and the bases would be noise.
@@ -187,7 +204,7 @@ def _decisions(
 
 
 def _impossible(findings: tuple[Finding, ...], names: ConflictLabels) -> Plan:
-    return Plan(Report(ordered(findings)), Change(), Change(), names, False)
+    return Plan(Report().with_findings(findings), Change(), Change(), names, False)
 
 
 def digest_spec(text: str) -> str:

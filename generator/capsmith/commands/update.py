@@ -17,7 +17,7 @@ from capsmith.commands.preconditions import (
     refuse_unfinished,
     require_lock,
 )
-from capsmith.findings import Finding, Location, Severity, ordered
+from capsmith.findings import Finding, Location, Severity
 from capsmith.merging.lock import LOCK_PATH, SPEC_NAME
 from capsmith.output.runtime import DISTRIBUTION, FOLDER, Mode
 from capsmith.report import Report
@@ -66,7 +66,7 @@ def check(folder: Path, options: UpdateOptions) -> Report:
         Location(str(folder / LOCK_PATH)),
         hint="Run capsmith update, and commit what it changes.",
     )
-    return plan.report._replace(findings=ordered((*plan.report.findings, behind)))
+    return plan.report.with_findings((behind,))
 
 
 def resume(folder: Path) -> Report:
@@ -101,8 +101,8 @@ def _plan(repository: Repository, options: UpdateOptions) -> Plan:
         loaded = _change_runtime(loaded, options.runtime, str(spec))
     plan = make_plan(repository, loaded, lock, options)
     plan = add_spec_change(repository, loaded, plan, options)
-    findings = ordered((*plan.report.findings, *_outdated_lock(repository, options.runtime)))
-    return plan._replace(report=plan.report._replace(findings=findings))
+    found = tuple(_outdated_lock(repository, options.runtime))
+    return plan._replace(report=plan.report.with_findings(found))
 
 
 def _change_runtime(loaded: Loaded, runtime: Mode, file: str) -> Loaded:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from capsmith.commands.load import load
-from capsmith.findings import has_errors, ordered
+from capsmith.findings import has_errors
 from capsmith.output.explain import explain_resolution
 from capsmith.report import Report
 
@@ -23,5 +23,6 @@ def validate(path: Path, blueprints: Path | None = None) -> tuple[Report, Mappin
         # Imported here because only an overlay has to be rendered to be checked.
         from capsmith.commands.build import build_overlaid
 
-        findings = ordered((*findings, *build_overlaid(provider, loaded.overlay)[1]))
-    return Report(findings), explain_resolution(provider) if provider is not None else None
+        findings = (*findings, *build_overlaid(provider, loaded.overlay)[1])
+    resolution = explain_resolution(provider) if provider is not None else None
+    return Report().with_findings(findings), resolution

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 
-from capsmith.findings import Finding, Location, Severity, ordered
+from capsmith.findings import Finding, Location, Severity
 from capsmith.merging.decide import Decision, Reason
 from capsmith.report import Outcome
 from capsmith.tree import FileTree, Owner
@@ -131,7 +131,7 @@ def report_decisions(decisions: Iterable[Decision], tree: FileTree) -> tuple[Fin
     found = [_with_successors(f, successors) if f.id == "output-left-over" else f for f in found]
     for decision in decisions:
         found += _conflicts(decision)
-    return ordered(found)
+    return tuple(found)
 
 
 def report_not_restored(path: str) -> Finding:
