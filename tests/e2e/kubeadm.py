@@ -22,7 +22,7 @@ from capsmith.clusters.processes.tools.catalogue import kubeadm_module
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
-from tests.e2e.releases import NEWEST, PREVIOUS
+from tests.e2e.releases import NEWEST, OLDEST, PREVIOUS
 from tests.e2e.scenario import Scenario, one_scenario
 from tests.e2e.stack import Combination, Stack
 
@@ -33,6 +33,7 @@ def _combination(series: str) -> Combination:
 
 KUBEADM = _combination(NEWEST)
 KUBEADM_PREVIOUS = tuple(_combination(series) for series in PREVIOUS)
+KUBEADM_OLDEST = Combination(OLDEST, "v1beta1", "homelab-v1beta1", f"kubeadm-{OLDEST}-v1beta1")
 
 
 class KubeadmStack(Stack):

@@ -53,8 +53,9 @@ def test_core_first(upgraded: UpgradedStack) -> None:
         with upgraded.phase(f"clusterctl upgrade apply: core {NEWEST} alone"):
             stack.upgrade_core(NEWEST)
             _check_same(cluster, before)
-        with upgraded.phase("clusterctl upgrade apply: v0.2.0 alone"):
+        with upgraded.phase("clusterctl upgrade apply: v0.2.0 alone; restart core"):
             stack.upgrade(release)
+            stack.restart_core()
             _check_same(cluster, before)
             wait_migrated(cluster.client, release)
         check_labels(cluster.client, release)

@@ -21,7 +21,7 @@ from capsmith.judge.running.objects import TEMPLATE_NAME
 from tests.e2e.access import check_shown
 from tests.e2e.conforming import cluster_session
 from tests.e2e.harness.report import Report
-from tests.e2e.kubeadm import KUBEADM, KUBEADM_PREVIOUS, KubeadmStack
+from tests.e2e.kubeadm import KUBEADM, KUBEADM_OLDEST, KUBEADM_PREVIOUS, KubeadmStack
 from tests.e2e.releases import KUBERNETES
 from tests.e2e.scenario import Scenario, condition
 from tests.e2e.violations import VIOLATIONS, WITHOUT_REPAIR, found_violation, violated
@@ -98,6 +98,24 @@ def test_kubeadm_conforms(kubeadm: KubeadmStack, tmp_path: Path) -> None:
     failed = [each for each in report.results if each.outcome is not CheckOutcome.PASSED]
     assert not failed, "\n".join(f"{each.name}: {each.subject} {each.message}" for each in failed)
     assert len(report.results) == len(WHOLE_CLUSTER)
+
+
+@pytest.mark.exhaustive
+def test_requests_of_the_oldest_release(base: Base, report: Report) -> None:
+    """kubeadm's providers of the oldest release make the requests that the table of access has."""
+    stack = KubeadmStack(base, KUBEADM_OLDEST, report)
+    try:
+        stack.start()
+        with stack.scenario(TEMPLATE_NAME) as scenario:
+            scenario.create(stack.render(scenario, control_planes=1, workers=1))
+            scenario.wait_running(2, timeout=WHOLE_SECONDS)
+            wait_available(scenario)
+            scenario.client.patch(control_plane(scenario), {"spec": {"replicas": 2}})
+            scenario.wait_running(3, timeout=WHOLE_SECONDS)
+            delete_and_check(scenario)
+            check_shown(stack.provider, scenario.management, Shown.KUBEADM)
+    finally:
+        stack.stop()
 
 
 def _check_violations(scenario: Scenario, documents: list[JSON]) -> None:
