@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from capsmith.clusters.processes.kube import KubeClient
-from capsmith.clusters.processes.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.clusters.processes.kubeconfig import render_token_kubeconfig, request_token
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.servers import ApiServer, Etcd
 from capsmith.clusters.processes.tools import Toolbox, toolbox
@@ -141,9 +141,9 @@ def _installed(server: ApiServer, etcd: Etcd, pki: Pki, repository: Path, folder
         server.client.apply(crd)
     eventually(lambda: _established(server.client), timeout=30, what="CRDs established")
     (account,) = (each["metadata"] for each in documents if each["kind"] == "ServiceAccount")
-    token = service_account_token(server.client, account["namespace"], account["name"])
+    token = request_token(server.client, account["namespace"], account["name"])
     kubeconfig = folder / "controller.kubeconfig"
-    kubeconfig.write_text(token_kubeconfig(server.url, pki.ca, token), encoding="utf-8")
+    kubeconfig.write_text(render_token_kubeconfig(server.url, pki.ca, token), encoding="utf-8")
     machine = next(crd["spec"] for crd in crds if crd["spec"]["names"]["kind"] == "AcmeMachine")
     return Cluster(
         server,

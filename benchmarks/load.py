@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.cluster import NAMESPACE, Cluster
-from capsmith.clusters.processes.api_server_tls import api_server_context
+from capsmith.clusters.processes.kube import create_api_server_context
 
 _CORE = "cluster.x-k8s.io/v1beta2"
 _THREADS = 8
@@ -180,7 +180,7 @@ class _Watch:
 
     def _stream(self) -> None:
         credentials = self._cluster.client.credentials
-        context = api_server_context(credentials.ca)
+        context = create_api_server_context(credentials.ca)
         assert credentials.cert is not None
         context.load_cert_chain(credentials.cert, credentials.key)
         address = urlsplit(self._cluster.server.url)

@@ -20,7 +20,7 @@ from pathlib import Path
 from benchmarks.cluster import ROOT, Cluster, cluster
 from benchmarks.load import Load
 from benchmarks.timing import table
-from capsmith.clusters.processes.process import Process, free_port, http_ok
+from capsmith.clusters.processes.process import Process, free_port, probe_http
 from tests.repositories import import_path
 
 IDLE_SECONDS = 30.0
@@ -51,7 +51,7 @@ def generated(cluster: Cluster, folder: Path) -> Contender:
             "CAPSMITH_SIMULATED_CLOUD_DIR": str(cloud),
         },
     )
-    return Contender("generated", process, http_ok(f"http://127.0.0.1:{port}/readyz"), cloud)
+    return Contender("generated", process, probe_http(f"http://127.0.0.1:{port}/readyz"), cloud)
 
 
 def kopf(cluster: Cluster, folder: Path) -> Contender:
@@ -70,7 +70,7 @@ def kopf(cluster: Cluster, folder: Path) -> Contender:
             "CAPSMITH_SIMULATED_CLOUD_DIR": str(cloud),
         },
     )
-    return Contender("Kopf", process, http_ok(address), cloud)
+    return Contender("Kopf", process, probe_http(address), cloud)
 
 
 def measure(cluster: Cluster, contender: Contender, count: int) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.cluster import ROOT, Cluster
-from capsmith.clusters.processes.process import Process, free_port, http_ok
+from capsmith.clusters.processes.process import Process, free_port, probe_http
 from tests.repositories import import_path
 
 POOL_KIND = """\
@@ -76,7 +76,7 @@ class Manager:
 
     def start(self) -> None:
         self.process.start()
-        self.process.wait_ready(http_ok(f"{self._url}/readyz"))
+        self.process.wait_ready(probe_http(f"{self._url}/readyz"))
 
     def launch(self) -> None:
         """Start it without waiting until it is ready."""
@@ -85,7 +85,7 @@ class Manager:
     @property
     def is_alive(self) -> bool:
         """Whether it answers its liveness probe, in bounded time."""
-        return http_ok(f"{self._url}/healthz")()
+        return probe_http(f"{self._url}/healthz")()
 
     @property
     def leads(self) -> bool:

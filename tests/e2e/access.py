@@ -13,7 +13,7 @@ from typing import NamedTuple
 import yaml
 
 from capsmith import resources
-from capsmith.clusters.processes.audit import Access, requests
+from capsmith.clusters.processes.audit import ResourceAttributes, count_requests
 from capsmith.clusters.processes.cluster import ManagementCluster
 from capsmith.clusters.processes.kube import JSON
 from capsmith.contract.access import CoreManager, load_access, series_order
@@ -107,7 +107,7 @@ def _uses(
     managers = {manager.user: manager for manager in _TABLE.managers}
     kinds = _kinds(management.client.list("apiextensions.k8s.io/v1", _CRD), _roles(provider))
     found: Counter[Use] = Counter()
-    for request, count in requests(management.apiserver.audit_log, managers).items():
+    for request, count in count_requests(management.apiserver.audit_log, managers).items():
         manager = managers[request.user]
         kind = _kind(manager, request.access, request.name, kinds)
         if kind and (request.is_allowed or not allowed):
@@ -155,7 +155,10 @@ def _roles(provider: ProviderUnderTest) -> dict[str, str]:
 
 
 def _kind(
-    manager: CoreManager, access: Access, name: str, kinds: Mapping[tuple[str, str], _Kind]
+    manager: CoreManager,
+    access: ResourceAttributes,
+    name: str,
+    kinds: Mapping[tuple[str, str], _Kind],
 ) -> str:
     """What the table calls the target of a request; empty if it says nothing about it."""
     plural, _, sub = access.resource.partition("/")

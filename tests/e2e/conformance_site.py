@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from capsmith.clusters.processes.cluster import Base
+from capsmith.clusters.processes.component import ProviderRelease
 from capsmith.clusters.processes.manager import ProviderManager
-from capsmith.clusters.processes.release import ProviderRelease
 from capsmith.judge.running.contract import CoreObjects
 from capsmith.judge.running.ipam_session import IpamObjects, IpamSession, select_ipam_objects
 from capsmith.judge.running.model import Timing

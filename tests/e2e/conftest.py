@@ -12,7 +12,7 @@ from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.servers import ApiServer, Etcd
 from capsmith.clusters.processes.tools import Toolbox
-from capsmith.clusters.processes.tools.catalogue import all_modules, default_modules
+from capsmith.clusters.processes.tools.catalogue import default_modules, list_all_modules
 from tests.conftest import REPORT
 from tests.distribution import group_of
 from tests.e2e.extended import EXTENDED, extended_stack
@@ -53,7 +53,7 @@ def report(request: pytest.FixtureRequest) -> Report:
 
 @pytest.fixture(scope="session")
 def tools(request: pytest.FixtureRequest) -> Toolbox:
-    names = all_modules() if request.config.getoption("--exhaustive") else default_modules()
+    names = list_all_modules() if request.config.getoption("--exhaustive") else default_modules()
     return required_toolbox(
         "the end-to-end tests", names, progress=lambda text: print(text, flush=True)
     )

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from capsmith.clusters.lab.simulated.external_etcd import with_external_etcd
-from capsmith.clusters.lab.simulated.kubeadm import KubeadmKubelet
+from capsmith.clusters.lab.simulated.kubeadm import KubeadmKubelet, add_external_etcd
 from capsmith.clusters.lab.simulated.loop import Loop
 from capsmith.clusters.processes.cluster import Base, ManagementCluster
 from capsmith.clusters.processes.kube import JSON
@@ -17,7 +16,7 @@ from capsmith.clusters.processes.kubeadm import (
     add_kubeadm,
 )
 from capsmith.clusters.processes.process import free_port
-from capsmith.clusters.processes.repository import Repository
+from capsmith.clusters.processes.repository import ClusterctlRepository
 from capsmith.clusters.processes.tools.catalogue import kubeadm_module
 from tests.e2e.fakes.booting import BootingCluster
 from tests.e2e.harness.report import Report
@@ -74,7 +73,7 @@ class KubeadmStack(Stack):
     def render(self, scenario: Scenario, control_planes: int, workers: int) -> list[JSON]:
         """The cluster's objects as rendered, but for etcd outside of the machines."""
         documents = scenario.render(control_planes, workers)
-        return with_external_etcd(
+        return add_external_etcd(
             documents, self._base.etcd.url, self._base.pki, scenario.namespace, scenario.name
         )
 
@@ -95,7 +94,7 @@ class KubeadmStack(Stack):
     def _kubeadm(self, management: ManagementCluster) -> tuple[KubeadmManager, ...]:
         return tuple(KubeadmManager(self._base, management, type) for type in KUBEADM_TYPES)
 
-    def _filled_repository(self) -> Repository:
+    def _filled_repository(self) -> ClusterctlRepository:
         repository = super()._filled_repository()
         add_kubeadm(repository, self._base, self.series)
         return repository

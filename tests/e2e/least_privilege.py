@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-from capsmith.clusters.processes.audit import Access, granted, unused, used
+from capsmith.clusters.processes.audit import (
+    ResourceAttributes,
+    collect_granted,
+    collect_used,
+    find_unused,
+)
 from tests.e2e.stack import Site
 
 _ADMISSION = "required by OwnerReferencesPermissionEnforcement, never requested"
@@ -57,8 +62,8 @@ def check_least_privilege(site: Site, *types: str) -> None:
     unexplained = {}
     for type in types:
         user = site.managers[type].user
-        allowed = granted(management.client, user)
-        left = unused(allowed, used(management.apiserver.audit_log, user))
+        allowed = collect_granted(management.client, user)
+        left = find_unused(allowed, collect_used(management.apiserver.audit_log, user))
         print(f"{type}: {len(allowed)} granted, {len(left)} unused")
         for each in sorted(left):
             print(f"  {each}: {_explanation(type, each) or 'NOT EXPLAINED'}")
@@ -66,6 +71,6 @@ def check_least_privilege(site: Site, *types: str) -> None:
     assert not any(unexplained.values()), unexplained
 
 
-def _explanation(type: str, access: Access) -> str:
+def _explanation(type: str, access: ResourceAttributes) -> str:
     explained = _EXPLAINED["*"] | _EXPLAINED[type]
     return next((why for key, why in explained.items() if fnmatchcase(str(access), key)), "")

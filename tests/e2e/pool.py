@@ -6,8 +6,7 @@ import fcntl
 import json
 from dataclasses import dataclass
 
-from capsmith.clusters.lab.simulated.kubelet import CLOUD
-from capsmith.clusters.lab.simulated.server import Server
+from capsmith.clusters.lab.simulated.kubelet import CLOUD, Server
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import NotYet, eventually, settled
 from tests.e2e.scenario import Scenario, condition

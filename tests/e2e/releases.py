@@ -6,13 +6,13 @@ import os
 from typing import Final
 
 from capsmith.clusters.processes.tools.catalogue import (
-    compatibility,
     core_releases,
     kubernetes_version,
+    load_releases,
 )
 from capsmith.contract.model import ReleaseTesting
 
-_CORE = compatibility().core
+_CORE = load_releases().core
 
 ALL: Final = tuple(each.series for each in _CORE.releases)
 """All series of core that capsmith knows, the oldest first."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.clusters.lab.simulated.server import Server
+from capsmith.clusters.lab.simulated.kubelet import Server
 from capsmith.clusters.processes.cluster import ManagementCluster
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient, StaleError
 from capsmith.clusters.processes.servers import ApiServer

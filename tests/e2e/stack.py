@@ -12,7 +12,7 @@ from capsmith.clusters.processes.cluster import Base, ManagementCluster
 from capsmith.clusters.processes.clusterctl import Clusterctl
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.kubeadm import KubeadmManager
-from capsmith.clusters.processes.repository import Repository
+from capsmith.clusters.processes.repository import ClusterctlRepository
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.judge.release.targets import parse_core
 from tests.e2e.fakes.bootstrap import BootstrapProvider
@@ -302,8 +302,8 @@ class Stack:
             for part in self.provider.parts
         }
 
-    def _filled_repository(self) -> Repository:
-        repository = Repository(self.folder / "repository")
+    def _filled_repository(self) -> ClusterctlRepository:
+        repository = ClusterctlRepository(self.folder / "repository")
         repository.add_core(self._base.tools, self.series, self._base.pki)
         add_helpers(repository, self.dialect.contract)
         self.provider.add_to(repository, self.rewrite, self._base.pki)

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 import yaml
 
-from capsmith.clusters.lab.simulated.server import Server
+from capsmith.clusters.lab.simulated.kubelet import Server
 from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.servers import ApiServer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.clusters.lab.simulated.kubeadm import configuration_of
+from capsmith.clusters.lab.simulated.kubeadm import read_configuration
 from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.repository import dump
@@ -113,7 +113,7 @@ def test_requests_of_the_oldest_release(base: Base, report: Report) -> None:
             scenario.client.patch(control_plane(scenario), {"spec": {"replicas": 2}})
             scenario.wait_running(3, timeout=WHOLE_SECONDS)
             delete_and_check(scenario)
-            check_shown(stack.provider, scenario.management, Shown.KUBEADM)
+            check_shown(stack.provider, scenario.management, AuditedTest.KUBEADM)
     finally:
         stack.stop()
 
@@ -170,7 +170,7 @@ def _check_control_plane(scenario: Scenario, replicas: int) -> None:
 
 def _check_data(scenario: Scenario) -> None:
     """Each server runs the data of its Machine; one begins the cluster, all others join it."""
-    configurations = {each.name: configuration_of(each) for each in scenario.servers()}
+    configurations = {each.name: read_configuration(each) for each in scenario.servers()}
     begun = [name for name, each in configurations.items() if each.cluster]
     assert len(begun) == 1, f"begun by {begun}"
     assert all(each.cluster or each.token for each in configurations.values())

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from capsmith.clusters.lab.demo import observe
-from capsmith.clusters.lab.place import LabFolder, labs_folder, named
+from capsmith.clusters.lab.folder import LabFolder, find_labs_folder, resolve_lab
 from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.clusters.processes.tools import Toolbox
 from capsmith.clusters.processes.user_kubeconfig import open_client
@@ -51,7 +51,7 @@ class Lab:
         self.provider = folder / "acme"
         self.state = folder / "state"
         self.environment = environment(XDG_STATE_HOME=str(self.state), PATH=self._path())
-        self.folder: LabFolder = named(labs_folder(self.environment), "acme")
+        self.folder: LabFolder = resolve_lab(find_labs_folder(self.environment), "acme")
 
     def run(self, *arguments: str, code: int = 0) -> str:
         """Run a command that ends with ``code``, and return what it prints."""

@@ -15,11 +15,11 @@ from pathlib import Path
 import yaml
 
 from capsmith.clusters.processes.kube import JSON, KubeClient
-from capsmith.clusters.processes.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.clusters.processes.kubeconfig import render_token_kubeconfig, request_token
 from capsmith.clusters.processes.pki import Pki
-from capsmith.clusters.processes.process import Process, free_port, http_ok
+from capsmith.clusters.processes.process import Process, free_port, probe_http
 from capsmith.clusters.processes.servers import ApiServer
-from capsmith.clusters.processes.tools.build import Toolbox, kubectl
+from capsmith.clusters.processes.tools.build import Toolbox, find_kubectl
 from capsmith.clusters.processes.wait import eventually
 from tests.repositories import import_path
 
@@ -44,7 +44,7 @@ class Manager:
 
     def start(self) -> None:
         self.process.start()
-        self.process.wait_ready(http_ok(f"{self._url}/readyz"))
+        self.process.wait_ready(probe_http(f"{self._url}/readyz"))
 
     @property
     def leads(self) -> bool:
@@ -108,9 +108,9 @@ class Installation:
         (account,) = (each for each in documents if each["kind"] == "ServiceAccount")
         namespace, name = account["metadata"]["namespace"], account["metadata"]["name"]
         self.user = f"system:serviceaccount:{namespace}:{name}"
-        token = service_account_token(self.client, namespace, name)
+        token = request_token(self.client, namespace, name)
         kubeconfig = self._folder / f"{name}.kubeconfig"
-        kubeconfig.write_text(token_kubeconfig(server.url, pki.ca, token))
+        kubeconfig.write_text(render_token_kubeconfig(server.url, pki.ca, token))
         self._env = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": import_path(repository),
@@ -165,6 +165,8 @@ def _established(client: KubeClient, name: str) -> bool:
 
 
 def _kustomized(folder: Path) -> list[JSON]:
-    done = subprocess.run([kubectl(), "kustomize", str(folder)], capture_output=True, text=True)
+    done = subprocess.run(
+        [find_kubectl(), "kustomize", str(folder)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return [document for document in yaml.safe_load_all(done.stdout) if document]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.clusters.processes.audit import Access, granted, used
+from capsmith.clusters.processes.audit import ResourceAttributes, collect_granted, collect_used
 from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.servers import ApiServer
@@ -144,11 +144,11 @@ def test_a_watched_object_is_read_and_what_is_undeclared_refused(
         assert manager.complaints() == []
     finally:
         manager.process.stop()
-    requested = used(api_server.audit_log, installation.user)
+    requested = collect_used(api_server.audit_log, installation.user)
     verbs = {"create", "delete", "get", "list", "patch", "watch"}
     assert _of_config_maps(requested) == verbs
-    assert _of_config_maps(granted(api, installation.user)) == verbs
-    assert Access("", "secrets", "delete") not in requested
+    assert _of_config_maps(collect_granted(api, installation.user)) == verbs
+    assert ResourceAttributes("", "secrets", "delete") not in requested
 
 
 def test_an_object_of_the_user_is_taken_over_only_with_an_owner(
@@ -174,5 +174,5 @@ def test_an_object_of_the_user_is_taken_over_only_with_an_owner(
         manager.process.stop()
 
 
-def _of_config_maps(accesses: set[Access]) -> set[str]:
+def _of_config_maps(accesses: set[ResourceAttributes]) -> set[str]:
     return {each.verb for each in accesses if each[:2] == ("", "configmaps")}

@@ -19,7 +19,7 @@ import yaml
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 
 from capsmith.clusters.processes.kube import JSON
-from capsmith.clusters.processes.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.clusters.processes.kubeconfig import render_token_kubeconfig, request_token
 from capsmith.clusters.processes.process import free_port
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith_runtime.kube.diagnostics import Diagnostics, DiagnosticsOptions
@@ -41,13 +41,13 @@ class Site:
     authority: trustme.CA
 
     def token(self, account: str) -> str:
-        return service_account_token(self.server.client, NAMESPACE, account)
+        return request_token(self.server.client, NAMESPACE, account)
 
     def config(self) -> SingleConfig:
         """The kubeconfig of the manager's ServiceAccount."""
         path = self.folder / "kubeconfig"
         ca = self.server.client.credentials.ca
-        path.write_text(token_kubeconfig(self.server.url, ca, self.token("metrics-manager")))
+        path.write_text(render_token_kubeconfig(self.server.url, ca, self.token("metrics-manager")))
         found = KubeConfig.from_file(path).get()
         assert found is not None
         return found

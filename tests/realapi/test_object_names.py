@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
-from capsmith.clusters.processes.tools.build import kubectl
+from capsmith.clusters.processes.tools.build import find_kubectl
 from capsmith.clusters.processes.wait import eventually
 from capsmith.commands.generate import generate
 from capsmith.manifests.variables import substitute
@@ -172,7 +172,7 @@ def _objects(text: str, folder: Path) -> list[JSON]:
         with path.open("a", encoding="utf-8") as file:
             file.write("components:\n- ../components/monitoring\n")
         done = subprocess.run(
-            [kubectl(), "kustomize", path.parent], capture_output=True, text=True, check=True
+            [find_kubectl(), "kustomize", path.parent], capture_output=True, text=True, check=True
         )
         found += [each for each in yaml.safe_load_all(substitute(done.stdout)) if each]
     assert {"Service", "Deployment", "ServiceMonitor"} <= {each["kind"] for each in found}

@@ -18,10 +18,10 @@ import pytest
 import trustme
 
 from capsmith.clusters.processes.kube import JSON, Credentials, KubeClient
-from capsmith.clusters.processes.kubeconfig import service_account_token
+from capsmith.clusters.processes.kubeconfig import request_token
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.servers import ApiServer
-from capsmith.clusters.processes.tools.build import kubectl
+from capsmith.clusters.processes.tools.build import find_kubectl
 from capsmith_runtime.controlplane.secrets.certificates import create_authority, create_signing_keys
 from capsmith_runtime.errors import NotFoundError, UnauthorizedError
 from capsmith_runtime.kube.client import NamespacedName as ObjectKey
@@ -76,7 +76,7 @@ def secret(api: KubeClient) -> Iterator[JSON]:
 
 
 def kubectl_says(kubeconfig: Path, *arguments: str) -> JSON:
-    command = [kubectl(), f"--kubeconfig={kubeconfig}", *arguments]
+    command = [find_kubectl(), f"--kubeconfig={kubeconfig}", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     answer: JSON = json.loads(done.stdout)
     return answer
@@ -101,7 +101,7 @@ def test_tokens_are_signed_with_the_keys(workload: Workload) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a"}}
     client.create({**account, "metadata": {"name": "a", "namespace": NAMESPACE}})
 
-    token = service_account_token(client, NAMESPACE, "a")
+    token = request_token(client, NAMESPACE, "a")
     known = KubeClient(workload.server.url, Credentials(client.credentials.ca, token=token))
 
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}

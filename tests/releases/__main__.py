@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 
-from capsmith.clusters.processes.tools.catalogue import compatibility
+from capsmith.clusters.processes.tools.catalogue import load_releases
 from tests.releases.modules import update_modules
 from tests.releases.newer import find_newer
 
@@ -22,10 +22,10 @@ def main(arguments: list[str]) -> int:
         case [] | ["modules"]:
             print("\n".join([*update_modules()] or ["the modules pin the releases of the table"]))
         case ["matrix", "kubernetes" | "python" | "core" as project]:
-            executed = getattr(compatibility(), project).executed
+            executed = getattr(load_releases(), project).executed
             print(f"{project}={json.dumps([each.series for each in executed])}")
         case ["newer"]:
-            print("\n".join(find_newer(compatibility())))
+            print("\n".join(find_newer(load_releases())))
         case _:
             print(_USAGE, file=sys.stderr)
             return 2

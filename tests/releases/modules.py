@@ -16,11 +16,11 @@ from typing import Any
 
 from capsmith.clusters.processes.tools import build
 from capsmith.clusters.processes.tools.catalogue import (
-    compatibility,
     core_module,
     kubeadm_module,
     kubernetes_module,
-    modules,
+    list_modules,
+    load_releases,
 )
 
 _FOLDER = Path(build.__file__).parent
@@ -52,7 +52,7 @@ def _write_outdated() -> Iterator[str]:
     pins = _pins()
     targets = [
         (_FOLDER / name, f"e2e.capsmith.example/{name}", [each.package for each in module.binaries])
-        for name, module in modules().items()
+        for name, module in list_modules().items()
     ]
     targets.append((_KUBELET, "vm.capsmith.example/kubelet", [f"{_KUBERNETES}/cmd/kubelet"]))
     for folder, name, packages in targets:
@@ -64,7 +64,7 @@ def _write_outdated() -> Iterator[str]:
 
 def _pins() -> dict[str, tuple[str, str]]:
     """Return by module the path and the version of the Go module that it is about."""
-    table = compatibility()
+    table = load_releases()
     found = {
         kubernetes_module(each.series): (_KUBERNETES, each.release)
         for each in table.kubernetes.executed

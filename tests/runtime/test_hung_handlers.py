@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from capsmith.clusters.processes.process import free_port, http_ok
+from capsmith.clusters.processes.process import free_port, probe_http
 from capsmith.clusters.processes.wait import eventually
 from tests.runtime.support.manager_process import ENDS_WITHIN, running_manager, wait_for
 
@@ -15,7 +15,7 @@ from tests.runtime.support.manager_process import ENDS_WITHIN, running_manager, 
 def test_a_manager_whose_handlers_all_hang_is_restarted(author: str) -> None:
     """Kubernetes stops a manager that is not healthy; it does not wait for what hangs."""
     address = f"127.0.0.1:{free_port()}"
-    healthy = http_ok(f"http://{address}/healthz")
+    healthy = probe_http(f"http://{address}/healthz")
     limits = ["--hook-threads=1", "--hook-timeout=2s", "--exhausted-seconds=0.5"]
     with running_manager(author, *limits, f"--diagnostics-address={address}") as process:
         wait_for(process, "create begins")

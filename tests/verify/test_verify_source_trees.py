@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.clusters.processes.tools.build import kubectl
+from capsmith.clusters.processes.tools.build import find_kubectl
 from tests.verify.places import run
 from tests.verify.releases import GROUP, crd, violations
 
@@ -20,7 +20,7 @@ LABEL = "cluster.x-k8s.io~1v1beta2"
 @pytest.fixture
 def kustomize(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the kubectl of these tests in PATH."""
-    monkeypatch.setenv("PATH", str(Path(kubectl()).parent))
+    monkeypatch.setenv("PATH", str(Path(find_kubectl()).parent))
 
 
 with_kustomize = pytest.mark.usefixtures("kustomize")

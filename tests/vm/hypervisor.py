@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from capsmith.clusters.lab.simulated.server import Server
+from capsmith.clusters.lab.simulated.kubelet import Server
 from capsmith.clusters.processes.process import Process
 from capsmith.clusters.processes.wait import eventually
 from tests.e2e.harness.cloud import CloudCluster, Event, SimulatedCloud

@@ -15,7 +15,7 @@ import pytest
 
 from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON, ApiError
-from capsmith.clusters.processes.tools.build import kubectl
+from capsmith.clusters.processes.tools.build import find_kubectl
 from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.e2e.harness.report import Report
 from tests.e2e.releases import NEWEST
@@ -179,7 +179,7 @@ def _nodes(scenario: Scenario, lab: Lab) -> list[JSON]:
     secret = scenario.client.get("v1", "Secret", f"{scenario.name}-kubeconfig", scenario.namespace)
     file = lab.stack.folder / f"{scenario.name}.kubeconfig"
     file.write_bytes(base64.b64decode(secret["data"]["value"]))
-    command = [kubectl(), "--kubeconfig", str(file), "--request-timeout=60s", "get", "nodes"]
+    command = [find_kubectl(), "--kubeconfig", str(file), "--request-timeout=60s", "get", "nodes"]
     done = subprocess.run([*command, "-o", "json"], capture_output=True, text=True)
     if done.returncode != 0:
         raise NotYet(done.stderr)

@@ -11,7 +11,7 @@ from capsmith.cli.options import FOLDER, core_option, format_option, handle_exit
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from capsmith.clusters.lab.place import LabFolder
+    from capsmith.clusters.lab.folder import LabFolder
 
 
 class _LinuxGroup(click.Group):
@@ -58,7 +58,7 @@ def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool) -> int:
     installed in that of --kubeconfig; --kind needs network access for it.
     """
     from capsmith.clusters.lab.up import UpRequest
-    from capsmith.clusters.lab.up import up as start
+    from capsmith.clusters.lab.up import start_lab as start
     from capsmith.console import Console
 
     if kubeconfig is not None and kind:
@@ -82,11 +82,11 @@ def run(folder: Path, name: str | None) -> int:
     and its manager runs under its own ServiceAccount.  It starts again when a file below src/
     changes; a change of config/ or templates/ installs it again.
     """
-    from capsmith.clusters.lab.provider import provider_in
+    from capsmith.clusters.lab.provider import read_provider
     from capsmith.clusters.lab.run import run as run_provider
     from capsmith.console import Console
 
-    provider = provider_in(folder)
+    provider = read_provider(folder)
     console = Console()
     run_provider(provider, _existing(name, folder), console.print_step, console.print_failure)
     return 0
@@ -113,16 +113,16 @@ def demo(folder: Path, core: str, name: str | None) -> int:
 @handle_exit
 def status(name: str | None, format_: str) -> int:
     """Show what runs.  Exit codes: 0 everything runs, 1 something does not."""
-    from capsmith.clusters.lab.status import data, lines, status_of, table
+    from capsmith.clusters.lab.status import format_lines, format_table, read_status, to_data
     from capsmith.console import Console
 
     console = Console(format_)
-    found = status_of(_existing(name, None))
+    found = read_status(_existing(name, None))
     if format_ == "json":
-        console.print_data(data(found))
+        console.print_data(to_data(found))
     else:
-        console.print_text("\n".join(lines(found)))
-        console.print_table(table(found))
+        console.print_text("\n".join(format_lines(found)))
+        console.print_table(format_table(found))
     return 0 if found.is_healthy else 1
 
 
@@ -134,15 +134,15 @@ def status(name: str | None, format_: str) -> int:
 def logs(component: str | None, follow: bool, name: str | None) -> int:
     """Show the end of the log of COMPONENT: etcd, apiserver, core, manager … (default: all)."""
     from capsmith.clusters.lab.logs import follow as new_lines
-    from capsmith.clusters.lab.logs import last_lines, selected
+    from capsmith.clusters.lab.logs import read_last_lines, select_logs
     from capsmith.console import Console
 
     console, folder = Console(), _existing(name, None)
-    files = selected(folder, component)
+    files = select_logs(folder, component)
     for title, path in files.items():
         if len(files) > 1:
             console.print_text(f"==> {title} <==")
-        for line in last_lines(path):
+        for line in read_last_lines(path):
             console.print_text(line)
     if follow:
         for title, line in new_lines(folder, files):
@@ -155,14 +155,14 @@ def logs(component: str | None, follow: bool, name: str | None) -> int:
 @handle_exit
 def kubeconfig(name: str | None) -> int:
     """Print the path of the kubeconfig: export KUBECONFIG=$(capsmith lab kubeconfig)."""
-    from capsmith.clusters.lab.errors import not_running
+    from capsmith.clusters.lab.errors import lab_not_running
     from capsmith.clusters.lab.state import read_lab
     from capsmith.console import Console
 
     folder = _existing(name, None)
     state = read_lab(folder.state)
     if state is None or not folder.is_running:
-        raise not_running(folder.name)
+        raise lab_not_running(folder.name)
     Console().print_text(state.kubeconfig)
     return 0
 
@@ -174,13 +174,15 @@ def kubeconfig(name: str | None) -> int:
 @handle_exit
 def down(name: str | None, all_: bool, force: bool) -> int:
     """End a lab and remove its files, also after a crash.  Tools are kept."""
-    from capsmith.clusters.lab.clusters import check_no_clusters
-    from capsmith.clusters.lab.down import down as end
-    from capsmith.clusters.lab.place import lab_names, named
+    from capsmith.clusters.lab.down import check_no_clusters
+    from capsmith.clusters.lab.down import end_lab as end
+    from capsmith.clusters.lab.folder import list_labs, resolve_lab
     from capsmith.console import Console
 
     labs = _labs()
-    folders = [named(labs, each) for each in lab_names(labs)] if all_ else [_existing(name, None)]
+    folders = (
+        [resolve_lab(labs, each) for each in list_labs(labs)] if all_ else [_existing(name, None)]
+    )
     console = Console()
     for folder in folders:
         if not force:
@@ -198,35 +200,35 @@ def down(name: str | None, all_: bool, force: bool) -> int:
 def _labs() -> Path:
     import os
 
-    from capsmith.clusters.lab.place import labs_folder
+    from capsmith.clusters.lab.folder import find_labs_folder
 
-    return labs_folder(os.environ)
+    return find_labs_folder(os.environ)
 
 
 def _provider_name(folder: Path | None) -> str | None:
     from pathlib import Path
 
-    from capsmith.clusters.lab.provider import provider_name
+    from capsmith.clusters.lab.provider import read_provider_name
 
-    return provider_name((folder or Path()).resolve())
+    return read_provider_name((folder or Path()).resolve())
 
 
 def _new(name: str | None, folder: Path | None) -> LabFolder:
     """Return the lab of a name, or of the provider in a folder; it need not exist."""
     from pathlib import Path
 
-    from capsmith.clusters.lab.errors import no_provider
-    from capsmith.clusters.lab.place import named
+    from capsmith.clusters.lab.errors import provider_missing
+    from capsmith.clusters.lab.folder import resolve_lab
 
     chosen = name if name is not None else _provider_name(folder)
     if chosen is None:
-        raise no_provider((folder or Path()).resolve())
-    return named(_labs(), chosen)
+        raise provider_missing((folder or Path()).resolve())
+    return resolve_lab(_labs(), chosen)
 
 
 def _existing(name: str | None, folder: Path | None) -> LabFolder:
     """Return the lab of a name, of the provider in a folder, or the only one."""
-    from capsmith.clusters.lab.place import chosen
+    from capsmith.clusters.lab.folder import choose_lab
 
     provider = None if name is not None else _provider_name(folder)
-    return chosen(_labs(), name, provider)
+    return choose_lab(_labs(), name, provider)

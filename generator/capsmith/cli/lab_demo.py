@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from capsmith.clusters.lab.demo import Show, check_template, create, ensure_run, watch
-from capsmith.clusters.lab.errors import not_running
-from capsmith.clusters.lab.hints import hints
-from capsmith.clusters.lab.objects import Cluster, Row, changes, rows
-from capsmith.clusters.lab.place import LabFolder
-from capsmith.clusters.lab.provider import provider_in
+from capsmith.clusters.lab.errors import lab_not_running
+from capsmith.clusters.lab.folder import LabFolder
+from capsmith.clusters.lab.hints import format_hints
+from capsmith.clusters.lab.objects import Cluster, ObjectRow, describe_changes, format_rows
+from capsmith.clusters.lab.provider import read_provider
 from capsmith.clusters.lab.state import read_lab
-from capsmith.clusters.lab.up import UpRequest, up
+from capsmith.clusters.lab.up import UpRequest, start_lab
 from capsmith.console import Console
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ _CLUSTER = "demo"
 
 def show_demo(folder: Path, lab: LabFolder, core: str) -> int:
     """Start what does not run yet, and show a cluster until its Machines run."""
-    provider = provider_in(folder)
+    provider = read_provider(folder)
     provider.check_manager()
     console = Console()
     began = time.monotonic()
     if not lab.is_running:
-        up(lab, UpRequest(core), console.print_step)
+        start_lab(lab, UpRequest(core), console.print_step)
     state = read_lab(lab.state)
     if state is None:
-        raise not_running(lab.name)
+        raise lab_not_running(lab.name)
     check_template(provider, state)
     run = ensure_run(provider, lab, console.print_step)
     try:
@@ -54,7 +54,7 @@ def show_demo(folder: Path, lab: LabFolder, core: str) -> int:
         f"The Cluster {_CLUSTER} has {found.running} Machines Running, {now - created:.0f} s after "
         f"its creation, {now - began:.0f} s in all."
     )
-    console.print_text("\n".join(hints(lab.name, state, run, found)))
+    console.print_text("\n".join(format_hints(lab.name, state, run, found)))
     return 0
 
 
@@ -66,16 +66,16 @@ def _screen(console: Console) -> Iterator[Show]:
     from rich.live import Live
 
     with Live(refresh_per_second=4) as live:
-        yield lambda found: live.update(_table(rows(found)))
+        yield lambda found: live.update(_table(format_rows(found)))
 
 
 def _lines(console: Console) -> Show:
     """Return what prints a line for each row that has changed."""
-    shown: list[Row] = []
+    shown: list[ObjectRow] = []
 
     def show(found: Cluster) -> None:
-        now = rows(found)
-        for row in changes(shown, now):
+        now = format_rows(found)
+        for row in describe_changes(shown, now):
             waiting = f" ({row.waiting})" if row.waiting else ""
             console.print_text(f"{row.kind}/{row.name}: {row.state}{waiting}")
         shown[:] = now
@@ -83,7 +83,7 @@ def _lines(console: Console) -> Show:
     return show
 
 
-def _table(found: list[Row]) -> Table:
+def _table(found: list[ObjectRow]) -> Table:
     from rich.table import Table
     from rich.text import Text
 

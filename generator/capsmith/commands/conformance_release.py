@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from capsmith.clusters.processes.component import Component
+from capsmith.clusters.processes.component import (
+    ProviderRelease,
+    ReleaseComponent,
+    read_newest_version,
+)
 from capsmith.clusters.processes.kube import JSON
-from capsmith.clusters.processes.release import ProviderRelease, newest_version
 from capsmith.commands.load import load_contracts
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.settings import parse_role
@@ -72,7 +75,7 @@ class CheckedProvider(NamedTuple):
     release: ProviderRelease
     others: tuple[ProviderRelease, ...]
     """Of providers that clusters need besides, which are not checked."""
-    components: tuple[Component, ...]
+    components: tuple[ReleaseComponent, ...]
     """The components to check, infrastructure first."""
     roles: dict[str, str]
     """By kind, of the checked components."""
@@ -97,7 +100,7 @@ class CheckedProvider(NamedTuple):
         return (self.release, *self.others)
 
     @property
-    def started(self) -> list[Component]:
+    def started(self) -> list[ReleaseComponent]:
         """The components of all releases that have a command."""
         found = [each for release in self.releases for each in release.components]
         return [each for each in found if each.type in self.commands]
@@ -121,9 +124,9 @@ def read_provider(folder: Path, request: ConformanceRequest) -> CheckedProvider:
     Raises UnreadableInput if it cannot be read or has no component with checks, and ValueError for
     an option that means nothing.
     """
-    version = request.release_version or newest_version(folder)
+    version = request.release_version or read_newest_version(folder)
     release = ProviderRelease(folder, version)
-    others = tuple(ProviderRelease(each, newest_version(each)) for each in request.others)
+    others = tuple(ProviderRelease(each, read_newest_version(each)) for each in request.others)
     commands = _commands(request.managers, (release, *others))
     components = _components(release, commands)
     manifests = [each for part in components for each in read_manifests(folder / part.file)]
@@ -149,7 +152,7 @@ def _role(crd: Crd, role: str) -> str:
 
 def _components(
     release: ProviderRelease, commands: dict[str, tuple[str, ...]]
-) -> tuple[Component, ...]:
+) -> tuple[ReleaseComponent, ...]:
     """Return the components to check: those with a command, or all without any command."""
     found = [each for each in release.components if each.type in CHECKED_TYPES]
     if not found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capsmith.clusters.lab.simulated.loop import each
+from capsmith.clusters.lab.simulated.loop import reconcile_each
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 
 from .dialect import CLUSTER_NAME, CONTROL_PLANE, Dialect, is_paused, key, owner, owner_reference
@@ -38,7 +38,7 @@ class BootstrapProvider:
         if not waiting:
             return
         clusters = {key(each): each for each in self._client.list(self._dialect.core, "Cluster")}
-        each(self._log, waiting, lambda config: self._reconcile(config, clusters))
+        reconcile_each(self._log, waiting, lambda config: self._reconcile(config, clusters))
 
     def _reconcile(self, config: JSON, clusters: dict[tuple[str, str], JSON]) -> None:
         metadata = config["metadata"]

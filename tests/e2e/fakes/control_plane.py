@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from capsmith.clusters.lab.simulated.loop import each
+from capsmith.clusters.lab.simulated.loop import reconcile_each
 from capsmith.clusters.processes.kube import JSON, KubeClient
 
 from .control_plane_machines import (
@@ -91,7 +91,7 @@ class ControlPlaneProvider:
             if cluster is not None and not is_paused(cluster, control_plane):
                 self._reconcile(control_plane, cluster, _owned(machines, control_plane))
 
-        each(self._log, control_planes, reconcile)
+        reconcile_each(self._log, control_planes, reconcile)
 
     def _reconcile(self, control_plane: JSON, cluster: JSON, machines: list[JSON]) -> None:
         if "deletionTimestamp" in control_plane["metadata"]:

@@ -7,7 +7,7 @@ from typing import Final
 import yaml
 
 from capsmith.clusters.processes.kube import JSON
-from capsmith.clusters.processes.repository import Repository, dump
+from capsmith.clusters.processes.repository import ClusterctlRepository, dump
 from tests.e2e.harness.contract import ContractVersion
 
 VERSION: Final = "v0.1.0"
@@ -23,7 +23,7 @@ _STRING: JSON = {"type": "string"}
 _BOOL: JSON = {"type": "boolean"}
 
 
-def add_helpers(repository: Repository, contract: ContractVersion) -> None:
+def add_helpers(repository: ClusterctlRepository, contract: ContractVersion) -> None:
     """Put both helper providers into a clusterctl repository."""
     metadata = yaml.safe_dump(
         {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from capsmith.clusters.lab.simulated.server import Server
+from capsmith.clusters.lab.simulated.kubelet import Server
 
 VARIABLE = "CAPSMITH_SIMULATED_CLOUD_DIR"
 _JOURNALED = ("server", "cluster")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from boto3.session import Session
 
-from capsmith.clusters.lab.simulated.server import Server
-from capsmith.clusters.processes.process import Process, free_port, port_open
+from capsmith.clusters.lab.simulated.kubelet import Server
+from capsmith.clusters.processes.process import Process, free_port, probe_port
 
 from .cloud import CloudCluster, Event, SimulatedCloud
 
@@ -48,7 +48,7 @@ class MotoCloud(SimulatedCloud):
     def start(self) -> None:
         """Start moto, which is empty."""
         self.process.start()
-        self.process.wait_ready(port_open(self._port))
+        self.process.wait_ready(probe_port(self._port))
 
     def servers(self, cluster: str | None = None) -> list[Server]:
         found = [_server(each) for each in self._instances() if not _is_terminated(each)]

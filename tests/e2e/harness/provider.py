@@ -10,14 +10,19 @@ from functools import cached_property
 from pathlib import Path
 
 from capsmith.clusters.processes.cluster import ManagementCluster
-from capsmith.clusters.processes.component import Component, component_types
-from capsmith.clusters.processes.deployment import Launch, installed
+from capsmith.clusters.processes.component import ReleaseComponent, find_component_types
 from capsmith.clusters.processes.errors import ProcessError
 from capsmith.clusters.processes.kube import JSON
-from capsmith.clusters.processes.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.clusters.processes.kubeconfig import render_token_kubeconfig, request_token
+from capsmith.clusters.processes.manager import Launch, read_launch
 from capsmith.clusters.processes.pki import Pki
-from capsmith.clusters.processes.process import Process, free_port, http_ok, http_text
-from capsmith.clusters.processes.repository import Repository, dump, load, localised
+from capsmith.clusters.processes.process import Process, fetch_text, free_port, probe_http
+from capsmith.clusters.processes.repository import (
+    ClusterctlRepository,
+    dump,
+    load,
+    localise_webhooks,
+)
 from tests.repositories import import_path
 
 from .cloud import VARIABLE, SimulatedCloud
@@ -53,15 +58,15 @@ class ProviderUnderTest:
         return self.repository / "out"
 
     @cached_property
-    def parts(self) -> tuple[Component, ...]:
+    def parts(self) -> tuple[ReleaseComponent, ...]:
         """What clusterctl installs from the repository, infrastructure first."""
-        return tuple(Component(self.out, type) for type in component_types(self.out))
+        return tuple(ReleaseComponent(self.out, type) for type in find_component_types(self.out))
 
     def has(self, type: str) -> bool:
         """Whether the repository has a provider of a type (``control-plane``)."""
         return any(part.type == type for part in self.parts)
 
-    def part(self, type: str) -> Component:
+    def part(self, type: str) -> ReleaseComponent:
         """The provider of a type; LookupError if there is none."""
         for part in self.parts:
             if part.type == type:
@@ -140,7 +145,7 @@ class ProviderUnderTest:
                 return path.stem.removeprefix("cluster-template-")
         raise LookupError(f"no cluster template with a topology in {self.out}")
 
-    def add_to(self, repository: Repository, rewrite: Rewrite, pki: Pki) -> None:
+    def add_to(self, repository: ClusterctlRepository, rewrite: Rewrite, pki: Pki) -> None:
         """Add the release to a clusterctl repository, its ClusterClasses rewritten.
 
         `generate cluster` looks every template kind of a class up in the management cluster,
@@ -154,7 +159,8 @@ class ProviderUnderTest:
         for part in self.parts:
             if part.has_webhooks:
                 turned = [
-                    localised(each, pki.ca_bundle, part.port_variable) for each in part.components
+                    localise_webhooks(each, pki.ca_bundle, part.port_variable)
+                    for each in part.components
                 ]
                 files[part.file] = dump(turned)
             repository.add(part.label, self.version, part.file, files)
@@ -169,7 +175,7 @@ class Controllers:
     def __init__(
         self,
         provider: ProviderUnderTest,
-        part: Component,
+        part: ReleaseComponent,
         management: ManagementCluster,
         cloud: SimulatedCloud,
         environment: Mapping[str, str] | None = None,
@@ -206,7 +212,7 @@ class Controllers:
     def launch(self) -> None:
         """As `start`, without waiting: managers may have to wait for each other."""
         management, namespace = self._management, self.part.namespace
-        launch = installed(management.client, namespace, self._name)
+        launch = read_launch(management.client, namespace, self._name)
         self.user = f"system:serviceaccount:{namespace}:{launch.service_account}"
         management.wait_permitted(self.user, self.part.listed)
         port = free_port()
@@ -217,12 +223,12 @@ class Controllers:
     def wait_ready(self) -> None:
         """Until its probes are satisfied."""
         for probe in self._probes:
-            self.process.wait_ready(http_ok(probe))
+            self.process.wait_ready(probe_http(probe))
 
     def wait_leading(self) -> None:
         """Until it holds the lease: before that what it leaves alone says nothing."""
         url = self._probes[0].rpartition("/")[0] + "/metrics"
-        self.process.wait_ready(lambda: b"\nleader 1.0\n" in http_text(url))
+        self.process.wait_ready(lambda: b"\nleader 1.0\n" in fetch_text(url))
 
     def complaints(self) -> list[str]:
         """Lines of the log that a provider in order never writes: refusals and bugs."""
@@ -259,11 +265,11 @@ class Controllers:
     def _environment(self, launch: Launch) -> dict[str, str]:
         """Nothing of the tests' own environment but the search path gets through."""
         management = self._management
-        token = service_account_token(
-            management.client, self.part.namespace, launch.service_account
-        )
+        token = request_token(management.client, self.part.namespace, launch.service_account)
         kubeconfig = management.folder / f"{self._name}.kubeconfig"
-        kubeconfig.write_text(token_kubeconfig(management.apiserver.url, management.pki.ca, token))
+        kubeconfig.write_text(
+            render_token_kubeconfig(management.apiserver.url, management.pki.ca, token)
+        )
         return {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": import_path(self._provider.repository),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capsmith.clusters.processes.tools.build import Progress, built
+from capsmith.clusters.processes.tools.build import Progress, read_built
 from capsmith.clusters.processes.tools.catalogue import Binary, Module
 
 _HERE = Path(__file__).parent
@@ -21,4 +21,4 @@ def build_promtool(progress: Progress = lambda text: None) -> Path:
 
     Raises ToolsUnavailable if the Go toolchain is missing or the build fails.
     """
-    return built(_PROMTOOL, _HERE, progress) / "promtool"
+    return read_built(_PROMTOOL, _HERE, progress) / "promtool"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from capsmith.clusters.processes.process import Process, free_port, http_ok
+from capsmith.clusters.processes.process import Process, free_port, probe_http
 from capsmith.clusters.processes.wait import eventually
 
 from .server import JSON, Api
@@ -38,7 +38,7 @@ class Operator(Process):
 
     def start(self) -> None:
         super().start()
-        self.wait_ready(http_ok(f"http://127.0.0.1:{self._port}/readyz"))
+        self.wait_ready(probe_http(f"http://127.0.0.1:{self._port}/readyz"))
 
     def leads(self) -> bool:
         return self.metric("leader") == 1

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from capsmith.clusters.processes.kube import ApiError, KubeClient
-from capsmith.clusters.processes.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.clusters.processes.kubeconfig import render_token_kubeconfig, request_token
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.servers import ApiServer, Etcd
 from capsmith.clusters.processes.tools import Toolbox
@@ -101,11 +101,11 @@ class Api:
         return FaultProxy(urlsplit(self.server.url).port or 0, self.pki)
 
     def new_token(self) -> str:
-        return service_account_token(self.client, "default", ACCOUNT)
+        return request_token(self.client, "default", ACCOUNT)
 
     def kubeconfig(self, url: str, token: str) -> str:
         """The text of a kubeconfig for the operator's account."""
-        return token_kubeconfig(url, self.pki.ca, token)
+        return render_token_kubeconfig(url, self.pki.ca, token)
 
     def new_namespace(self) -> str:
         name = f"n-{uuid.uuid4().hex[:8]}"

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from capsmith.cli import main
-from capsmith.clusters.processes.release import newest_version
+from capsmith.clusters.processes.component import read_newest_version
 from capsmith.clusters.processes.user_kubeconfig import open_client
 from capsmith.errors import UnreadableInput
 from capsmith.judge.running import model, output
@@ -103,7 +103,7 @@ def test_unreadable_kubeconfigs(tmp_path: Path, text: str) -> None:
 
 
 def test_the_newest_series(release: Path) -> None:
-    assert newest_version(release) == "v0.10.0"
+    assert read_newest_version(release) == "v0.10.0"
 
 
 def _documents() -> list[dict[str, object]]:

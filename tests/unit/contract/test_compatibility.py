@@ -7,14 +7,14 @@ import yaml
 
 from capsmith import resources
 from capsmith.clusters.processes.tools import build
-from capsmith.clusters.processes.tools.build import selected_modules
+from capsmith.clusters.processes.tools.build import select_modules
 from capsmith.clusters.processes.tools.catalogue import (
     KUBERNETES,
-    all_modules,
     core_module,
     default_modules,
     kubernetes_module,
-    modules,
+    list_all_modules,
+    list_modules,
 )
 from capsmith.contract.compatibility import Compatibility, load_compatibility
 from capsmith.contract.model import ReleaseTesting
@@ -85,7 +85,7 @@ def test_each_release_that_runs_has_its_modules() -> None:
         if each.kubeadm:
             releases[f"kubeadm-{each.series}"] = each.release
     folder = Path(build.__file__).parent
-    assert modules().keys() == releases.keys()
+    assert list_modules().keys() == releases.keys()
     assert {file.parent.name for file in folder.glob("*/go.mod")} == releases.keys()
     for name, release in releases.items():
         project = "k8s.io/kubernetes" if name.startswith("k8s") else "sigs.k8s.io/cluster-api"
@@ -96,7 +96,7 @@ def test_the_tools_of_each_change_are_those_that_ci_runs() -> None:
     table = load_compatibility(resources.schemas())
     chosen = {KUBERNETES, *(core_module(each.series) for each in table.core.executed)}
     assert {*default_modules()} == {*chosen, f"kubeadm-{table.core.default.series}"}
-    assert {*all_modules()} > {*default_modules()}
+    assert {*list_all_modules()} > {*default_modules()}
 
 
 @pytest.mark.parametrize(
@@ -105,6 +105,6 @@ def test_the_tools_of_each_change_are_those_that_ci_runs() -> None:
 def test_modules_of_a_toolbox_have_the_names_under_which_tools_are_asked_for(
     names: list[str] | None,
 ) -> None:
-    selected = selected_modules(names)
+    selected = select_modules(names)
     assert list(selected) == (names or default_modules())
     assert selected["k8s"].folder.startswith("k8s-v1.")

@@ -12,13 +12,13 @@ from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
 
-from capsmith.clusters.lab.attached import Attached, attached
-from capsmith.clusters.lab.errors import LabError, from_api, tail
+from capsmith.clusters.lab.connection import LabConnection, connect
+from capsmith.clusters.lab.errors import LabError, convert_api_error, keep_tail
+from capsmith.clusters.lab.folder import LabFolder, is_held
 from capsmith.clusters.lab.objects import CLUSTER_NAME, Cluster, MachineObjects
-from capsmith.clusters.lab.place import LabFolder, is_held
 from capsmith.clusters.lab.provider import ProviderRepository
-from capsmith.clusters.lab.simulated.external_etcd import with_external_etcd
-from capsmith.clusters.lab.simulated.infrastructure import cluster_template
+from capsmith.clusters.lab.simulated.infrastructure import build_cluster_template
+from capsmith.clusters.lab.simulated.kubeadm import add_external_etcd
 from capsmith.clusters.lab.state import LabState, RunState, read_run
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.tools import kubernetes_version
@@ -134,7 +134,7 @@ def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Pr
 
     A cluster of that name that exists is left as it is.
     """
-    with attached(lab) as connection:
+    with connect(lab) as connection:
         for each in provider.prerequisites:
             _apply(connection, each)
         core = connection.client.preferred_version("cluster.x-k8s.io")
@@ -149,12 +149,12 @@ def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Pr
             _apply(connection, each)
 
 
-def _apply(connection: Attached, obj: JSON) -> None:
+def _apply(connection: LabConnection, obj: JSON) -> None:
     try:
         connection.client.apply(obj)
     except (ApiError, LookupError, OSError, HTTPException) as error:
         what = f"{obj['kind']} {obj['metadata']['name']} cannot be created"
-        raise from_api(error, what) from error
+        raise convert_api_error(error, what) from error
 
 
 def watch(lab: LabFolder, name: str, show: Show) -> Cluster:
@@ -163,7 +163,7 @@ def watch(lab: LabFolder, name: str, show: Show) -> Cluster:
     Raises LabError if that takes longer than ten minutes, or the lab ends.
     """
     deadline = time.monotonic() + _RUNNING_SECONDS
-    with attached(lab) as connection:
+    with connect(lab) as connection:
         while True:
             with suppress(ApiError, OSError, HTTPException):
                 found = observe(connection.client, NAMESPACE, name)
@@ -187,7 +187,7 @@ def _check(lab: LabFolder, name: str, deadline: float) -> None:
         raise LabError("lab-demo-timeout", message, hint=hint)
 
 
-def _rendered(connection: Attached, provider: ProviderRepository, name: str) -> list[JSON]:
+def _rendered(connection: LabConnection, provider: ProviderRepository, name: str) -> list[JSON]:
     options = {
         **_source(connection, provider),
         "kubernetes-version": kubernetes_version(),
@@ -199,10 +199,10 @@ def _rendered(connection: Attached, provider: ProviderRepository, name: str) -> 
     etcd = connection.state.etcd
     if not etcd:
         return documents
-    return with_external_etcd(documents, etcd, connection.pki, NAMESPACE, name)
+    return add_external_etcd(documents, etcd, connection.pki, NAMESPACE, name)
 
 
-def _check_kubeadm(connection: Attached, documents: list[JSON]) -> None:
+def _check_kubeadm(connection: LabConnection, documents: list[JSON]) -> None:
     """Raise LabError if the template needs providers that this release of the lab lacks."""
     kinds = [str(each["kind"]) for each in documents if each["kind"].startswith("Kubeadm")]
     if kinds and connection.state.simulated and not has_kubeadm(connection.state.series):
@@ -211,10 +211,10 @@ def _check_kubeadm(connection: Attached, documents: list[JSON]) -> None:
         raise LabError("lab-no-kubeadm", message, hint=hint)
 
 
-def _source(connection: Attached, provider: ProviderRepository) -> dict[str, str]:
+def _source(connection: LabConnection, provider: ProviderRepository) -> dict[str, str]:
     """Return the option of clusterctl that names the template."""
     if not provider.has_infrastructure:
-        return {"from": str(cluster_template(connection.lab, provider))}
+        return {"from": str(build_cluster_template(connection.lab, provider))}
     label = f"infrastructure-{provider.name}"
     (entry,) = (each for each in connection.repository.entries if each.label == label)
     return {"infrastructure": f"{entry.name}:{entry.version}"}
@@ -239,6 +239,6 @@ def _wait_ready(lab: LabFolder, child: subprocess.Popen[bytes] | None) -> RunSta
 
 def _tail(path: Path) -> str:
     try:
-        return tail(path.read_text(errors="replace"))
+        return keep_tail(path.read_text(errors="replace"))
     except OSError:
         return ""

@@ -1,23 +1,66 @@
-"""End a lab, and remove what it has left."""
+"""End a lab, and remove what it has left; refuse where clusters would outlive it."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
+from http.client import HTTPException
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from capsmith.clusters.lab.folder import LabFolder, is_held
 from capsmith.clusters.lab.kind import delete
-from capsmith.clusters.lab.place import LabFolder, is_held
 from capsmith.clusters.lab.state import read_lab, read_run
+from capsmith.clusters.processes.kube import ApiError, KubeClient
+from capsmith.clusters.processes.user_kubeconfig import open_client
+from capsmith.errors import CapsmithError, Refused
+
+_GROUP = "cluster.x-k8s.io"
+
+
+def check_no_clusters(lab: LabFolder) -> None:
+    """Raise Refused if there are clusters that the simulated cloud does not know.
+
+    Their machines would be left.  A lab that does not respond is not asked.
+    """
+    state = read_lab(lab.state)
+    if state is None or not lab.is_running or _is_simulated(lab):
+        return
+    try:
+        with (
+            TemporaryDirectory(prefix="capsmith-") as keys,
+            closing(open_client(Path(state.kubeconfig), Path(keys))) as client,
+        ):
+            names = _clusters(client)
+    except (CapsmithError, ApiError, OSError, HTTPException, LookupError):
+        return
+    if names:
+        raise Refused(
+            "lab-clusters",
+            f"clusters still exist: {', '.join(names)}; their machines would be left behind",
+            hint="Delete them with kubectl delete cluster, or end the lab with --force.",
+        )
+
+
+def _clusters(client: KubeClient) -> list[str]:
+    core = client.preferred_version(_GROUP)
+    found = [each["metadata"] for each in client.list(core, "Cluster")]
+    return [f"{each['namespace']}/{each['name']}" for each in found]
+
+
+def _is_simulated(lab: LabFolder) -> bool:
+    """Return whether the simulated cloud has something: then nothing is outside of the lab."""
+    return any(lab.cloud.glob("*/*.json"))
+
 
 _END_SECONDS = 20.0
 _KILL_SECONDS = 10.0
 _STEP_SECONDS = 0.1
 
 
-def down(lab: LabFolder) -> None:
+def end_lab(lab: LabFolder) -> None:
     """End a lab and remove its files; one that has crashed too."""
     run, state = read_run(lab.run_state), read_lab(lab.state)
     _end(lab.run_lock, run.pid if run else 0)

@@ -16,7 +16,7 @@ class LabError(CapsmithError):
     """The lab cannot do what was asked."""
 
 
-def tail(text: str, lines: int = 30) -> str:
+def keep_tail(text: str, lines: int = 30) -> str:
     """Return the end of an output, for a message."""
     return "\n".join(text.rstrip().splitlines()[-lines:])
 
@@ -33,13 +33,13 @@ def require_platform() -> None:
         raise LabError("lab-extra", message, hint=hint)
 
 
-def not_running(name: str) -> LabError:
+def lab_not_running(name: str) -> LabError:
     """Return the error that there is no lab of a name, or that it has ended by itself."""
     message = f"the lab {name} is not running"
     return LabError("lab-not-running", message, hint=f"Run capsmith lab up --name {name}.")
 
 
-def already_running(name: str) -> Refused:
+def lab_already_running(name: str) -> Refused:
     """Return the refusal to start a second lab of one name."""
     return Refused(
         "lab-exists",
@@ -48,7 +48,7 @@ def already_running(name: str) -> Refused:
     )
 
 
-def not_chosen(names: list[str]) -> LabError:
+def lab_not_chosen(names: list[str]) -> LabError:
     """Return the error that it is not clear which lab is meant."""
     if not names:
         hint = "Run capsmith lab up in the folder of a provider."
@@ -57,7 +57,7 @@ def not_chosen(names: list[str]) -> LabError:
     return LabError("lab-name", f"several labs exist: {listed}", hint="Choose one with --name.")
 
 
-def no_provider(folder: Path) -> UnreadableInput:
+def provider_missing(folder: Path) -> UnreadableInput:
     """Return the error that a folder is no provider repository."""
     return UnreadableInput(
         "lab-no-provider",
@@ -67,7 +67,7 @@ def no_provider(folder: Path) -> UnreadableInput:
     )
 
 
-def not_generated(folder: Path, missing: str) -> UnreadableInput:
+def provider_not_generated(folder: Path, missing: str) -> UnreadableInput:
     """Return the error that a folder has a description, but no provider."""
     return UnreadableInput(
         "lab-not-generated",
@@ -83,7 +83,7 @@ def disk_full(folder: Path) -> DiskError:
     return DiskError("lab-disk-full", "the disk is full", file=str(folder), hint=hint)
 
 
-def from_os(error: OSError, folder: Path) -> CapsmithError:
+def convert_os_error(error: OSError, folder: Path) -> CapsmithError:
     """Return the error for a failed operation on the files of a lab."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full(folder)
@@ -92,7 +92,7 @@ def from_os(error: OSError, folder: Path) -> CapsmithError:
     return DiskError("lab-files", message, file=file, hint="Check its owner and permissions.")
 
 
-def from_api(error: Exception, what: str) -> LabError:
+def convert_api_error(error: Exception, what: str) -> LabError:
     """Return the error for a refusal, or for an API server that does not respond."""
     hint = "Correct what it reports; capsmith lab status shows whether everything is running."
     if isinstance(error, LookupError):
@@ -100,7 +100,7 @@ def from_api(error: Exception, what: str) -> LabError:
     return LabError("lab-api", f"{what}: {error}", hint=hint)
 
 
-def from_process(error: CapsmithError, folder: Path) -> CapsmithError:
+def explain_process_error(error: CapsmithError, folder: Path) -> CapsmithError:
     """Return a clearer error where the log of a failed process tells the reason."""
     text = str(error)
     if "no space left on device" in text:

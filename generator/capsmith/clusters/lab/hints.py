@@ -10,10 +10,10 @@ from pathlib import Path
 from capsmith.clusters.lab.objects import Cluster
 from capsmith.clusters.lab.state import LabState, RunState
 from capsmith.clusters.processes.errors import ToolsUnavailable
-from capsmith.clusters.processes.tools.build import kubectl
+from capsmith.clusters.processes.tools.build import find_kubectl
 
 
-def hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]:
+def format_hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]:
     """Return the lines after a demo."""
     tool, command, name = _kubectl(), _capsmith(), _name(found.cluster)
     kinds = ["cluster", "machine", *_kinds(found)]
@@ -63,7 +63,7 @@ def _kubectl() -> str:
     if shutil.which("kubectl"):
         return "kubectl"
     try:
-        return shlex.quote(kubectl())
+        return shlex.quote(find_kubectl())
     except ToolsUnavailable:
         return "kubectl"
 

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from capsmith.clusters.lab.attached import Attached
-from capsmith.clusters.lab.errors import LabError, tail
+from capsmith.clusters.lab.connection import LabConnection
+from capsmith.clusters.lab.errors import LabError, keep_tail
 from capsmith.clusters.lab.provider import ProviderRepository
-from capsmith.clusters.lab.state import Component, write_text
-from capsmith.clusters.lab.supervision import Supervised
-from capsmith.clusters.processes.component import Component as ReleaseComponent
+from capsmith.clusters.lab.state import ComponentState, write_text
+from capsmith.clusters.lab.supervision import SupervisedProcess
+from capsmith.clusters.processes.component import ProviderRelease
+from capsmith.clusters.processes.component import ReleaseComponent as ReleaseComponent
 from capsmith.clusters.processes.manager import ProviderManager
-from capsmith.clusters.processes.release import ProviderRelease
 from capsmith.errors import CapsmithError
 
 Progress = Callable[[str], None]
@@ -34,7 +34,7 @@ class InstalledProvider:
     def __init__(
         self,
         provider: ProviderRepository,
-        lab: Attached,
+        lab: LabConnection,
         progress: Progress,
         label: str = "manager",
     ) -> None:
@@ -45,7 +45,7 @@ class InstalledProvider:
         self._label = label
         self._version = ""
         self._managers: dict[str, ProviderManager] = {}
-        self._supervised: dict[str, Supervised] = {}
+        self._supervised: dict[str, SupervisedProcess] = {}
 
     @property
     def version(self) -> str:
@@ -53,7 +53,7 @@ class InstalledProvider:
         return self._version
 
     @property
-    def components(self) -> tuple[Component, ...]:
+    def components(self) -> tuple[ComponentState, ...]:
         """The processes of the managers."""
         return tuple(each.state() for each in self._supervised.values())
 
@@ -73,7 +73,7 @@ class InstalledProvider:
         has_webhooks = any(each.has_webhooks for each in release.components)
         is_current = installed.get("digest") == digest and not has_webhooks
         if not is_current:
-            version = next_version(self._provider.first_version(), version)
+            version = choose_next_version(self._provider.first_version(), version)
             self._progress(f"building release {version}")
             release = self._provider.release(version, out)
             release.add_to(self._lab.repository, self._lab.pki.ca_bundle)
@@ -97,7 +97,7 @@ class InstalledProvider:
                 manager.start()
             except CapsmithError as error:
                 raise _crashed(error, log, before) from error
-            self._supervised[type] = Supervised(f"{self._label}-{type}", manager.process)
+            self._supervised[type] = SupervisedProcess(f"{self._label}-{type}", manager.process)
 
     def look(self) -> None:
         """Restart managers that have ended, as a Deployment does."""
@@ -152,7 +152,7 @@ class InstalledProvider:
                 self._lab.client.patch(each, {"spec": {"replicas": 0}})
 
 
-def next_version(first: str, installed: str) -> str:
+def choose_next_version(first: str, installed: str) -> str:
     """Return the version after the installed one in the series of ``first``."""
     series, match = _PATCH.fullmatch(first), _PATCH.fullmatch(installed)
     if series is None or match is None or match[1] != series[1]:
@@ -164,7 +164,7 @@ def _crashed(error: CapsmithError, log: Path, before: int) -> LabError:
     """Return the error with what the manager has logged since its start."""
     hint = "Correct the code: capsmith lab run restarts it when a file below src/ changes."
     text = log.read_bytes()[before:].decode(errors="replace") if log.exists() else str(error)
-    message = f"the manager does not start\n{tail(text, _TAIL_LINES)}".rstrip()
+    message = f"the manager does not start\n{keep_tail(text, _TAIL_LINES)}".rstrip()
     return LabError("lab-manager-crashed", message, hint=hint)
 
 

@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from capsmith.clusters.lab.errors import LabError, tail
-from capsmith.clusters.lab.place import LabFolder
+from capsmith.clusters.lab.errors import LabError, keep_tail
+from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.processes.tools import Toolbox, core_releases
 
 _NEEDED = ("docker", "kind")
@@ -68,6 +68,6 @@ def _run(command: list[str], environment: Mapping[str, str]) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         output, code = str(error), 1
     if code != 0:
-        message = f"{Path(command[0]).name} {command[1]} failed:\n{tail(output)}"
+        message = f"{Path(command[0]).name} {command[1]} failed:\n{keep_tail(output)}"
         hint = "Correct what it reports, and run the command again."
         raise LabError("lab-kind", message, hint=hint)

@@ -8,20 +8,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from capsmith.clusters.lab.errors import LabError
-from capsmith.clusters.lab.place import LabFolder
-from capsmith.clusters.lab.status import logs
+from capsmith.clusters.lab.folder import LabFolder
+from capsmith.clusters.lab.status import find_logs
 
 _ALIAS = "manager"
 _LINES = 50
 _STEP_SECONDS = 0.3
 
 
-def selected(lab: LabFolder, component: str | None) -> dict[str, Path]:
+def select_logs(lab: LabFolder, component: str | None) -> dict[str, Path]:
     """Return the logs of a component, or of all; `manager` means those of the provider.
 
     Raises LabError if there is none.
     """
-    found = logs(lab)
+    found = find_logs(lab)
     if component is None:
         return found
     matching = {
@@ -35,7 +35,7 @@ def selected(lab: LabFolder, component: str | None) -> dict[str, Path]:
     return matching
 
 
-def last_lines(path: Path) -> list[str]:
+def read_last_lines(path: Path) -> list[str]:
     """Return the end of a log."""
     return path.read_text(errors="replace").splitlines()[-_LINES:]
 

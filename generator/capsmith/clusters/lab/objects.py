@@ -71,7 +71,7 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Row:
+class ObjectRow:
     """One line of the table."""
 
     depth: int
@@ -82,14 +82,14 @@ class Row:
     """What it waits for; empty when it is ready."""
 
 
-def rows(found: Cluster) -> list[Row]:
+def format_rows(found: Cluster) -> list[ObjectRow]:
     """Return the table of a cluster: each object below the one that it belongs to."""
     if found.cluster is None:
         return []
     return list(_rows(found))
 
 
-def _rows(found: Cluster) -> Iterator[Row]:
+def _rows(found: Cluster) -> Iterator[ObjectRow]:
     cluster = found.cluster or {}
     yield _row(0, cluster, _phase(cluster), is_done=_phase(cluster) == "Provisioned")
     if found.infrastructure is not None:
@@ -112,7 +112,7 @@ def _rows(found: Cluster) -> Iterator[Row]:
             yield from _machine(each)
 
 
-def _machine(found: MachineObjects) -> Iterator[Row]:
+def _machine(found: MachineObjects) -> Iterator[ObjectRow]:
     phase = _phase(found.machine)
     yield _row(2, found.machine, phase, is_done=phase == "Running")
     if found.bootstrap is not None:
@@ -121,33 +121,33 @@ def _machine(found: MachineObjects) -> Iterator[Row]:
         yield _provided(3, found.infrastructure)
 
 
-def _configured(depth: int, obj: JSON) -> Row:
+def _configured(depth: int, obj: JSON) -> ObjectRow:
     status = obj.get("status") or {}
     initialization = status.get("initialization") or {}
     is_done = bool(initialization.get("dataSecretCreated") or status.get("ready"))
     return _row(depth, obj, "Data created" if is_done else "Waiting", is_done=is_done)
 
 
-def _provided(depth: int, obj: JSON) -> Row:
+def _provided(depth: int, obj: JSON) -> ObjectRow:
     status = obj.get("status") or {}
     is_done = bool((status.get("initialization") or {}).get("provisioned") or status.get("ready"))
     return _row(depth, obj, "Provisioned" if is_done else "Provisioning", is_done=is_done)
 
 
-def _sized(depth: int, obj: JSON) -> Row:
+def _sized(depth: int, obj: JSON) -> ObjectRow:
     status, wanted = obj.get("status") or {}, int(obj["spec"].get("replicas") or 0)
     ready = int(status.get("readyReplicas") or 0)
     return _row(depth, obj, f"{ready} of {wanted} ready", is_done=ready == wanted)
 
 
-def _row(depth: int, obj: JSON, state: str, *, is_done: bool) -> Row:
+def _row(depth: int, obj: JSON, state: str, *, is_done: bool) -> ObjectRow:
     if obj["metadata"].get("deletionTimestamp"):
         state, is_done = "Deleting", False
-    waiting = "" if is_done else waits_for(obj)
-    return Row(depth, str(obj["kind"]), _name(obj), state or "Pending", waiting)
+    waiting = "" if is_done else describe_wait(obj)
+    return ObjectRow(depth, str(obj["kind"]), _name(obj), state or "Pending", waiting)
 
 
-def waits_for(obj: JSON) -> str:
+def describe_wait(obj: JSON) -> str:
     """Return the message of the condition that holds an object up; empty without one."""
     conditions = {each["type"]: each for each in (obj.get("status") or {}).get("conditions") or []}
     open_ = {
@@ -164,7 +164,7 @@ def waits_for(obj: JSON) -> str:
     return ""
 
 
-def changes(before: list[Row], now: list[Row]) -> list[Row]:
+def describe_changes(before: list[ObjectRow], now: list[ObjectRow]) -> list[ObjectRow]:
     """Return the rows that are new or different."""
     known = {(row.kind, row.name): row for row in before}
     return [row for row in now if known.get((row.kind, row.name)) != row]

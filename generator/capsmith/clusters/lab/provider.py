@@ -12,11 +12,16 @@ from typing import Any
 
 import yaml
 
-from capsmith.clusters.lab.errors import LabError, no_provider, not_generated, tail
+from capsmith.clusters.lab.errors import (
+    LabError,
+    keep_tail,
+    provider_missing,
+    provider_not_generated,
+)
+from capsmith.clusters.processes.component import ProviderRelease, read_newest_version
 from capsmith.clusters.processes.kube import JSON
-from capsmith.clusters.processes.release import ProviderRelease, newest_version
 from capsmith.clusters.processes.repository import load
-from capsmith.clusters.processes.tools.build import kubectl
+from capsmith.clusters.processes.tools.build import find_kubectl
 from capsmith.errors import UnreadableInput
 
 _RELEASED = ("templates", "metadata.yaml", "hack/release.py")
@@ -28,7 +33,7 @@ _IMAGE = "capsmith.invalid/lab"
 
 
 class ProviderRepository:
-    """The folder of a provider; see :func:`provider_in`."""
+    """The folder of a provider; see :func:`read_provider`."""
 
     def __init__(self, folder: Path, spec: dict[str, Any], package: str) -> None:
         self.folder = folder
@@ -79,19 +84,19 @@ class ProviderRepository:
         hint = f"Install it: {self.python} -m pip install --editable {self.folder}."
         if "ModuleNotFoundError" not in done.stderr:
             hint = "Correct the code."
-        message = f"{self.python} cannot import the manager:\n{tail(done.stderr)}"
+        message = f"{self.python} cannot import the manager:\n{keep_tail(done.stderr)}"
         raise LabError("lab-manager-imports", message, file=str(self.folder), hint=hint)
 
     def first_version(self) -> str:
         """Return the first version of the newest series in metadata.yaml."""
-        return newest_version(self.folder)
+        return read_newest_version(self.folder)
 
     def release(self, version: str, out: Path) -> ProviderRelease:
         """Build the assets of a release; raises LabError if the repository refuses it."""
         command = [self.python, "hack/release.py", "build", version, f"--image={_IMAGE}"]
-        done = self.run([*command, f"--out={out}", f"--kubectl={kubectl()}"])
+        done = self.run([*command, f"--out={out}", f"--kubectl={find_kubectl()}"])
         if done.returncode != 0:
-            message = f"the release cannot be built:\n{tail(done.stderr or done.stdout)}"
+            message = f"the release cannot be built:\n{keep_tail(done.stderr or done.stdout)}"
             hint = "Correct what it reports, or run capsmith update."
             raise LabError("lab-release", message, file=str(self.folder), hint=hint)
         return ProviderRelease(out, version)
@@ -163,22 +168,22 @@ class ProviderRepository:
                 yield from (Path(folder) / each for each in files)
 
 
-def provider_in(folder: Path) -> ProviderRepository:
+def read_provider(folder: Path) -> ProviderRepository:
     """Return the provider of a folder; raises UnreadableInput if there is none."""
     folder = folder.resolve()
     spec = _spec(folder)
     if spec is None:
-        raise no_provider(folder)
+        raise provider_missing(folder)
     mains = sorted((folder / "src").glob("*/__main__.py"))
     if not mains:
-        raise not_generated(folder, "src/*/__main__.py")
+        raise provider_not_generated(folder, "src/*/__main__.py")
     for needed in ("hack/release.py", "metadata.yaml"):
         if not (folder / needed).is_file():
-            raise not_generated(folder, needed)
+            raise provider_not_generated(folder, needed)
     return ProviderRepository(folder, spec, mains[0].parent.name)
 
 
-def provider_name(folder: Path) -> str | None:
+def read_provider_name(folder: Path) -> str | None:
     """Return the name in provider.yaml; None without the file."""
     spec = _spec(folder)
     return None if spec is None else str(spec["name"])

@@ -10,13 +10,18 @@ from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
 from types import FrameType
 
-from capsmith.clusters.lab.attached import Attached, attached
-from capsmith.clusters.lab.errors import LabError, from_api, from_os, from_process
+from capsmith.clusters.lab.connection import LabConnection, connect
+from capsmith.clusters.lab.errors import (
+    LabError,
+    convert_api_error,
+    convert_os_error,
+    explain_process_error,
+)
+from capsmith.clusters.lab.folder import LabFolder, acquire
 from capsmith.clusters.lab.installed import InstalledProvider, Progress
-from capsmith.clusters.lab.place import LabFolder, acquire
 from capsmith.clusters.lab.provider import ProviderRepository
-from capsmith.clusters.lab.simulated.infrastructure import simulated_infrastructure
-from capsmith.clusters.lab.state import RunState, write
+from capsmith.clusters.lab.simulated.infrastructure import generate_infrastructure
+from capsmith.clusters.lab.state import RunState, write_state
 from capsmith.clusters.processes.kube import ApiError
 from capsmith.errors import CapsmithError, Refused
 
@@ -27,7 +32,7 @@ _INFRASTRUCTURE = "simulated"
 """The folder, and the first word of processes, of an infrastructure that is not the provider's."""
 
 
-class Run:
+class ProviderRun:
     """A provider in a lab, with a simulated infrastructure beside it if it has none."""
 
     def __init__(
@@ -69,9 +74,9 @@ class Run:
             hint = "Run capsmith lab status."
             reason: CapsmithError = LabError("lab-timeout", str(error), hint=hint)
         except CapsmithError as error:
-            reason = from_process(error, self._lab.root)
+            reason = explain_process_error(error, self._lab.root)
         except (ApiError, LookupError, HTTPException) as error:
-            reason = from_api(error, "the API server refuses a request")
+            reason = convert_api_error(error, "the API server refuses a request")
         self._installed.stop()
         self._say("crashed", reason.finding.message)
         failed(reason)
@@ -98,7 +103,7 @@ class Run:
             message,
         )
         if current != self._reported:
-            write(self._lab.run_state, current)
+            write_state(self._lab.run_state, current)
             self._reported = current
 
 
@@ -108,17 +113,17 @@ def run(provider: ProviderRepository, lab: LabFolder, progress: Progress, failed
     Raises Refused while another run goes on, and LabError if the lab does not run.
     """
     with _ended_by_signals(), _only_one(lab), ExitStack() as ends:
-        connection = ends.enter_context(attached(lab))
+        connection = ends.enter_context(connect(lab))
         infrastructure = None
         if connection.state.simulated and not provider.has_infrastructure:
-            beside = ends.enter_context(attached(lab, _INFRASTRUCTURE))
+            beside = ends.enter_context(connect(lab, _INFRASTRUCTURE))
             infrastructure = _infrastructure(provider, beside, progress)
         installed = InstalledProvider(provider, connection, progress)
-        current = Run(provider, lab, installed, infrastructure)
+        current = ProviderRun(provider, lab, installed, infrastructure)
         try:
             _watch(provider, lab, current, progress, failed)
         except OSError as error:
-            raise from_os(error, lab.root) from error
+            raise convert_os_error(error, lab.root) from error
         except KeyboardInterrupt:
             progress("ending the manager")
         finally:
@@ -126,21 +131,21 @@ def run(provider: ProviderRepository, lab: LabFolder, progress: Progress, failed
 
 
 def _infrastructure(
-    provider: ProviderRepository, lab: Attached, progress: Progress
+    provider: ProviderRepository, lab: LabConnection, progress: Progress
 ) -> InstalledProvider:
     """Return the provider of simulated machines."""
 
     def prefixed(text: str) -> None:
         progress(f"simulated infrastructure: {text}")
 
-    repository = simulated_infrastructure(lab.lab, provider)
+    repository = generate_infrastructure(lab.lab, provider)
     return InstalledProvider(repository, lab, prefixed, label=_INFRASTRUCTURE)
 
 
 def _watch(
     provider: ProviderRepository,
     lab: LabFolder,
-    current: Run,
+    current: ProviderRun,
     progress: Progress,
     failed: Failed,
 ) -> None:

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from capsmith.clusters.lab.place import LabFolder
-from capsmith.clusters.lab.state import LabState, write
-from capsmith.clusters.lab.supervision import Supervised
+from capsmith.clusters.lab.folder import LabFolder
+from capsmith.clusters.lab.state import LabState, write_state
+from capsmith.clusters.lab.supervision import SupervisedProcess
 from capsmith.clusters.processes.cluster import Base, ManagementCluster
 from capsmith.clusters.processes.clusterctl import Clusterctl
 from capsmith.clusters.processes.errors import ProcessError
@@ -19,7 +19,7 @@ from capsmith.clusters.processes.kubeadm import (
 )
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.process import Process
-from capsmith.clusters.processes.repository import Repository
+from capsmith.clusters.processes.repository import ClusterctlRepository
 from capsmith.clusters.processes.servers import Etcd
 from capsmith.clusters.processes.tools import Toolbox, core_releases, kubernetes_version
 from capsmith.clusters.processes.tools.catalogue import (
@@ -50,7 +50,7 @@ class LabServers:
         self._pki = Pki(lab.pki)
         self._etcd = Etcd(tools, lab.root)
         base = Base(tools, self._pki, self._etcd, lab.root)
-        repository = Repository(lab.repository)
+        repository = ClusterctlRepository(lab.repository)
         repository.add_core(tools, series, self._pki)
         if has_kubeadm(series):
             add_kubeadm(repository, base, series)
@@ -64,7 +64,7 @@ class LabServers:
         ]
         machines = [sys.executable, "-m", "capsmith.clusters.lab.simulated", str(lab.root)]
         self._machines = Process("machines", machines, lab.root / "machines.log")
-        self._supervised: list[Supervised] = []
+        self._supervised: list[SupervisedProcess] = []
         self._said: LabState | None = None
 
     def start(self, progress: Callable[[str], None]) -> None:
@@ -80,7 +80,7 @@ class LabServers:
             each.look(now, note)
         state = self._state()
         if state != self._said:
-            write(self._lab.state, state)
+            write_state(self._lab.state, state)
             self._said = state
 
     def stop(self) -> None:
@@ -108,7 +108,7 @@ class LabServers:
         self._add("apiserver", management.apiserver.process)
         self._add("controllers", management.controllers.process)
         self._add("core", management.core.process)
-        write(self._lab.state, self._state())
+        write_state(self._lab.state, self._state())
         progress("starting the simulated machines")
         self._machines.start()
         self._add("machines", self._machines)
@@ -131,7 +131,7 @@ class LabServers:
         return found
 
     def _add(self, name: str, process: Process) -> None:
-        self._supervised.append(Supervised(name, process))
+        self._supervised.append(SupervisedProcess(name, process))
 
     def _state(self) -> LabState:
         return LabState(

@@ -13,7 +13,7 @@ from capsmith.clusters.processes.tools import Toolbox
 
 
 @dataclass(frozen=True)
-class Component:
+class ComponentState:
     """One process of a lab."""
 
     name: str
@@ -46,7 +46,7 @@ class LabState:
     """Servers of Kubernetes that the user has installed."""
     etcd: str = ""
     """The URL of etcd; empty in a cluster that the lab did not start."""
-    components: tuple[Component, ...] = ()
+    components: tuple[ComponentState, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class RunState:
     version: str
     state: str
     """``starting``, ``running`` or ``crashed``."""
-    components: tuple[Component, ...] = ()
+    components: tuple[ComponentState, ...] = ()
     message: str = ""
 
 
-def toolbox_of(folders: dict[str, str], found: dict[str, str]) -> Toolbox:
+def restore_toolbox(folders: dict[str, str], found: dict[str, str]) -> Toolbox:
     """Return the tools that a state names."""
     return Toolbox(_paths(folders), _paths(found))
 
@@ -72,7 +72,7 @@ def _paths(texts: dict[str, str]) -> dict[str, Path]:
     return {name: Path(text) for name, text in texts.items()}
 
 
-def write(path: Path, state: LabState | RunState) -> None:
+def write_state(path: Path, state: LabState | RunState) -> None:
     """Replace a state file."""
     write_text(path, json.dumps(asdict(state), indent=1))
 
@@ -107,8 +107,8 @@ def write_text(path: Path, text: str) -> None:
         raise
 
 
-def _components(data: dict[str, Any]) -> tuple[Component, ...]:
-    return tuple(Component(**each) for each in data["components"])
+def _components(data: dict[str, Any]) -> tuple[ComponentState, ...]:
+    return tuple(ComponentState(**each) for each in data["components"])
 
 
 def _read(path: Path) -> dict[str, Any] | None:

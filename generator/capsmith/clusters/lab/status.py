@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from capsmith.clusters.lab.place import LabFolder, is_held
-from capsmith.clusters.lab.state import Component, LabState, RunState, read_lab, read_run
+from capsmith.clusters.lab.folder import LabFolder, is_held
+from capsmith.clusters.lab.state import ComponentState, LabState, RunState, read_lab, read_run
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,12 @@ class Status:
     run: RunState | None
 
     @property
-    def components(self) -> tuple[Component, ...]:
+    def components(self) -> tuple[ComponentState, ...]:
         """The processes of the lab and of the provider; stopped ones with their last state."""
         found = self.lab.components if self.lab else ()
         if not self.is_running:
             found = tuple(
-                Component(each.name, "stopped", 0, each.restarts, each.log) for each in found
+                ComponentState(each.name, "stopped", 0, each.restarts, each.log) for each in found
             )
         return (*found, *(self.run.components if self.run else ()))
 
@@ -37,19 +37,19 @@ class Status:
         return self.is_running and states <= {"running"} and is_provided
 
 
-def status_of(lab: LabFolder) -> Status:
+def read_status(lab: LabFolder) -> Status:
     """Return the status of a lab from its files and locks."""
     run = read_run(lab.run_state) if is_held(lab.run_lock) else None
     return Status(lab.name, lab.is_running, read_lab(lab.state), run)
 
 
-def table(status: Status) -> list[tuple[str, ...]]:
+def format_table(status: Status) -> list[tuple[str, ...]]:
     """Return the processes as rows, with a heading."""
     heading = ("COMPONENT", "STATE", "PID", "RESTARTS", "NOTE")
     return [heading, *(_row(each) for each in status.components)]
 
 
-def lines(status: Status) -> list[str]:
+def format_lines(status: Status) -> list[str]:
     """Return the lines of `capsmith lab status` about the lab as a whole."""
     if status.lab is None:
         state = "starts" if status.is_running else "has not started"
@@ -69,7 +69,7 @@ def lines(status: Status) -> list[str]:
     return found
 
 
-def data(status: Status) -> dict[str, Any]:
+def to_data(status: Status) -> dict[str, Any]:
     """Return the status for machines."""
     run = status.run
     return {
@@ -86,9 +86,9 @@ def data(status: Status) -> dict[str, Any]:
     }
 
 
-def logs(lab: LabFolder) -> dict[str, Path]:
+def find_logs(lab: LabFolder) -> dict[str, Path]:
     """Return the log of each component, also of one that has ended."""
-    status = status_of(lab)
+    status = read_status(lab)
     found = {"lab": lab.log, "run": lab.run_log}
     found |= {each.name: Path(each.log) for each in status.components}
     for path in sorted((lab.root / "provider").glob("manager-*.log")):
@@ -98,6 +98,6 @@ def logs(lab: LabFolder) -> dict[str, Path]:
     return {name: path for name, path in found.items() if path.is_file()}
 
 
-def _row(component: Component) -> tuple[str, ...]:
+def _row(component: ComponentState) -> tuple[str, ...]:
     pid = str(component.pid or "-")
     return component.name, component.state, pid, str(component.restarts), component.reason

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from capsmith.clusters.lab.state import Component
+from capsmith.clusters.lab.state import ComponentState
 from capsmith.clusters.processes.errors import ProcessError
 from capsmith.clusters.processes.process import Process
 
@@ -17,7 +17,7 @@ _MAX_REASON = 200
 
 
 @dataclass
-class Supervised:
+class SupervisedProcess:
     """One component, and how often it has ended by itself."""
 
     name: str
@@ -34,7 +34,7 @@ class Supervised:
                 self.wait = _FIRST_SECONDS
             return
         if not self.due:
-            note(f"{self.name} has ended: {last_line(self.process)}")
+            note(f"{self.name} has ended: {read_last_line(self.process)}")
             self.due = now + self.wait
             self.wait = min(2 * self.wait, _LONGEST_SECONDS)
         elif now >= self.due:
@@ -44,20 +44,20 @@ class Supervised:
             self.process.start()
             note(f"{self.name} restarts")
 
-    def state(self) -> Component:
+    def state(self) -> ComponentState:
         """Return the state that `capsmith lab status` reports."""
         running = self.process.running
-        return Component(
+        return ComponentState(
             name=self.name,
             state="running" if running else "restarting",
             pid=_pid(self.process) if running else 0,
             restarts=self.restarts,
             log=str(self.process.log),
-            reason="" if running else last_line(self.process),
+            reason="" if running else read_last_line(self.process),
         )
 
 
-def last_line(process: Process) -> str:
+def read_last_line(process: Process) -> str:
     """Return the last line of a log."""
     lines = process.tail().rstrip().splitlines()
     return lines[-1][:_MAX_REASON] if lines else ""

@@ -18,11 +18,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from capsmith.clusters.lab.errors import LabError, from_os, from_process
-from capsmith.clusters.lab.given import GivenCluster
-from capsmith.clusters.lab.place import LabFolder
+from capsmith.clusters.lab.errors import LabError, convert_os_error, explain_process_error
+from capsmith.clusters.lab.existing_cluster import ExistingCluster
+from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.servers import LabServers
-from capsmith.clusters.lab.state import toolbox_of
+from capsmith.clusters.lab.state import restore_toolbox
 from capsmith.errors import CapsmithError
 
 MAX_BYTES = 20 * 1024 * 1024
@@ -91,9 +91,9 @@ def main() -> int:
 
 
 def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
-    tools = toolbox_of(settings["tools"], settings["found"])
+    tools = restore_toolbox(settings["tools"], settings["found"])
     try:
-        type = GivenCluster if settings["given"] else LabServers
+        type = ExistingCluster if settings["given"] else LabServers
         servers = type(lab, settings["core"], tools, os.getpid())
         try:
             servers.start(lambda text: _step(text, ending))
@@ -108,9 +108,9 @@ def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
         # The command that waited for this lab is gone.
         lab.remove()
     except CapsmithError as error:
-        _fail(from_process(error, lab.root))
+        _fail(explain_process_error(error, lab.root))
     except OSError as error:
-        _fail(from_os(error, lab.root))
+        _fail(convert_os_error(error, lab.root))
     except Exception as error:
         traceback.print_exc()
         hint = "This is a bug of capsmith: report it with the file lab.log."
@@ -118,7 +118,7 @@ def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
     return 1
 
 
-def _look_after(lab: LabFolder, servers: LabServers | GivenCluster, ending: _Ending) -> NoReturn:
+def _look_after(lab: LabFolder, servers: LabServers | ExistingCluster, ending: _Ending) -> NoReturn:
     rotated = time.monotonic()
     while True:
         ending.check()

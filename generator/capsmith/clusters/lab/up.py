@@ -12,10 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from capsmith.clusters.lab.errors import LabError, already_running, disk_full, from_os, tail
-from capsmith.clusters.lab.given import copied
+from capsmith.clusters.lab.errors import (
+    LabError,
+    convert_os_error,
+    disk_full,
+    keep_tail,
+    lab_already_running,
+)
+from capsmith.clusters.lab.existing_cluster import copy_kubeconfig
+from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.kind import create, delete, require_kind
-from capsmith.clusters.lab.place import LabFolder
 from capsmith.clusters.lab.servers import module_names
 from capsmith.clusters.lab.state import LabState, read_lab
 from capsmith.clusters.processes.tools import Toolbox, core_releases, toolbox
@@ -44,7 +50,7 @@ class UpRequest:
         return self.kind or self.kubeconfig is not None
 
 
-def up(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
+def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
     """Start a lab and return its state once a provider can be installed.
 
     Nothing is left of a lab that does not start, or whose start is interrupted.  Raises
@@ -55,7 +61,7 @@ def up(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
         hint = f"Choose one of {', '.join(known)}."
         raise LabError("lab-core", f"unknown release of core {request.core}", hint=hint)
     if lab.is_running:
-        raise already_running(lab.name)
+        raise lab_already_running(lab.name)
     if request.kind:
         require_kind()
     needed = [core_module(request.core)] if request.is_given else module_names(request.core)
@@ -64,7 +70,7 @@ def up(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
     try:
         _check_room(lab.root)
         if request.kubeconfig is not None:
-            copied(request.kubeconfig, lab.kubeconfig)
+            copy_kubeconfig(request.kubeconfig, lab.kubeconfig)
         if request.kind:
             create(lab, request.core, tools, progress)
         _start(lab, request, tools, lock, progress)
@@ -75,7 +81,7 @@ def up(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
         return state
     except OSError as error:
         _undo(lab)
-        raise from_os(error, lab.root) from error
+        raise convert_os_error(error, lab.root) from error
     except BaseException:
         _undo(lab)
         raise
@@ -133,7 +139,7 @@ def _follow(child: subprocess.Popen[bytes], lab: LabFolder, progress: Progress) 
             raise LabError(id, text, file=file, hint=hint)
         else:
             return
-    log = tail(lab.log.read_text(errors="replace"), 20)
+    log = keep_tail(lab.log.read_text(errors="replace"), 20)
     hint = "Run capsmith lab up again."
     raise LabError("lab-failed", f"the supervisor of the lab has ended:\n{log}", hint=hint)
 

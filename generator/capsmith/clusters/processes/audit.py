@@ -22,7 +22,7 @@ _POLICY = {
 _RBAC = "rbac.authorization.k8s.io/v1"
 
 
-class Access(NamedTuple):
+class ResourceAttributes(NamedTuple):
     """One verb on one resource; `resource` includes the subresource, or is `*`."""
 
     group: str
@@ -40,36 +40,36 @@ def audit_flags(folder: Path, log: Path) -> list[str]:
     return [f"--audit-policy-file={policy}", f"--audit-log-path={log}"]
 
 
-class Request(NamedTuple):
+class AuditedRequest(NamedTuple):
     """One request, without its content."""
 
     user: str
-    access: Access
+    access: ResourceAttributes
     name: str
     """The name of the object; empty: several."""
     is_allowed: bool
 
 
-def requests(log: Path, users: Collection[str]) -> Counter[Request]:
+def count_requests(log: Path, users: Collection[str]) -> Counter[AuditedRequest]:
     """Return the requests of some users, each with its number."""
     # A watch is logged at its beginning and at its end.
     found = {event["auditID"]: _request(event) for event in _events(log, users)}
     return Counter(found.values())
 
 
-def used(log: Path, user: str) -> set[Access]:
+def collect_used(log: Path, user: str) -> set[ResourceAttributes]:
     """Return what a user requested and was allowed to do."""
-    return {each.access for each in requests(log, [user]) if each.is_allowed}
+    return {each.access for each in count_requests(log, [user]) if each.is_allowed}
 
 
-def granted(client: KubeClient, user: str) -> set[Access]:
+def collect_granted(client: KubeClient, user: str) -> set[ResourceAttributes]:
     """Return what the roles that are bound to a ServiceAccount allow.
 
     A role that is aggregated has the rules that other providers brought along, and is left out.
     """
     namespace, _, name = user.removeprefix("system:serviceaccount:").partition(":")
     return {
-        Access(group, resource, verb)
+        ResourceAttributes(group, resource, verb)
         for rule in _rules(client, namespace, name)
         for group in rule.get("apiGroups", ())
         for resource in rule.get("resources", ())
@@ -77,7 +77,9 @@ def granted(client: KubeClient, user: str) -> set[Access]:
     }
 
 
-def unused(allowed: set[Access], requested: set[Access]) -> set[Access]:
+def find_unused(
+    allowed: set[ResourceAttributes], requested: set[ResourceAttributes]
+) -> set[ResourceAttributes]:
     """Return the permissions that no request needed."""
     return {
         each
@@ -87,7 +89,7 @@ def unused(allowed: set[Access], requested: set[Access]) -> set[Access]:
     }
 
 
-def _by_group(accesses: set[Access]) -> set[tuple[str, str]]:
+def _by_group(accesses: set[ResourceAttributes]) -> set[tuple[str, str]]:
     return {(each.group, each.verb) for each in accesses}
 
 
@@ -107,13 +109,15 @@ def _target(event: dict[str, Any]) -> dict[str, str]:
     return target
 
 
-def _request(event: dict[str, Any]) -> Request:
+def _request(event: dict[str, Any]) -> AuditedRequest:
     target = _target(event)
     parts = (target["resource"], target.get("subresource", ""))
     resource = "/".join(part for part in parts if part)
-    access = Access(target.get("apiGroup", ""), resource, event["verb"])
+    access = ResourceAttributes(target.get("apiGroup", ""), resource, event["verb"])
     decision = event.get("annotations", {}).get("authorization.k8s.io/decision")
-    return Request(event["user"]["username"], access, target.get("name", ""), decision == "allow")
+    return AuditedRequest(
+        event["user"]["username"], access, target.get("name", ""), decision == "allow"
+    )
 
 
 def _rules(client: KubeClient, namespace: str, name: str) -> Iterator[JSON]:

@@ -6,14 +6,14 @@ import shutil
 from pathlib import Path
 
 from capsmith.clusters.processes.kube import KubeClient
-from capsmith.clusters.processes.kubeconfig import service_account_token, token_kubeconfig
+from capsmith.clusters.processes.kubeconfig import render_token_kubeconfig, request_token
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.process import (
     Process,
     free_port,
     go_environment,
-    http_ok,
-    port_open,
+    probe_http,
+    probe_port,
 )
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.tools import Toolbox
@@ -68,11 +68,13 @@ class CapiCore:
         Raises ProcessError if it ends or does not become ready.
         """
         client: KubeClient = self._apiserver.client
-        token = service_account_token(client, NAMESPACE, SERVICE_ACCOUNT)
-        self._kubeconfig.write_text(token_kubeconfig(self._apiserver.url, self._pki.ca, token))
+        token = request_token(client, NAMESPACE, SERVICE_ACCOUNT)
+        self._kubeconfig.write_text(
+            render_token_kubeconfig(self._apiserver.url, self._pki.ca, token)
+        )
         self.process.start()
-        self.process.wait_ready(http_ok(f"http://127.0.0.1:{self._health_port}/readyz"))
-        self.process.wait_ready(port_open(self.webhook_port))
+        self.process.wait_ready(probe_http(f"http://127.0.0.1:{self._health_port}/readyz"))
+        self.process.wait_ready(probe_port(self.webhook_port))
 
     def restart_with_default_gates(self) -> None:
         """Restart with the usual feature gates: slower, and without ClusterClasses."""

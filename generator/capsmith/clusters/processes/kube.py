@@ -1,14 +1,12 @@
-"""A small synchronous Kubernetes client for plain dictionaries.
-
-The kinds are those of any provider and known only at run time, so there are no typed models.
-Connections are kept per thread.
-"""
+"""A client for API servers on the standard library: requests, waits, watches and TLS."""
 
 from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -18,8 +16,6 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 from urllib.parse import urlencode, urlsplit
 
-from capsmith.clusters.processes.api_server_tls import api_server_context
-from capsmith.clusters.processes.responses import dry_run_query, is_busy, message_of, root_of
 from capsmith.clusters.processes.wait import PassingError
 
 JSON = dict[str, Any]
@@ -37,9 +33,9 @@ class ApiError(Exception):
     """A response of the API server with a status of 400 or more."""
 
     def __init__(self, method: str, path: str, status: int, body: str) -> None:
-        super().__init__(f"{method} {path}: {status}: {message_of(body)}")
+        super().__init__(f"{method} {path}: {status}: {extract_message(body)}")
         self.status = status
-        self.message = message_of(body)
+        self.message = extract_message(body)
 
 
 class StaleError(ApiError, PassingError):
@@ -69,7 +65,7 @@ class Credentials:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ServedKind:
     """The place of a kind in the REST API."""
 
     api_version: str
@@ -78,19 +74,23 @@ class Kind:
 
 
 class KubeClient:
-    """Create, read, apply and delete objects of any kind that the server knows."""
+    """Create, read, apply and delete objects of any kind that the server knows.
+
+    Objects are plain dictionaries: the kinds are those of any provider, known only at run time.
+    Each thread has connections of its own.
+    """
 
     def __init__(self, server: str, credentials: Credentials) -> None:
         self.server = server
         self.credentials = credentials
         self._address = urlsplit(server)
-        self._tls = api_server_context(credentials.ca)
+        self._tls = create_api_server_context(credentials.ca)
         if credentials.cert is not None:
             self._tls.load_cert_chain(credentials.cert, credentials.key)
         self._local = threading.local()
         self._connections: set[http.client.HTTPSConnection] = set()
         self._watches: set[http.client.HTTPSConnection] = set()
-        self._kinds: dict[tuple[str, str], Kind] = {}
+        self._kinds: dict[tuple[str, str], ServedKind] = {}
 
     def close(self) -> None:
         """Close the kept connections of all threads; the client stays usable."""
@@ -143,7 +143,7 @@ class KubeClient:
     ) -> JSON:
         """Apply an object server-side, taking over fields of other managers."""
         path = self._path_of(obj, subresource)
-        query = {"fieldManager": manager, "force": "true", **dry_run_query(dry_run)}
+        query = {"fieldManager": manager, "force": "true", **build_dry_run_query(dry_run)}
         return self.request("PATCH", path, body=obj, content_type=APPLY_PATCH, query=query)
 
     def patch(
@@ -151,7 +151,7 @@ class KubeClient:
     ) -> JSON:
         """Merge a JSON patch into the object that `obj` names, and return it as stored."""
         path = self._path_of(obj, subresource)
-        query = dry_run_query(dry_run)
+        query = build_dry_run_query(dry_run)
         return self.request("PATCH", path, body=body, content_type=MERGE_PATCH, query=query)
 
     def delete(self, obj: JSON, propagation: str | None = None) -> None:
@@ -173,13 +173,13 @@ class KubeClient:
     ) -> str:
         """Return the URL path of an object, or of its kind without a name."""
         found = self.resolve(api_version, kind)
-        parts = [root_of(api_version)]
+        parts = [build_api_root(api_version)]
         if found.namespaced and namespace:
             parts += ["namespaces", namespace]
         parts += [part for part in (found.plural, name, subresource) if part]
         return "/".join(parts)
 
-    def resolve(self, api_version: str, kind: str) -> Kind:
+    def resolve(self, api_version: str, kind: str) -> ServedKind:
         """Look the kind up in discovery; only kinds that exist are cached.
 
         Raises LookupError if the server does not serve the kind.
@@ -187,10 +187,10 @@ class KubeClient:
         known = self._kinds.get((api_version, kind))
         if known is not None:
             return known
-        resources = self.request("GET", root_of(api_version))["resources"]
+        resources = self.request("GET", build_api_root(api_version))["resources"]
         for resource in resources:
             if resource["kind"] == kind and "/" not in resource["name"]:
-                found = Kind(api_version, resource["name"], resource["namespaced"])
+                found = ServedKind(api_version, resource["name"], resource["namespaced"])
                 self._kinds[api_version, kind] = found
                 return found
         raise LookupError(f"{api_version} has no kind {kind}")
@@ -306,3 +306,47 @@ class KubeClient:
         return self.path(
             obj["apiVersion"], obj["kind"], metadata["name"], metadata.get("namespace"), subresource
         )
+
+
+# The API server's message when the webhook of core or of a manager does not respond, because that
+# is busy or restarts. Nothing was stored, and the next attempt may succeed.
+_WEBHOOK_AWAY = re.compile(r"failed calling webhook|conversion webhook for .{1,300}? failed: Post ")
+
+
+def is_busy(status: int, text: str) -> bool:
+    """Return whether to repeat a request. A change of a CRD reopens its storage: that is a 429."""
+    away = status == 500 and _WEBHOOK_AWAY.search(text) is not None
+    return away or status in (429, 503, 504)
+
+
+def build_dry_run_query(dry_run: bool) -> dict[str, str]:
+    """Return the query of a request that stores nothing, if it is one."""
+    return {"dryRun": "All"} if dry_run else {}
+
+
+def build_api_root(api_version: str) -> str:
+    """Return the URL path of an API version."""
+    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+
+
+def extract_message(body: str) -> str:
+    """Return the message of a Status, or the whole body."""
+    try:
+        parsed = json.loads(body)
+    except ValueError:
+        return body
+    return str(parsed.get("message", body)) if isinstance(parsed, dict) else body
+
+
+def create_api_server_context(authority: Path) -> ssl.SSLContext:
+    """Return a context that verifies the API server's chain, dates and name, as Go's clients do.
+
+    Raises OSError for an authority that cannot be read.
+    """
+    context = ssl.create_default_context(cafile=str(authority))
+    # Since Python 3.13 the default has this flag (https://docs.python.org/3.13/library/ssl.html,
+    # ssl.create_default_context).  It refuses certificates without key identifiers, such as EKS'
+    # (https://github.com/kubernetes-client/python/issues/2394), and authorities without key usage.
+    # kubectl and core accept them, so capsmith has to.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from capsmith.clusters.processes.cluster import Base, ManagementCluster
-from capsmith.clusters.processes.component import Component
+from capsmith.clusters.processes.component import ReleaseComponent
 from capsmith.clusters.processes.manager import ProviderManager
-from capsmith.clusters.processes.repository import Repository, dump, localised
+from capsmith.clusters.processes.repository import ClusterctlRepository, dump, localise_webhooks
 from capsmith.clusters.processes.tools import core_releases
 from capsmith.clusters.processes.tools.catalogue import kubeadm_module
 
@@ -18,12 +18,12 @@ _VARIABLES = {
 }
 
 
-def add_kubeadm(repository: Repository, base: Base, series: str) -> None:
+def add_kubeadm(repository: ClusterctlRepository, base: Base, series: str) -> None:
     """Add both providers of a series of core, with webhooks that call a process here."""
     out = base.tools.folders[kubeadm_module(series)]
-    for component in (Component(out, type) for type in KUBEADM_TYPES):
+    for component in (ReleaseComponent(out, type) for type in KUBEADM_TYPES):
         turned = [
-            localised(each, base.pki.ca_bundle, component.port_variable)
+            localise_webhooks(each, base.pki.ca_bundle, component.port_variable)
             for each in component.components
         ]
         files = {
@@ -42,7 +42,7 @@ class KubeadmManager(ProviderManager):
         """Define the manager of the provider of a type: `bootstrap` or `control-plane`."""
         self.type = type
         module = kubeadm_module(management.series)
-        self._part = Component(base.tools.folders[module], type)
+        self._part = ReleaseComponent(base.tools.folders[module], type)
         self._cluster = management
         binary = str(base.tools.path(module, f"{type}-manager"))
         super().__init__([binary], self._part, management, kept=kept)

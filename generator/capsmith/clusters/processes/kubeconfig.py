@@ -13,19 +13,19 @@ _NAME = "capsmith"
 _TOKEN_SECONDS = 30 * 24 * 3600
 
 
-def admin_kubeconfig(server: str, ca: Path, cert: Path, key: Path) -> str:
+def render_admin_kubeconfig(server: str, ca: Path, cert: Path, key: Path) -> str:
     """Return a kubeconfig that authenticates by client certificate."""
     return _render(
         server, ca, {"client-certificate-data": _encoded(cert), "client-key-data": _encoded(key)}
     )
 
 
-def token_kubeconfig(server: str, ca: Path, token: str) -> str:
+def render_token_kubeconfig(server: str, ca: Path, token: str) -> str:
     """Return a kubeconfig that authenticates by bearer token."""
     return _render(server, ca, {"token": token})
 
 
-def service_account_token(client: KubeClient, namespace: str, name: str) -> str:
+def request_token(client: KubeClient, namespace: str, name: str) -> str:
     """Request a token of an existing ServiceAccount, valid for a month."""
     path = client.path("v1", "ServiceAccount", name, namespace, "token")
     request: JSON = {

@@ -9,7 +9,7 @@ from capsmith.clusters.processes.kube import JSON
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
-def healthy_conditions() -> list[JSON]:
+def build_healthy_conditions() -> list[JSON]:
     """Return all conditions: core counts a Node as healthy only if all four are reported."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     statuses = {"Ready": "True", **dict.fromkeys(_PRESSURES, "False")}

@@ -217,7 +217,7 @@ def free_port() -> int:
     raise RuntimeError(f"no port is free among {_PORTS}")
 
 
-def http_ok(url: str) -> Callable[[], bool]:
+def probe_http(url: str) -> Callable[[], bool]:
     """Return a probe: whether a health endpoint responds with 200."""
 
     def probe() -> bool:
@@ -230,7 +230,7 @@ def http_ok(url: str) -> Callable[[], bool]:
     return probe
 
 
-def http_text(url: str) -> bytes:
+def fetch_text(url: str) -> bytes:
     """Return the body of a response, empty while the endpoint does not respond."""
     try:
         with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as response:
@@ -239,7 +239,7 @@ def http_text(url: str) -> bytes:
         return b""
 
 
-def port_open(port: int) -> Callable[[], bool]:
+def probe_port(port: int) -> Callable[[], bool]:
     """Return a probe: whether a process listens on a local port."""
 
     def probe() -> bool:

@@ -29,7 +29,7 @@ _TYPES = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class RepositoryEntry:
     """One release of a provider in the repository."""
 
     label: str
@@ -52,7 +52,7 @@ class Entry:
         return _TYPES[self.label.removesuffix(f"-{self.name}")]
 
 
-class Repository:
+class ClusterctlRepository:
     """Collect providers, and write the clusterctl configuration that names them."""
 
     def __init__(self, base: Path) -> None:
@@ -61,7 +61,7 @@ class Repository:
         self.config = base / "clusterctl.yaml"
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[RepositoryEntry]:
         """The latest release of each provider."""
         return list(self._entries().values())
 
@@ -71,19 +71,21 @@ class Repository:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
             (folder / name).write_text(text)
-        self._add(Entry(label, version, folder / components))
+        self._add(RepositoryEntry(label, version, folder / components))
 
     def add_core(self, tools: Toolbox, series: str, pki: Pki) -> None:
         """Add the core of a series, with webhooks that call a process on this machine."""
         folder = tools.folders[f"capi-{series}"]
         documents = load((folder / "core-components.yaml").read_text())
         files = {
-            "core-components.yaml": dump([localised(each, pki.ca_bundle) for each in documents]),
+            "core-components.yaml": dump(
+                [localise_webhooks(each, pki.ca_bundle) for each in documents]
+            ),
             "metadata.yaml": (folder / "metadata.yaml").read_text(),
         }
         self.add("cluster-api", core_releases()[series], "core-components.yaml", files)
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: RepositoryEntry) -> None:
         """Make a release the latest one of its provider; the others stay available."""
         entries = {**self._entries(), entry.label: entry}
         providers = [
@@ -92,7 +94,7 @@ class Repository:
         ]
         self.config.write_text(yaml.safe_dump({"providers": providers}))
 
-    def _entries(self) -> dict[str, Entry]:
+    def _entries(self) -> dict[str, RepositoryEntry]:
         """Read the configuration: another repository object may have added to it."""
         if not self.config.exists():
             return {}
@@ -100,11 +102,11 @@ class Repository:
         for each in yaml.safe_load(self.config.read_text())["providers"]:
             components = Path(unquote(urlsplit(each["url"]).path))
             label, version = components.parts[-3:-1]
-            found[label] = Entry(label, version, components)
+            found[label] = RepositoryEntry(label, version, components)
         return found
 
 
-def localised(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_VARIABLE) -> JSON:
+def localise_webhooks(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_VARIABLE) -> JSON:
     """Return the document with webhooks that call 127.0.0.1, because Services do not resolve.
 
     The port is a clusterctl variable, so one repository serves several management clusters.

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from capsmith.clusters.processes.audit import audit_flags
 from capsmith.clusters.processes.kube import ApiError, Credentials, KubeClient
-from capsmith.clusters.processes.kubeconfig import admin_kubeconfig
+from capsmith.clusters.processes.kubeconfig import render_admin_kubeconfig
 from capsmith.clusters.processes.pki import Pki
-from capsmith.clusters.processes.process import Process, free_port, go_environment, http_ok
+from capsmith.clusters.processes.process import Process, free_port, go_environment, probe_http
 from capsmith.clusters.processes.tools import Toolbox
 
 _CONTROLLERS = (
@@ -53,7 +53,7 @@ class Etcd:
     def start(self) -> None:
         """Start it and wait until it is healthy; raises ProcessError if it fails."""
         self.process.start()
-        self.process.wait_ready(http_ok(f"{self.url}/health"))
+        self.process.wait_ready(probe_http(f"{self.url}/health"))
 
     def read(self, prefix: str) -> list[bytes]:
         """Return the stored values of all keys that start with ``prefix``."""
@@ -91,7 +91,9 @@ class ApiServer:
         self.url = f"https://127.0.0.1:{port}"
         self.kubeconfig = folder / f"{name}.kubeconfig"
         folder.mkdir(parents=True, exist_ok=True)
-        self.kubeconfig_text = admin_kubeconfig(self.url, pki.ca, pki.admin.cert, pki.admin.key)
+        self.kubeconfig_text = render_admin_kubeconfig(
+            self.url, pki.ca, pki.admin.cert, pki.admin.key
+        )
         self.kubeconfig.write_text(self.kubeconfig_text)
         self.client = KubeClient(self.url, Credentials(pki.ca, pki.admin.cert, pki.admin.key))
         self.audit_log = folder / f"audit-{name}.log"

@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 from capsmith.clusters.processes.cluster import Base, ManagementCluster
 from capsmith.clusters.processes.clusterctl import Clusterctl
-from capsmith.clusters.processes.component import Component
+from capsmith.clusters.processes.component import ProviderRelease, ReleaseComponent
 from capsmith.clusters.processes.errors import ProcessError
 from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.clusters.processes.manager import ProviderManager
 from capsmith.clusters.processes.pki import Pki
-from capsmith.clusters.processes.release import ProviderRelease
-from capsmith.clusters.processes.repository import Repository
+from capsmith.clusters.processes.repository import ClusterctlRepository
 from capsmith.clusters.processes.servers import Etcd
 from capsmith.clusters.processes.tools import Toolbox
 from capsmith.judge.running.booting import Booting
@@ -31,7 +30,7 @@ _DEFAULTS = {"bootstrap": _NONE, "control-plane": _NONE}
 class ManagerCommand(NamedTuple):
     """A component, and the command of its manager."""
 
-    component: Component
+    component: ReleaseComponent
     argv: tuple[str, ...]
 
 
@@ -112,7 +111,7 @@ class ManagementServers:
         self._series = series
         self._installed = installed
         self._progress = progress
-        repository = Repository(folder / "repository")
+        repository = ClusterctlRepository(folder / "repository")
         repository.add_core(base.tools, series, base.pki)
         for release in installed.releases:
             release.add_to(repository, base.pki.ca_bundle)

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Protocol
 
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient, StaleError
-from capsmith.clusters.processes.nodes import healthy_conditions
+from capsmith.clusters.processes.nodes import build_healthy_conditions
 from capsmith.clusters.processes.wait import NotYet, eventually
 from capsmith.judge.running.base_session import BaseSession
 from capsmith.judge.running.contract import PAUSED, is_provisioned, provisioned_path
@@ -324,4 +324,4 @@ def register_node(client: KubeClient, obj: JSON) -> None:
 
 def report_node_ready(client: KubeClient, obj: JSON) -> None:
     """Report a Node as healthy."""
-    client.patch(obj, {"status": {"conditions": healthy_conditions()}}, "status")
+    client.patch(obj, {"status": {"conditions": build_healthy_conditions()}}, "status")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from capsmith.clusters.lab.errors import LabError
-from capsmith.clusters.lab.given import copied
+from capsmith.clusters.lab.existing_cluster import copy_kubeconfig
+from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.kind import delete, require_kind
-from capsmith.clusters.lab.place import LabFolder
 
 
 def test_kind_and_docker_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,9 +34,9 @@ def test_only_a_lab_of_kind_deletes_a_cluster(
 def test_a_kubeconfig_is_copied_for_its_owner_alone(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_text("current-context: x\n")
-    copied(source, target)
+    copy_kubeconfig(source, target)
     assert target.read_text() == source.read_text()
     assert target.stat().st_mode & 0o777 == 0o600
     with pytest.raises(LabError, match="cannot be read") as caught:
-        copied(tmp_path / "missing", target)
+        copy_kubeconfig(tmp_path / "missing", target)
     assert caught.value.finding.id == "lab-cluster"

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from capsmith.clusters.lab.objects import Cluster, MachineObjects, Row, changes, rows, waits_for
+from capsmith.clusters.lab.objects import (
+    Cluster,
+    MachineObjects,
+    ObjectRow,
+    describe_changes,
+    describe_wait,
+    format_rows,
+)
 from tests.unit.clusters.lab.objects import (
     bootstrap,
     cluster,
@@ -34,7 +41,7 @@ _STARTING = Cluster(
 
 
 def test_each_object_is_below_what_it_belongs_to() -> None:
-    assert [(row.depth, row.kind, row.name, row.state) for row in rows(_STARTING)] == [
+    assert [(row.depth, row.kind, row.name, row.state) for row in format_rows(_STARTING)] == [
         (0, "Cluster", "demo", "Provisioned"),
         (1, "KubeadmControlPlane", "demo-cp", "1 of 1 ready"),
         (2, "Machine", "cp", "Running"),
@@ -47,28 +54,28 @@ def test_each_object_is_below_what_it_belongs_to() -> None:
 
 
 def test_a_row_says_what_it_waits_for() -> None:
-    waiting = {row.name: row.waiting for row in rows(_STARTING) if row.kind == "Machine"}
+    waiting = {row.name: row.waiting for row in format_rows(_STARTING) if row.kind == "Machine"}
     assert waiting == {"cp": "", "worker": "InfrastructureReady: AcmeMachine is not provisioned"}
 
 
 def test_a_bootstrap_configuration_says_what_it_waits_for() -> None:
-    (row,) = (row for row in rows(_STARTING) if row.kind == "AcmeConfig")
+    (row,) = (row for row in format_rows(_STARTING) if row.kind == "AcmeConfig")
     assert row.waiting == "Ready: no certificates"
 
 
 def test_a_machine_without_a_known_owner_has_a_row() -> None:
     found = Cluster(cluster(), machines=(MachineObjects(machine("lone", "Pending", of="Other")),))
-    assert [row.name for row in rows(found)] == ["demo", "lone"]
+    assert [row.name for row in format_rows(found)] == ["demo", "lone"]
 
 
 def test_nothing_is_shown_before_the_cluster_exists() -> None:
-    assert rows(Cluster(None)) == []
+    assert format_rows(Cluster(None)) == []
 
 
 def test_an_object_that_is_being_deleted_says_so() -> None:
     deleted = machine("cp", "Running")
     deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    _, row = rows(Cluster(cluster(), machines=(MachineObjects(deleted),)))
+    _, row = format_rows(Cluster(cluster(), machines=(MachineObjects(deleted),)))
     assert row.state == "Deleting"
 
 
@@ -89,7 +96,7 @@ def test_an_object_that_is_being_deleted_says_so() -> None:
 def test_the_condition_that_holds_up_most_is_named(
     conditions: list[dict[str, str]], text: str
 ) -> None:
-    assert waits_for({"status": {"conditions": conditions}}) == text
+    assert describe_wait({"status": {"conditions": conditions}}) == text
 
 
 def test_the_demo_ends_when_all_machines_run() -> None:
@@ -101,8 +108,10 @@ def test_the_demo_ends_when_all_machines_run() -> None:
 
 
 def test_only_rows_that_are_new_or_different_are_changes() -> None:
-    first, second = Row(0, "Cluster", "a", "Pending", ""), Row(1, "Machine", "b", "Pending", "")
+    first, second = ObjectRow(0, "Cluster", "a", "Pending", ""), ObjectRow(
+        1, "Machine", "b", "Pending", ""
+    )
     changed = replace(second, state="Running")
-    assert changes([], [first, second]) == [first, second]
-    assert changes([first, second], [first, changed]) == [changed]
-    assert changes([first], [first]) == []
+    assert describe_changes([], [first, second]) == [first, second]
+    assert describe_changes([first, second], [first, changed]) == [changed]
+    assert describe_changes([first], [first]) == []

@@ -10,8 +10,8 @@ import pytest
 
 from capsmith.clusters.lab.demo import check_template
 from capsmith.clusters.lab.errors import LabError
-from capsmith.clusters.lab.installed import next_version
-from capsmith.clusters.lab.provider import ProviderRepository, provider_in
+from capsmith.clusters.lab.installed import choose_next_version
+from capsmith.clusters.lab.provider import ProviderRepository, read_provider
 from capsmith.clusters.lab.state import LabState
 from capsmith.errors import CapsmithError, UnreadableInput
 
@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def provider(folder: Path) -> ProviderRepository:
-    return provider_in(folder)
+    return read_provider(folder)
 
 
 def test_name_and_package_are_read(provider: ProviderRepository) -> None:
@@ -53,7 +53,7 @@ def test_components_with_folders_of_their_own_count(folder: Path) -> None:
     (folder / "bootstrap" / "config").mkdir()
     for name in ("crd", "samples"):
         (folder / "bootstrap" / name).rename(folder / "bootstrap" / "config" / name)
-    provider = provider_in(folder)
+    provider = read_provider(folder)
     assert [each["kind"] for each in provider.prerequisites] == ["Secret", "AcmeIdentity"]
 
     digest, stamp = provider.released_digest(), provider.release_stamp()
@@ -75,7 +75,7 @@ def test_components_with_folders_of_their_own_count(folder: Path) -> None:
 def test_a_folder_without_a_provider_is_named(folder: Path, missing: str, id: str) -> None:
     (folder / missing).unlink()
     with pytest.raises(UnreadableInput) as caught:
-        provider_in(folder)
+        read_provider(folder)
     assert caught.value.finding.id == id
     assert caught.value.finding.location.file == str(folder)
 
@@ -84,7 +84,7 @@ def test_a_folder_without_a_provider_is_named(folder: Path, missing: str, id: st
 def test_a_description_without_a_name_is_named(folder: Path, text: str) -> None:
     (folder / "provider.yaml").write_text(text)
     with pytest.raises(UnreadableInput) as caught:
-        provider_in(folder)
+        read_provider(folder)
     assert caught.value.finding.id == "lab-no-provider"
 
 
@@ -98,7 +98,7 @@ def test_a_cluster_needs_machines_of_some_provider(
     (folder / "provider.yaml").write_text(f"name: acme\n{kinds}")
     state = LabState(1, "v1.13.6", "v1.13", "v1.34.4", "/k", simulated=simulated)
     with pytest.raises(LabError) if refused else nullcontext() as caught:
-        check_template(provider_in(folder), state)
+        check_template(read_provider(folder), state)
     assert (caught is not None) == refused
 
 
@@ -155,4 +155,4 @@ def test_code_that_cannot_be_imported_is_an_error(
     [("", "v0.2.0"), ("v0.2.0", "v0.2.1"), ("v0.2.9", "v0.2.10"), ("v0.1.3", "v0.2.0")],
 )
 def test_each_installation_has_a_version_of_its_own(installed: str, version: str) -> None:
-    assert next_version("v0.2.0", installed) == version
+    assert choose_next_version("v0.2.0", installed) == version

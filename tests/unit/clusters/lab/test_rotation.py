@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from capsmith.clusters.lab.folder import acquire, resolve_lab
 from capsmith.clusters.lab.logs import follow
-from capsmith.clusters.lab.place import acquire, named
 from capsmith.clusters.lab.supervisor import rotate_logs
 
 
@@ -55,7 +55,7 @@ def test_a_log_is_emptied_where_it_cannot_be_copied(
 
 
 def test_follow_reads_a_rotated_log_from_its_beginning(tmp_path: Path) -> None:
-    lab = named(tmp_path, "acme")
+    lab = resolve_lab(tmp_path, "acme")
     lock = lab.create()
     log = lab.root / "core.log"
     log.write_text("one\n")

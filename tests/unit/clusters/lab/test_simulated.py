@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.clusters.lab.simulated.external_etcd import with_external_etcd
-from capsmith.clusters.lab.simulated.kubeadm import configuration_of
-from capsmith.clusters.lab.simulated.server import Server
-from capsmith.clusters.lab.simulated.workload import kubeconfig_secret
+from capsmith.clusters.lab.simulated.kubeadm import add_external_etcd, read_configuration
+from capsmith.clusters.lab.simulated.kubelet import Server
+from capsmith.clusters.lab.simulated.workload import build_kubeconfig_secret
 from capsmith.clusters.processes.pki import Pki
 
 JSON = dict[str, Any]
@@ -29,7 +28,7 @@ def _cloud_config(*documents: JSON) -> str:
 
 
 def test_the_first_machine_begins_the_cluster() -> None:
-    found = configuration_of(_server(_cloud_config({"kind": "ClusterConfiguration", "a": 1})))
+    found = read_configuration(_server(_cloud_config({"kind": "ClusterConfiguration", "a": 1})))
     assert (yaml.safe_load(found.cluster)["a"], found.token, found.control_plane) == (1, "", True)
 
 
@@ -40,13 +39,13 @@ def test_others_join_with_a_token(control_plane: bool) -> None:
         "discovery": {"bootstrapToken": {"token": "a.b"}},
         **({"controlPlane": {}} if control_plane else {}),
     }
-    found = configuration_of(_server(_cloud_config(join)))
+    found = read_configuration(_server(_cloud_config(join)))
     assert (found.cluster, found.token, found.control_plane) == ("", "a.b", control_plane)
 
 
 @pytest.mark.parametrize("data", ["", "#!/bin/sh\n", "a: [", "- a", "write_files: [1]", "{}"])
 def test_data_of_another_provider_configure_nothing(data: str) -> None:
-    found = configuration_of(_server(data))
+    found = read_configuration(_server(data))
     assert (found.cluster, found.token, found.control_plane) == ("", "", False)
 
 
@@ -54,7 +53,7 @@ def test_a_control_plane_of_kubeadm_gets_an_external_etcd(tmp_path: Path) -> Non
     kept: JSON = {"clusterConfiguration": {"dns": {}}}
     control_plane = {"kind": "KubeadmControlPlane", "spec": {"kubeadmConfigSpec": kept}}
     pki = Pki(tmp_path)
-    found = with_external_etcd([{"kind": "Cluster"}, control_plane], "http://e", pki, "ns", "demo")
+    found = add_external_etcd([{"kind": "Cluster"}, control_plane], "http://e", pki, "ns", "demo")
     configuration = found[1]["spec"]["kubeadmConfigSpec"]["clusterConfiguration"]
     assert configuration["etcd"]["external"]["endpoints"] == ["http://e"]
     assert configuration["dns"] == {}
@@ -67,12 +66,12 @@ def test_a_control_plane_of_kubeadm_gets_an_external_etcd(tmp_path: Path) -> Non
 
 def test_other_control_planes_stay_as_they_are(tmp_path: Path) -> None:
     documents: list[JSON] = [{"kind": "Cluster"}, {"kind": "AcmeControlPlane"}]
-    assert with_external_etcd(documents, "http://e", Pki(tmp_path), "ns", "demo") is documents
+    assert add_external_etcd(documents, "http://e", Pki(tmp_path), "ns", "demo") is documents
 
 
 def test_the_kubeconfig_goes_with_its_cluster() -> None:
     metadata = {"name": "demo", "namespace": "ns", "uid": "u"}
-    secret = kubeconfig_secret({"apiVersion": "v", "metadata": metadata}, "text")
+    secret = build_kubeconfig_secret({"apiVersion": "v", "metadata": metadata}, "text")
     assert base64.b64decode(secret["data"]["value"]) == b"text"
     assert [each["uid"] for each in secret["metadata"]["ownerReferences"]] == ["u"]
     # Core reads only Secrets with this label.

@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from capsmith.clusters.lab.errors import LabError
-from capsmith.clusters.lab.place import LabFolder
+from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.provider import ProviderRepository
 from capsmith.clusters.lab.simulated.infrastructure import (
-    cluster_template,
-    simulated_infrastructure,
+    build_cluster_template,
+    generate_infrastructure,
 )
 
 _RAFT: dict[str, Any] = {
@@ -38,8 +38,8 @@ def _provider(lab: LabFolder, **sections: Any) -> ProviderRepository:
 
 
 def _template(lab: LabFolder, provider: ProviderRepository) -> dict[tuple[str, str], Any]:
-    simulated_infrastructure(lab, provider)
-    found = yaml.safe_load_all(cluster_template(lab, provider).read_text(encoding="utf-8"))
+    generate_infrastructure(lab, provider)
+    found = yaml.safe_load_all(build_cluster_template(lab, provider).read_text(encoding="utf-8"))
     return {(each["kind"], each["metadata"]["name"]): each for each in found}
 
 
@@ -82,7 +82,7 @@ def test_what_a_provider_lacks_is_added(
     provider = _provider(lab, **sections)
 
     found = _template(lab, provider)
-    components = simulated_infrastructure(lab, provider)
+    components = generate_infrastructure(lab, provider)
 
     assert (workers, "${CLUSTER_NAME}-md-0") in found
     has_bootstrap = (components.folder / "bootstrap").is_dir()
@@ -92,9 +92,9 @@ def test_what_a_provider_lacks_is_added(
 @pytest.mark.parametrize("mistake", [{"controlPlane": ["x"]}, {"controlPlane": {"X": None}}])
 def test_a_mistake_in_provider_yaml_is_reported(lab: LabFolder, mistake: dict[str, Any]) -> None:
     provider = _provider(lab, **mistake)
-    simulated_infrastructure(lab, provider)
+    generate_infrastructure(lab, provider)
     with pytest.raises(LabError) as caught:
-        cluster_template(lab, provider)
+        build_cluster_template(lab, provider)
 
     assert caught.value.finding.id == "lab-template"
     assert "error " in caught.value.finding.message

@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 
 from capsmith.clusters.lab.errors import LabError
-from capsmith.clusters.lab.hints import hints
-from capsmith.clusters.lab.logs import follow, last_lines, selected
+from capsmith.clusters.lab.folder import LabFolder, acquire, resolve_lab
+from capsmith.clusters.lab.hints import format_hints
+from capsmith.clusters.lab.logs import follow, read_last_lines, select_logs
 from capsmith.clusters.lab.objects import Cluster, MachineObjects
-from capsmith.clusters.lab.place import LabFolder, acquire, named
-from capsmith.clusters.lab.state import Component, LabState, RunState, write
-from capsmith.clusters.lab.status import data, lines, status_of, table
+from capsmith.clusters.lab.state import ComponentState, LabState, RunState, write_state
+from capsmith.clusters.lab.status import format_lines, format_table, read_status, to_data
 from tests.unit.clusters.lab.objects import bootstrap, cluster, deployment, infrastructure, machine
 
 
 @pytest.fixture
 def lab(tmp_path: Path) -> LabFolder:
-    lab = named(tmp_path, "acme")
+    lab = resolve_lab(tmp_path, "acme")
     os.close(lab.create())
     return lab
 
@@ -35,8 +35,8 @@ def running(lab: LabFolder) -> Iterator[LabFolder]:
             lock = acquire(path)
             assert lock is not None
             ends.callback(os.close, lock)
-        write(lab.state, _lab_state(lab))
-        write(lab.run_state, _run_state(lab))
+        write_state(lab.state, _lab_state(lab))
+        write_state(lab.run_state, _run_state(lab))
         yield lab
 
 
@@ -50,22 +50,22 @@ def _lab_state(lab: LabFolder) -> LabState:
         kubernetes="v1.34.4",
         kubeconfig="/k",
         simulated=True,
-        components=(Component("etcd", "running", 2, 0, str(log)),),
+        components=(ComponentState("etcd", "running", 2, 0, str(log)),),
     )
 
 
 def _run_state(lab: LabFolder) -> RunState:
     log = lab.root / "manager-infrastructure.log"
     log.write_text("ready\n")
-    manager = Component("manager-infrastructure", "running", 3, 1, str(log))
+    manager = ComponentState("manager-infrastructure", "running", 3, 1, str(log))
     return RunState(4, "/acme", "v0.1.0", "running", (manager,))
 
 
 def test_everything_runs(running: LabFolder) -> None:
-    status = status_of(running)
+    status = read_status(running)
     assert status.is_healthy
-    assert lines(status)[0] == "lab acme: runs"
-    assert table(status)[1:] == [
+    assert format_lines(status)[0] == "lab acme: runs"
+    assert format_table(status)[1:] == [
         ("etcd", "running", "2", "0", ""),
         ("manager-infrastructure", "running", "3", "1", ""),
     ]
@@ -74,46 +74,48 @@ def test_everything_runs(running: LabFolder) -> None:
 def test_a_component_that_starts_again_is_not_healthy(running: LabFolder) -> None:
     state = _lab_state(running)
     ended = replace(state.components[0], state="restarting", pid=0, reason="panic")
-    write(running.state, replace(state, components=(ended,)))
-    status = status_of(running)
+    write_state(running.state, replace(state, components=(ended,)))
+    status = read_status(running)
     assert not status.is_healthy
-    assert table(status)[1] == ("etcd", "restarting", "-", "0", "panic")
+    assert format_table(status)[1] == ("etcd", "restarting", "-", "0", "panic")
 
 
 def test_a_manager_that_does_not_start_is_not_healthy(running: LabFolder) -> None:
-    write(running.run_state, RunState(4, "/acme", "v0.1.0", "crashed", (), "SyntaxError\nline 1"))
-    status = status_of(running)
+    write_state(
+        running.run_state, RunState(4, "/acme", "v0.1.0", "crashed", (), "SyntaxError\nline 1")
+    )
+    status = read_status(running)
     assert not status.is_healthy
-    assert "    SyntaxError" in lines(status)
+    assert "    SyntaxError" in format_lines(status)
 
 
 def test_a_crashed_lab_says_so(lab: LabFolder) -> None:
-    write(lab.state, _lab_state(lab))
-    write(lab.run_state, _run_state(lab))
-    status = status_of(lab)
+    write_state(lab.state, _lab_state(lab))
+    write_state(lab.run_state, _run_state(lab))
+    status = read_status(lab)
     assert (status.is_running, status.is_healthy, status.run) == (False, False, None)
-    assert lines(status)[0] == "lab acme: has crashed"
-    assert lines(status)[-1].endswith("capsmith lab down --name acme")
-    assert table(status)[1] == ("etcd", "stopped", "-", "0", "")
+    assert format_lines(status)[0] == "lab acme: has crashed"
+    assert format_lines(status)[-1].endswith("capsmith lab down --name acme")
+    assert format_table(status)[1] == ("etcd", "stopped", "-", "0", "")
 
 
 def test_a_lab_that_has_not_started_says_so(lab: LabFolder) -> None:
-    assert lines(status_of(lab)) == ["lab acme: has not started"]
+    assert format_lines(read_status(lab)) == ["lab acme: has not started"]
 
 
 def test_data_for_machines(running: LabFolder) -> None:
-    found = data(status_of(running))
+    found = to_data(read_status(running))
     assert (found["name"], found["running"], found["healthy"]) == ("acme", True, True)
     assert found["provider"] == {"folder": "/acme", "version": "v0.1.0", "state": "running"}
     assert [each["name"] for each in found["components"]] == ["etcd", "manager-infrastructure"]
 
 
 def test_logs_are_chosen_by_component(running: LabFolder) -> None:
-    assert set(selected(running, None)) == {"etcd", "manager-infrastructure"}
-    assert set(selected(running, "manager")) == {"manager-infrastructure"}
-    assert last_lines(selected(running, "etcd")["etcd"]) == ["one", "two"]
+    assert set(select_logs(running, None)) == {"etcd", "manager-infrastructure"}
+    assert set(select_logs(running, "manager")) == {"manager-infrastructure"}
+    assert read_last_lines(select_logs(running, "etcd")["etcd"]) == ["one", "two"]
     with pytest.raises(LabError, match="no log of kubelet") as caught:
-        selected(running, "kubelet")
+        select_logs(running, "kubelet")
     assert caught.value.finding.hint == "Use one of etcd, manager-infrastructure."
 
 
@@ -140,7 +142,7 @@ def test_hints_name_exact_commands(running: LabFolder) -> None:
         deployments=(deployment(2, 2),),
         machines=(MachineObjects(machine("cp", "Running"), provided, bootstrap("cp")),),
     )
-    text = "\n".join(hints("acme", _lab_state(running), _run_state(running), made))
+    text = "\n".join(format_hints("acme", _lab_state(running), _run_state(running), made))
     for command in (
         "export KUBECONFIG=/k",
         "get cluster,machine,acmeconfig,acmemachine",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.clusters.lab.supervision import Supervised
+from capsmith.clusters.lab.supervision import SupervisedProcess
 from capsmith.clusters.processes.process import Process
 from capsmith.clusters.processes.wait import eventually
 
@@ -17,21 +17,21 @@ _CHILD = "import time; print('last words', flush=True); time.sleep(60)"
 
 
 @pytest.fixture
-def component(tmp_path: Path) -> Iterator[Supervised]:
+def component(tmp_path: Path) -> Iterator[SupervisedProcess]:
     process = Process("child", [sys.executable, "-c", _CHILD], tmp_path / "child.log")
     process.start()
-    yield Supervised("child", process)
+    yield SupervisedProcess("child", process)
     process.kill()
 
 
-def test_a_component_that_runs_is_left_alone(component: Supervised) -> None:
+def test_a_component_that_runs_is_left_alone(component: SupervisedProcess) -> None:
     notes: list[str] = []
     pid = component.state().pid
     component.look(0.0, notes.append)
     assert (component.state().pid, notes) == (pid, [])
 
 
-def test_a_killed_component_starts_again_after_its_wait(component: Supervised) -> None:
+def test_a_killed_component_starts_again_after_its_wait(component: SupervisedProcess) -> None:
     notes: list[str] = []
     eventually(component.process.log.read_text, what="the log")
     component.process.send(signal.SIGKILL)
@@ -47,7 +47,7 @@ def test_a_killed_component_starts_again_after_its_wait(component: Supervised) -
     assert (component.state().restarts, notes[1:]) == (1, ["child restarts"])
 
 
-def test_waits_grow_to_a_bound_and_are_forgiven(component: Supervised) -> None:
+def test_waits_grow_to_a_bound_and_are_forgiven(component: SupervisedProcess) -> None:
     waits, now = [], 0.0
     for _ in range(7):
         component.process.kill()

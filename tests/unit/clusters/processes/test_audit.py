@@ -5,7 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from capsmith.clusters.processes.audit import Access, Request, requests, used
+from capsmith.clusters.processes.audit import (
+    AuditedRequest,
+    ResourceAttributes,
+    collect_used,
+    count_requests,
+)
 
 CORE = "system:serviceaccount:capi-system:capi-manager"
 MACHINES = {"resource": "machines", "apiGroup": "example.com"}
@@ -33,8 +38,8 @@ def log(folder: Path, *events: str) -> Path:
 def test_a_watch_is_one_request_at_its_beginning_and_its_end(tmp_path: Path) -> None:
     file = log(tmp_path, event("1", "watch"), event("2", "watch"), event("1", "watch"))
 
-    watch = Request(CORE, Access("example.com", "machines", "watch"), "", True)
-    assert requests(file, [CORE]) == {watch: 2}
+    watch = AuditedRequest(CORE, ResourceAttributes("example.com", "machines", "watch"), "", True)
+    assert count_requests(file, [CORE]) == {watch: 2}
 
 
 def test_requests_are_those_of_the_users_about_resources(tmp_path: Path) -> None:
@@ -43,7 +48,7 @@ def test_requests_are_those_of_the_users_about_resources(tmp_path: Path) -> None
     patch = event("5", "patch", subresource="status", name="a", allowed=False)
     file = log(tmp_path, version, about, patch)
 
-    status = Access("example.com", "machines/status", "patch")
-    assert requests(file, [CORE]) == {Request(CORE, status, "a", False): 1}
-    assert used(file, CORE) == set()
-    assert used(file, "someone") == {Access("example.com", "machines", "get")}
+    status = ResourceAttributes("example.com", "machines/status", "patch")
+    assert count_requests(file, [CORE]) == {AuditedRequest(CORE, status, "a", False): 1}
+    assert collect_used(file, CORE) == set()
+    assert collect_used(file, "someone") == {ResourceAttributes("example.com", "machines", "get")}

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from capsmith.clusters.processes.component import Component
+from capsmith.clusters.processes.component import ReleaseComponent
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 
@@ -50,4 +50,4 @@ def test_the_manager_lists_what_is_granted_to_itself(tmp_path: Path) -> None:
     path = tmp_path / "control-plane-components.yaml"
     path.write_text(yaml.safe_dump_all(objects), encoding="utf-8")
 
-    assert Component(tmp_path, "control-plane").listed == [("example.com", "acmemachines")]
+    assert ReleaseComponent(tmp_path, "control-plane").listed == [("example.com", "acmemachines")]

@@ -15,7 +15,7 @@ from capsmith.clusters.processes.kube import (
     APPLY_PATCH,
     JSON,
     ApiError,
-    Kind,
+    ServedKind,
     KubeClient,
     StaleError,
 )
@@ -110,11 +110,11 @@ class MemoryClient(KubeClient):
         self._kinds = {}
         self._by_plural: dict[tuple[str, str], str] = {}
 
-    def resolve(self, api_version: str, kind: str) -> Kind:
+    def resolve(self, api_version: str, kind: str) -> ServedKind:
         """Return the place of any kind: nothing has to be installed."""
         plural = f"{kind.lower()}s"
         self._by_plural[api_version, plural] = kind
-        return Kind(api_version, plural, kind not in _CLUSTER_SCOPED)
+        return ServedKind(api_version, plural, kind not in _CLUSTER_SCOPED)
 
     def request(
         self,

@@ -9,10 +9,10 @@ import traceback
 from http.client import HTTPException
 from pathlib import Path
 
-from capsmith.clusters.lab.place import LabFolder
+from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.simulated.loop import note
 from capsmith.clusters.lab.simulated.workload import RunningEtcd, SimulatedClusters
-from capsmith.clusters.lab.state import read_lab, toolbox_of
+from capsmith.clusters.lab.state import read_lab, restore_toolbox
 from capsmith.clusters.processes.errors import ProcessError
 from capsmith.clusters.processes.kube import ApiError
 from capsmith.clusters.processes.pki import Pki
@@ -33,7 +33,7 @@ def main() -> int:
     keys = lab.root / "machines"
     keys.mkdir(mode=0o700, exist_ok=True)
     clusters = SimulatedClusters(
-        toolbox_of(state.tools, state.found),
+        restore_toolbox(state.tools, state.found),
         Pki.existing(lab.pki),
         RunningEtcd(state.etcd),
         open_client(Path(state.kubeconfig), keys),

@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from capsmith.clusters.lab.errors import LabError, tail
-from capsmith.clusters.lab.place import LabFolder
-from capsmith.clusters.lab.provider import ProviderRepository, provider_in
+from capsmith.clusters.lab.errors import LabError, keep_tail
+from capsmith.clusters.lab.folder import LabFolder
+from capsmith.clusters.lab.provider import ProviderRepository, read_provider
 from capsmith.clusters.lab.state import write_text
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.repository import dump, load
@@ -45,20 +45,20 @@ _SECONDS = 120
 _TAIL_LINES = 20
 
 
-def simulated_infrastructure(lab: LabFolder, provider: ProviderRepository) -> ProviderRepository:
+def generate_infrastructure(lab: LabFolder, provider: ProviderRepository) -> ProviderRepository:
     """Return the repository of the infrastructure, of the newest contract of a provider.
 
     Raises LabError if it cannot be generated.
     """
     contract = max(list_of(provider.spec, "contracts"), default=_CONTRACT)
     spec = {**_simulated(provider), "contracts": [contract], "releases": {"v0.1": contract}}
-    return provider_in(_generated(spec, lab.root / _INFRASTRUCTURE))
+    return read_provider(_generated(spec, lab.root / _INFRASTRUCTURE))
 
 
-def cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path:
+def build_cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path:
     """Return the file of a cluster template with the kinds of a provider and this infrastructure.
 
-    :func:`simulated_infrastructure` must have run.  Raises LabError if there is no template, as
+    :func:`generate_infrastructure` must have run.  Raises LabError if there is no template, as
     while provider.yaml has mistakes.
     """
     kept = {key: provider.spec[key] for key in _KEPT if key in provider.spec}
@@ -70,11 +70,11 @@ def cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path:
     spec = {**kept, **({_GROUPS: groups} if groups else {}), **kinds}
     template = _objects(_generated(spec, lab.root / "template"))
     path = lab.root / _TEMPLATE.name
-    write_text(path, dump(with_objects_of(_objects(lab.root / _INFRASTRUCTURE), template)))
+    write_text(path, dump(add_objects_of(_objects(lab.root / _INFRASTRUCTURE), template)))
     return path
 
 
-def with_objects_of(simulated: list[JSON], template: list[JSON]) -> list[JSON]:
+def add_objects_of(simulated: list[JSON], template: list[JSON]) -> list[JSON]:
     """Return a template whose simulated objects are as their own provider generates them.
 
     In the other one their kinds have the API version and the credentials of another provider.
@@ -127,7 +127,7 @@ def _generated(spec: dict[str, Any], folder: Path) -> Path:
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_SECONDS
     )
     if done.returncode != 0:
-        output = tail(done.stdout + done.stderr, _TAIL_LINES)
+        output = keep_tail(done.stdout + done.stderr, _TAIL_LINES)
         message = f"no cluster can be created from the kinds in provider.yaml:\n{output}"
         raise LabError("lab-template", message, hint="Run capsmith validate.")
     return folder

@@ -1,19 +1,22 @@
 """What kubeadm does on a machine with the bootstrap data of the provider for it.
 
-etcd is outside of the machines: to reach a member on one, the control plane provider would need a
-kubelet that forwards ports.
+etcd is outside of the machines: the control plane provider requests the health of the member on
+each machine, for which it would need a kubelet that forwards ports.
 """
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from capsmith.clusters.lab.simulated.kubelet import Kubelet
-from capsmith.clusters.lab.simulated.server import Server
+from capsmith.clusters.lab.simulated.kubelet import Kubelet, Server
 from capsmith.clusters.processes.kube import JSON, ApiError
+from capsmith.clusters.processes.pki import Pki
 
 _FILE = "/run/kubeadm/kubeadm"
 _NAMESPACE = "kube-system"
@@ -36,7 +39,7 @@ class KubeadmKubelet(Kubelet):
     def node(self, server: Server) -> JSON:
         """Return the Node with the role that its bootstrap data give it."""
         node = super().node(server)
-        if configuration_of(server).control_plane:
+        if read_configuration(server).control_plane:
             node["metadata"]["labels"][_ROLE] = ""
             node["spec"]["taints"] = [{"key": _ROLE, "effect": "NoSchedule"}]
         return node
@@ -44,7 +47,7 @@ class KubeadmKubelet(Kubelet):
     def _register(self, id: str, node: JSON) -> None:
         """Join with a token, or begin the cluster; the Node comes last."""
         (server,) = (each for each in self._cloud.servers(self._cluster) if each.id == id)
-        configuration = configuration_of(server)
+        configuration = read_configuration(server)
         if configuration.token:
             # Not found as long as the token is not valid; the next tick tries again.
             name = f"bootstrap-token-{configuration.token.partition('.')[0]}"
@@ -77,7 +80,7 @@ class Configuration:
     control_plane: bool
 
 
-def configuration_of(server: Server) -> Configuration:
+def read_configuration(server: Server) -> Configuration:
     """Read the configuration from the cloud-config of a server; empty if it is not kubeadm's."""
     documents = _documents(server.user_data or "")
     cluster, join = (documents.get(f"{kind}Configuration") for kind in ("Cluster", "Join"))
@@ -126,3 +129,37 @@ def _mirror_pod(component: str, node: str) -> JSON:
 def _running() -> JSON:
     conditions = [{"type": name, "status": "True"} for name in _READY]
     return {"phase": "Running", "conditions": conditions}
+
+
+_FOLDER = "/etc/kubernetes/pki/external"
+_KIND = "KubeadmControlPlane"
+
+
+def add_external_etcd(
+    documents: list[JSON], etcd: str, pki: Pki, namespace: str, cluster: str
+) -> list[JSON]:
+    """Return the objects of a cluster with an external etcd, and the Secrets for it.
+
+    Objects without a control plane of kubeadm are returned as they are.
+    """
+    found = [each for each in documents if each["kind"] == _KIND]
+    if not found:
+        return documents
+    files = {"caFile": "ca.crt", "certFile": "client.crt", "keyFile": "client.key"}
+    external = {key: f"{_FOLDER}/{name}" for key, name in files.items()}
+    for each in found:
+        spec = each["spec"].setdefault("kubeadmConfigSpec", {})
+        configuration = spec.setdefault("clusterConfiguration", {})
+        configuration["etcd"] = {"external": {"endpoints": [etcd], **external}}
+    authority = {"tls.crt": pki.serving.cert}
+    client = {**authority, "tls.key": pki.serving.key}
+    secrets = {"etcd": authority, "apiserver-etcd-client": client}
+    return [*documents, *(_secret(namespace, cluster, *each) for each in secrets.items())]
+
+
+def _secret(namespace: str, cluster: str, purpose: str, files: Mapping[str, Path]) -> JSON:
+    """Return the Secret with which the API server reaches etcd."""
+    metadata = {"name": f"{cluster}-{purpose}", "namespace": namespace}
+    data = {key: base64.b64encode(path.read_bytes()).decode() for key, path in files.items()}
+    kind = {"apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret"}
+    return {**kind, "metadata": metadata, "data": data}

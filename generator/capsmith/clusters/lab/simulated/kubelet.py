@@ -1,7 +1,7 @@
-"""The kubelets of simulated machines: every server becomes a Node.
+"""Simulated machines and the kubelets on them: every server becomes a Node.
 
-Each Kubelet tends one set of servers and only the Nodes that it made itself, so that several
-of them can share one workload API server.
+Each Kubelet tends one set of servers and only the Nodes that it made itself, so that several of
+them can share one workload API server.
 """
 
 from __future__ import annotations
@@ -10,11 +10,30 @@ import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from capsmith.clusters.lab.simulated.loop import each
-from capsmith.clusters.lab.simulated.server import Server, Servers
+from capsmith.clusters.lab.simulated.loop import reconcile_each
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
-from capsmith.clusters.processes.nodes import healthy_conditions
+from capsmith.clusters.processes.nodes import build_healthy_conditions
+
+
+@dataclass(frozen=True)
+class Server:
+    """One simulated machine."""
+
+    id: str
+    name: str
+    provider_id: str
+    cluster: str
+    user_data: str | None
+
+
+class ServerSource(Protocol):
+    """The machines that exist at the moment."""
+
+    def servers(self, cluster: str | None = None) -> list[Server]:
+        """Return the machines of one cluster, or of all."""
+
 
 CLOUD = "fakes.example.com/cloud"
 """Label of a Node: whose cloud its server is in."""
@@ -48,7 +67,7 @@ class Kubelet:
     def __init__(
         self,
         client: KubeClient,
-        cloud: Servers,
+        cloud: ServerSource,
         name: str,
         log: Path,
         cluster: str | None = None,
@@ -70,7 +89,7 @@ class Kubelet:
         new = sorted(servers.keys() - self._registered.keys())
         nodes = {id: self.node(servers[id]) for id in new}
         ids = {node["metadata"]["name"]: id for id, node in nodes.items()}
-        each(
+        reconcile_each(
             self._log,
             nodes.values(),
             lambda node: self._register(ids[node["metadata"]["name"]], node),
@@ -115,10 +134,10 @@ class Kubelet:
             if now >= registered.due:
                 registered.due = now + registered.interval
                 registered.interval *= 2
-                each(self._log, [registered.node], self._report_status)
+                reconcile_each(self._log, [registered.node], self._report_status)
 
     def _report_status(self, node: JSON) -> None:
-        status = {"conditions": healthy_conditions(), **node["status"]}
+        status = {"conditions": build_healthy_conditions(), **node["status"]}
         self._client.patch(node, {"status": status}, "status")
 
 

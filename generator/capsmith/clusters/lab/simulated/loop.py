@@ -124,7 +124,7 @@ class Loop:
         return stopping
 
 
-def each(log: Path, objects: Iterable[JSON], reconcile: Callable[[JSON], None]) -> None:
+def reconcile_each(log: Path, objects: Iterable[JSON], reconcile: Callable[[JSON], None]) -> None:
     """Reconcile every object; what goes wrong with one does not keep the others waiting."""
     for obj in objects:
         try:

@@ -17,8 +17,8 @@ from http.client import HTTPException
 from pathlib import Path
 
 from capsmith.clusters.lab.simulated.kubeadm import KubeadmKubelet
+from capsmith.clusters.lab.simulated.kubelet import Server
 from capsmith.clusters.lab.simulated.loop import note
-from capsmith.clusters.lab.simulated.server import Server
 from capsmith.clusters.lab.state import write_text
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.pki import Pki
@@ -182,7 +182,7 @@ class SimulatedClusters:
 
     def _publish(self, cluster: JSON, kubeconfig: str) -> None:
         """Write the Secret with the kubeconfig; a control plane provider may have been first."""
-        wanted = kubeconfig_secret(cluster, kubeconfig)
+        wanted = build_kubeconfig_secret(cluster, kubeconfig)
         try:
             self._client.create(wanted)
         except ApiError as error:
@@ -227,7 +227,7 @@ class SimulatedClusters:
         write_text(self._assigned, json.dumps({"next": self._next, "clusters": clusters}))
 
 
-def kubeconfig_secret(cluster: JSON, kubeconfig: str) -> JSON:
+def build_kubeconfig_secret(cluster: JSON, kubeconfig: str) -> JSON:
     """Return the Secret through which core reaches a workload cluster, owned by its Cluster."""
     metadata = cluster["metadata"]
     owner = {

@@ -27,7 +27,7 @@ from capsmith.clusters.processes.tools.catalogue import (
     Module,
     default_modules,
     kubernetes_module,
-    modules,
+    list_modules,
 )
 
 ASSETS = "KUBEBUILDER_ASSETS"
@@ -40,7 +40,7 @@ _LOWEST = (1, 30)  # the first with ValidatingAdmissionPolicies
 _SECONDS = 30
 
 
-def installed_servers(environment: Mapping[str, str], *, is_built: bool) -> dict[str, Path]:
+def find_installed_servers(environment: Mapping[str, str], *, is_built: bool) -> dict[str, Path]:
     """Return etcd and kube-apiserver, and kube-controller-manager if it is beside them.
 
     The folder of `KUBEBUILDER_ASSETS` counts first.  PATH is looked at unless capsmith has already
@@ -115,7 +115,7 @@ def toolbox(
     user has installed are not built.  Raises ToolsUnavailable if the Go toolchain is missing or a
     build fails.
     """
-    selected = selected_modules(names)
+    selected = select_modules(names)
     go, version = _go()
     cache = cache_folder()
     try:
@@ -124,7 +124,7 @@ def toolbox(
         if find and KUBERNETES in selected:
             servers = selected[KUBERNETES]
             kept = cache / f"{servers.folder}-{_digest(servers, version)}"
-            found = installed_servers(os.environ, is_built=kept.is_dir())
+            found = find_installed_servers(os.environ, is_built=kept.is_dir())
             selected[KUBERNETES] = _without(selected[KUBERNETES], found)
         folders = {
             name: cache / f"{module.folder}-{_digest(module, version)}"
@@ -140,9 +140,9 @@ def toolbox(
     return Toolbox(folders, found)
 
 
-def selected_modules(names: list[str] | None) -> dict[str, Module]:
+def select_modules(names: list[str] | None) -> dict[str, Module]:
     """Return the modules of a toolbox by the names under which it has them."""
-    known = modules()
+    known = list_modules()
     chosen = [
         kubernetes_module() if name == KUBERNETES else name for name in names or default_modules()
     ]
@@ -151,7 +151,7 @@ def selected_modules(names: list[str] | None) -> dict[str, Module]:
     }
 
 
-def built(module: Module, root: Path, progress: Progress = lambda text: None) -> Path:
+def read_built(module: Module, root: Path, progress: Progress = lambda text: None) -> Path:
     """Return the folder with the binaries of a module in ``root``, after building missing ones.
 
     Raises ToolsUnavailable as :func:`toolbox` does.
@@ -196,7 +196,7 @@ def _announcement(missing: list[Module], cache: Path) -> str:
     )
 
 
-def kubectl() -> str:
+def find_kubectl() -> str:
     """Return the path of kubectl, from this Python environment or else from PATH.
 
     Raises ToolsUnavailable if there is none.
@@ -243,7 +243,7 @@ def _collect(go: str, module: Module, folder: Path, scratch: Path) -> None:
     for name, path in module.sources.items():
         (scratch / name).write_bytes((sources / path).read_bytes())
     for name, path in module.manifests.items():
-        rendered = _run([kubectl(), "kustomize", str(sources / path)], folder)
+        rendered = _run([find_kubectl(), "kustomize", str(sources / path)], folder)
         (scratch / name).write_text(rendered)
 
 

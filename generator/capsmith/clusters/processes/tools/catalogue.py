@@ -34,34 +34,34 @@ _WITH_CORE_FOLDER = (1, 14)
 
 
 @cache
-def compatibility() -> Compatibility:
+def load_releases() -> Compatibility:
     """Return the releases that capsmith is used with; raises UnreadableInput for broken data."""
     return load_compatibility(resources.schemas())
 
 
 def kubernetes_version(series: str = "") -> str:
     """Return the release of Kubernetes that is built for a series, by default the newest."""
-    return _chosen(compatibility().kubernetes, series).release
+    return _chosen(load_releases().kubernetes, series).release
 
 
 def core_releases() -> dict[str, str]:
     """Return the series of Cluster API's core, the newest first, and the release built of each."""
-    return {each.series: each.release for each in reversed(compatibility().core.executed)}
+    return {each.series: each.release for each in reversed(load_releases().core.executed)}
 
 
 def default_core() -> str:
     """Return the series of core that is used unless another one is chosen."""
-    return compatibility().core.default.series
+    return load_releases().core.default.series
 
 
 def has_kubeadm(series: str) -> bool:
     """Report whether the providers for kubeadm are built of a series of core."""
-    return _chosen(compatibility().core, series).kubeadm
+    return _chosen(load_releases().core, series).kubeadm
 
 
 def kubernetes_module(series: str = "") -> str:
     """Return the name of the module with the servers of Kubernetes, by default of the newest."""
-    return f"{KUBERNETES}-{_chosen(compatibility().kubernetes, series).series}"
+    return f"{KUBERNETES}-{_chosen(load_releases().kubernetes, series).series}"
 
 
 def core_module(series: str) -> str:
@@ -107,9 +107,9 @@ class Module:
     """Further flags of `go build`."""
 
 
-def modules() -> dict[str, Module]:
+def list_modules() -> dict[str, Module]:
     """Return all modules by name: of Kubernetes, of core, and of the providers for kubeadm."""
-    table = compatibility()
+    table = load_releases()
     found = [_kubernetes(each) for each in reversed(table.kubernetes.executed)]
     for each in reversed(table.core.executed):
         found.append(_cluster_api(each))
@@ -128,9 +128,9 @@ def default_modules() -> list[str]:
     return [KUBERNETES, *cores, kubeadm_module(default_core())]
 
 
-def all_modules() -> list[str]:
+def list_all_modules() -> list[str]:
     """Return the names of the modules that all tests need, with the default Kubernetes."""
-    return [KUBERNETES, *(name for name in modules() if not name.startswith(f"{KUBERNETES}-"))]
+    return [KUBERNETES, *(name for name in list_modules() if not name.startswith(f"{KUBERNETES}-"))]
 
 
 def _kubernetes(supported: Supported) -> Module:

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from capsmith.clusters.lab.errors import not_running
-from capsmith.clusters.lab.place import LabFolder
-from capsmith.clusters.lab.state import LabState, read_lab, toolbox_of
+from capsmith.clusters.lab.errors import lab_not_running
+from capsmith.clusters.lab.folder import LabFolder
+from capsmith.clusters.lab.state import LabState, read_lab, restore_toolbox
 from capsmith.clusters.processes.clusterctl import Clusterctl
 from capsmith.clusters.processes.connection import Connection
 from capsmith.clusters.processes.kube import KubeClient
 from capsmith.clusters.processes.pki import Pki
-from capsmith.clusters.processes.repository import Repository
+from capsmith.clusters.processes.repository import ClusterctlRepository
 from capsmith.clusters.processes.user_kubeconfig import open_client
 
 
-class Attached(Connection):
+class LabConnection(Connection):
     """The API server of a lab, its clusterctl and its repository of releases."""
 
     def __init__(self, lab: LabFolder, state: LabState, keys: Path, folder: str) -> None:
@@ -28,8 +28,8 @@ class Attached(Connection):
         self.folder = lab.root / folder
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.pki = Pki.existing(lab.pki)
-        self.repository = Repository(lab.repository)
-        tools = toolbox_of(state.tools, state.found)
+        self.repository = ClusterctlRepository(lab.repository)
+        tools = restore_toolbox(state.tools, state.found)
         self.clusterctl = Clusterctl(tools, state.series, self.repository.config, self.folder)
         self._client = open_client(self.kubeconfig, keys)
 
@@ -50,13 +50,13 @@ class Attached(Connection):
 
 
 @contextmanager
-def attached(lab: LabFolder, folder: str = "provider") -> Iterator[Attached]:
+def connect(lab: LabFolder, folder: str = "provider") -> Iterator[LabConnection]:
     """Connect to a lab that runs, with files in a folder of it; raises LabError without one."""
     state = read_lab(lab.state)
     if state is None or not lab.is_running:
-        raise not_running(lab.name)
+        raise lab_not_running(lab.name)
     keys = lab.root / "keys"
     keys.mkdir(mode=0o700, exist_ok=True)
-    connection = Attached(lab, state, keys, folder)
+    connection = LabConnection(lab, state, keys, folder)
     with closing(connection.client):
         yield connection

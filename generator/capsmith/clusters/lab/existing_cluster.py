@@ -9,11 +9,11 @@ from http.client import HTTPException
 from pathlib import Path
 
 from capsmith.clusters.lab.errors import LabError
-from capsmith.clusters.lab.place import LabFolder
-from capsmith.clusters.lab.state import LabState, write
+from capsmith.clusters.lab.folder import LabFolder
+from capsmith.clusters.lab.state import LabState, write_state
 from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.clusters.processes.pki import Pki
-from capsmith.clusters.processes.repository import Repository
+from capsmith.clusters.processes.repository import ClusterctlRepository
 from capsmith.clusters.processes.tools import Toolbox, core_releases
 from capsmith.clusters.processes.user_kubeconfig import open_client
 
@@ -21,7 +21,7 @@ _INVENTORY = "clusterctl.cluster.x-k8s.io/v1alpha3"
 _CORE = "cluster-api"
 
 
-class GivenCluster:
+class ExistingCluster:
     """Check that the cluster can take a provider; there is nothing to start."""
 
     def __init__(self, lab: LabFolder, series: str, tools: Toolbox, pid: int) -> None:
@@ -40,11 +40,11 @@ class GivenCluster:
         with closing(open_client(self._lab.kubeconfig, keys)) as client:
             core = _core_version(client)
             kubernetes = str(client.request("GET", "/version")["gitVersion"])
-        repository = Repository(self._lab.repository)
+        repository = ClusterctlRepository(self._lab.repository)
         if core == core_releases()[self._series]:
             # clusterctl reads the metadata of what is installed: no download where they are here.
             repository.add_core(self._tools, self._series, pki)
-        write(
+        write_state(
             self._lab.state,
             LabState(
                 pid=self._pid,
@@ -81,7 +81,7 @@ def _core_version(client: KubeClient) -> str:
     raise LabError("lab-no-core", "Cluster API is not installed in the cluster", hint=hint)
 
 
-def copied(kubeconfig: Path, target: Path) -> None:
+def copy_kubeconfig(kubeconfig: Path, target: Path) -> None:
     """Copy a kubeconfig, which only its owner may read; raises LabError if it cannot be read."""
     try:
         text = kubeconfig.read_bytes()

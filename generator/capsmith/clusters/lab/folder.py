@@ -14,7 +14,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from capsmith.clusters.lab.errors import already_running, from_os, not_chosen, not_running
+from capsmith.clusters.lab.errors import (
+    convert_os_error,
+    lab_already_running,
+    lab_not_chosen,
+    lab_not_running,
+)
 from capsmith.errors import UnreadableInput
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
@@ -61,13 +66,13 @@ class LabFolder:
             self.root.mkdir(mode=_PRIVATE, exist_ok=True)
             descriptor = acquire(self.lock)
             if descriptor is None:
-                raise already_running(self.name)
+                raise lab_already_running(self.name)
             for path in self.root.iterdir():
                 if path != self.lock:
                     _remove(path)
             return descriptor
         except OSError as error:
-            raise from_os(error, self.root) from error
+            raise convert_os_error(error, self.root) from error
 
     def remove(self) -> None:
         """Remove the folder, and the folder of all labs after the last one."""
@@ -84,22 +89,22 @@ class LabFolder:
                 return
 
 
-def labs_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder of all labs: `$XDG_STATE_HOME/capsmith/clusters/lab`."""
+def find_labs_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder of all labs: `$XDG_STATE_HOME/capsmith/lab`."""
     base = Path(environment.get("XDG_STATE_HOME") or "")
     if not base.is_absolute():
         base = Path(environment.get("HOME") or Path.home()) / ".local" / "state"
     return base / "capsmith" / "lab"
 
 
-def lab_names(labs: Path) -> list[str]:
+def list_labs(labs: Path) -> list[str]:
     """Return the names of the labs that run or have left files."""
     if not labs.is_dir():
         return []
     return sorted(path.name for path in labs.iterdir() if path.is_dir())
 
 
-def named(labs: Path, name: str) -> LabFolder:
+def resolve_lab(labs: Path, name: str) -> LabFolder:
     """Return the folder of a lab; raises UnreadableInput for a name that cannot be one."""
     if not _NAME.fullmatch(name):
         hint = "Use lower-case letters, digits and hyphens."
@@ -107,25 +112,25 @@ def named(labs: Path, name: str) -> LabFolder:
     return LabFolder(labs / name)
 
 
-def chosen(labs: Path, name: str | None, provider: str | None) -> LabFolder:
+def choose_lab(labs: Path, name: str | None, provider: str | None) -> LabFolder:
     """Return the lab of a name, of the provider in the current folder, or the only one.
 
     Raises LabError without one, or if there are several.
     """
-    names = lab_names(labs)
+    names = list_labs(labs)
     for wanted in (name, provider):
         if wanted is not None and (wanted in names or wanted == name):
-            return existing(labs, wanted)
+            return find_lab(labs, wanted)
     if len(names) != 1:
-        raise not_chosen(names)
-    return named(labs, names[0])
+        raise lab_not_chosen(names)
+    return resolve_lab(labs, names[0])
 
 
-def existing(labs: Path, name: str) -> LabFolder:
+def find_lab(labs: Path, name: str) -> LabFolder:
     """Return the folder of a lab that was started; raises LabError without one."""
-    lab = named(labs, name)
+    lab = resolve_lab(labs, name)
     if not lab.root.is_dir():
-        raise not_running(name)
+        raise lab_not_running(name)
     return lab
 
 
