@@ -15,8 +15,8 @@ from capsmith.clusters.processes.kube import (
     APPLY_PATCH,
     JSON,
     ApiError,
-    ServedKind,
     KubeClient,
+    ServedKind,
     StaleError,
 )
 from capsmith.judge.running.base_session import BaseSession
