@@ -22,7 +22,7 @@ from capsmith_runtime.infrastructure import Credentials
 from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.reconcile.base import ControllerContext
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.results import unexpected_result
 from capsmith_runtime.reconcile.session_pools import SessionPools
 from capsmith_runtime.testing import bootstrap, controlplane, infrastructure

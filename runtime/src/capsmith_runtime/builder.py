@@ -16,8 +16,8 @@ from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.workqueue import WorkQueue
 from capsmith_runtime.options import Options
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import Reconcile
 from capsmith_runtime.reconcile.permissions import Permissions
 from capsmith_runtime.reconcile.session_pools import SessionPools

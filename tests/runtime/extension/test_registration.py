@@ -21,8 +21,8 @@ from capsmith_runtime.extension.responses import Proceed
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.options import Options
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.webhook import server
 from capsmith_runtime.webhook.options import WEBHOOK, WebhookOptions
 from tests.runtime.webhook.hook_serving import Running, trusting, write_certificate

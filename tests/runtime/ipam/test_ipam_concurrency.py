@@ -28,8 +28,8 @@ from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.workqueue import WorkQueue
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.session_pools import SessionPools
 from capsmith_runtime.testing.clock import VirtualLoop
 from tests.runtime.support.scheduled_api import Client, Request, Server

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Set
+from functools import partial
 from typing import Any, NamedTuple
 
 from capsmith_runtime.addon.api import AddonReconciler
@@ -22,10 +23,14 @@ from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
-from capsmith_runtime.reconcile.base import BaseController, ControllerContext
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import Patcher, paused, ready
+from capsmith_runtime.reconcile.runner import ReconcileRunner
+from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 AddonKind = Kind[AddonReconciler[Any]]
 
@@ -38,22 +43,42 @@ class _RequestedVersion(NamedTuple):
     selected: bool
 
 
-class AddonController(BaseController[AddonReconciler[Any]]):
-    """Reconcile the add-ons of a kind; InstallationController does the work on the clusters."""
+class AddonController:
+    """Reconcile the add-ons of a kind; InstallationController does the work on the clusters.
+
+    Each writes for the other: this one records the clusters, which the other reads; the other puts
+    its results into ``statuses``, from which this one writes the status of the add-on.
+    """
 
     def __init__(
         self,
         kind: AddonKind,
-        informer: Any,
+        reconciler: AddonReconciler[Any],
+        informer: Informer,
         caches: Caches,
         context: ControllerContext,
         statuses: InstallationStatuses,
     ) -> None:
-        super().__init__(kind, informer, caches, context)
+        self.kind = kind
+        self._caches = caches
         self._statuses = statuses
         self._requested: dict[NamespacedName, dict[str, _RequestedVersion]] = {}
         self.requeue_installation: Callable[[Installation], None] = lambda installation: None
         """Requeues one installation; set when the watches are set up."""
+        self._reporter = StatusReporter(kind, context)
+        self._author = AuthorStep(kind, context, self._reporter, reconciler)
+        self._runner = ReconcileRunner(
+            kind,
+            informer,
+            context,
+            self._reporter,
+            new_patcher=partial(Patcher, context.client, informer, context.writer),
+            forget=self._forget,
+        )
+
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile one add-on: the clusters that it is recorded for, and its status."""
+        return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
         if is_deleted_for_move(patcher.obj):
@@ -61,19 +86,20 @@ class AddonController(BaseController[AddonReconciler[Any]]):
         deleting = metadata.is_deleting(patcher.obj)
         if deleting and self.kind.finalizer not in metadata.finalizers(patcher.obj):
             return self._forget(key)
-        if await self._is_paused(patcher, None):
+        if await self._reporter.ensure_paused_condition(patcher, None):
             self._requested.pop(key, None)
             return Result()
         # Read it before add_finalizer writes the external id, whose absence marks a copied object.
         before = recorded_clusters(patcher.obj, self.kind.resource.group)
         if not deleting:
             await patcher.add_finalizer(self.kind)
-            if await self._decoded_spec(patcher) is None:
+            if await self._author.decode_spec(patcher) is None:
                 return Result()
         selected = set() if deleting else set(self.selected_clusters(patcher.obj))
         recorded = await self._record_clusters(key, patcher, before, selected)
         if deleting and not recorded:
-            return await self._release(patcher)
+            await patcher.remove_finalizer(self.kind.finalizer)
+            return self._forget(key)
         self._requeue_changed(key, patcher.obj, recorded, selected)
         await self._write_status(key, patcher, recorded, selected)
         return Result()
@@ -135,9 +161,11 @@ class AddonController(BaseController[AddonReconciler[Any]]):
         await patcher.write_status(status, (ready(not message, reason, message), paused("")))
 
     def _forget(self, key: NamespacedName) -> Result:
+        self._reporter.forget(key)
+        self._author.forget(key)
         self._requested.pop(key, None)
         self._statuses.forget(key)
-        return super()._forget(key)
+        return Result()
 
 
 def is_cluster_selected(addon: Object, cluster: Object | Cluster) -> bool:

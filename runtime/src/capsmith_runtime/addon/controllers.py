@@ -17,8 +17,8 @@ from capsmith_runtime.addon.installations import (
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of, version_of
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile, Runnable
 from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.watches import on_change
@@ -120,9 +120,10 @@ class _KindControllers:
         self._caches = caches
         self._name = kind.resource.kind
         self._group = kind.resource.group
-        self._addons = AddonController(kind, self.informer, caches, context, statuses)
+        reconciler = kind.reconciler()
+        self._addons = AddonController(kind, reconciler, self.informer, caches, context, statuses)
         self._installations = InstallationController(
-            kind, self._addons.reconciler, self.informer, caches, context, statuses, open_workload
+            kind, reconciler, self.informer, caches, context, statuses, open_workload
         )
         self._queues: Queues = {}
 

@@ -9,8 +9,8 @@ from capsmith_runtime.admission.handlers import AdmissionHandler
 from capsmith_runtime.admission.kinds import AdmittedKind
 from capsmith_runtime.kube.http_server import RequestHandler
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.webhook.options import WebhookOptions, webhook_options
 from capsmith_runtime.webhook.server import WebhookGroup
 

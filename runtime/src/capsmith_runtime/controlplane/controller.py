@@ -12,7 +12,7 @@ from capsmith_runtime.contract.control_plane import HEALTHY, is_control_plane
 from capsmith_runtime.contract.control_plane_shapes import CONTROL_PLANE_SHAPES, CORE_MACHINES
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.model import Condition, shorten_message
-from capsmith_runtime.controlplane.api import ControlPlaneReconciler, ControlPlaneScope
+from capsmith_runtime.controlplane.api import ControlPlaneScope
 from capsmith_runtime.controlplane.control_plane import (
     ControlPlane,
     ReconcileSummary,
@@ -35,14 +35,17 @@ from capsmith_runtime.controlplane.secrets.cluster_secrets import ClusterAccess
 from capsmith_runtime.controlplane.status import build_conditions, build_facts
 from capsmith_runtime.controlplane.sync_machines import MachineSyncer, write_machine_conditions
 from capsmith_runtime.errors import ApiError
-from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
+from capsmith_runtime.kube.client import NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.requeue import DeferredError
-from capsmith_runtime.reconcile.base import BaseController, ControllerContext
+from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches, cluster_name_of, owning_cluster
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.patcher import Patcher, paused
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+from capsmith_runtime.reconcile.runner import ReconcileRunner
+from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 WAITING_FOR_ENDPOINT: Final = Waiting(
     "WaitingForControlPlaneEndpoint", "Cluster has no spec.controlPlaneEndpoint yet", None
@@ -52,6 +55,182 @@ WAITING_FOR_INFRASTRUCTURE: Final = Waiting(
     "Cluster infrastructure is not provisioned yet",
     None,
 )
+WAITING_FOR_WORKERS: Final = "WaitingForWorkersDeletion"
+WAITING_FOR_MACHINES: Final = "WaitingForMachineDeletion"
+_RETRY_SECONDS: Final = 10.0
+
+
+class ControlPlaneController:
+    """Reconciles one ControlPlane kind: at most one step, then the status.
+
+    Each reconcile starts from what it observes, and creates or deletes at most one Machine: the
+    next step is decided from what that has led to, not from a plan (CP-20, CP-31).
+    """
+
+    def __init__(
+        self,
+        kind: ControlPlaneKind,
+        informer: Informer,
+        caches: Caches,
+        context: ControllerContext,
+        kinds: ContractKinds,
+        external: ExternalObjects,
+        access: ClusterAccess,
+    ) -> None:
+        self.kind = kind
+        self._caches = caches
+        self._context = context
+        self._shape = CONTROL_PLANE_SHAPES[context.contract]
+        self._core = CORE_MACHINES[caches.reader.version]
+        self._access = access
+        self._summaries: dict[NamespacedName, ReconcileSummary] = {}
+        self._reporter = ControlPlaneReporter(kind, context)
+        self._author = AuthorStep(kind, context, self._reporter)
+        self._hooks = HookCaller(self._author.reconciler, context)
+        machine_client = MachineClient(context.client, kinds, external, self._core)
+        self.scaler = MachineScaler(context.client, caches.machines, machine_client)
+        self._syncer = MachineSyncer(context.client, caches.machines, self._core, external)
+        self._normal = NormalReconciler(
+            self._hooks, self._syncer, self.scaler, access, context.sync_seconds
+        )
+        self._delete = DeleteReconciler(caches, self.scaler, machine_client, self._syncer)
+        self._runner = ReconcileRunner(
+            kind,
+            informer,
+            context,
+            self._reporter,
+            new_patcher=partial(ControlPlanePatcher, context.client, informer, context.writer),
+            forget=self._forget,
+        )
+
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile one control plane, or report in its conditions why that failed."""
+        return await self._runner.run(key, self._reconcile)
+
+    async def _reconcile(self, key: NamespacedName, patcher: ControlPlanePatcher) -> Result:
+        if is_deleted_for_move(patcher.obj):
+            return Result()
+        if metadata.is_deleting(patcher.obj):
+            return await self._reconcile_delete(key, patcher)
+        cluster = self._caches.cluster(key.namespace, owning_cluster(patcher.obj))
+        # Without an owner there is nothing to do yet; the owner reference triggers an event.
+        if cluster is None:
+            return Result()
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
+            return Result()
+        await patcher.add_finalizer(self.kind)
+        spec = await self._author.decode_spec(patcher)
+        if spec is None:
+            return Result()
+        return await self._reconcile_normal(patcher, cluster, spec)
+
+    async def _reconcile_normal(
+        self, patcher: ControlPlanePatcher, cluster: Cluster, spec: Any
+    ) -> Result:
+        control_plane = self._load(patcher, cluster)
+        summary = ReconcileSummary(initialized=self._shape.initialized(patcher.obj))
+        scope = build_scope(
+            control_plane,
+            summary,
+            self._author.scope_fields(patcher.obj),
+            spec,
+            lambda: self._access.workload(cluster),
+        )
+        try:
+            await self._normal.reconcile(control_plane, summary, scope)
+        except NotAvailableError as error:
+            summary.wait(error.waiting)
+        except CacheNotSyncedError as error:
+            summary.wait(Waiting("CacheIsEmpty", str(error), 1.0))
+        except DeferredError:
+            # Counters must not be outdated as long as the infrastructure refuses requests.
+            earlier = self._summaries.get(key_of(patcher.obj))
+            if earlier is not None:
+                summary.keep_results_of_hooks(earlier)
+                await self._write_status(control_plane, summary, complete=False)
+            raise
+        except ApiError:
+            # The queue retries what failed; the status must not be outdated until then.
+            with suppress(ApiError):
+                await self._write_status(control_plane, summary, complete=False)
+            raise
+        self._summaries[key_of(patcher.obj)] = summary
+        await self._write_status(control_plane, summary, complete=summary.error is None)
+        await write_machine_conditions(self._caches, self._syncer, control_plane, summary)
+        if summary.error is not None:
+            raise summary.error
+        return Result(min(summary.requeue, default=None))
+
+    async def _reconcile_delete(self, key: NamespacedName, patcher: ControlPlanePatcher) -> Result:
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        name = cluster_name_of(patcher.obj)
+        cluster = await self._caches.live_cluster(key.namespace, name)
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
+            return Result()
+        if cluster is None:
+            cluster = build_deleted_cluster(key.namespace, name or "")
+        control_plane = self._load(patcher, cluster)
+        summary = ReconcileSummary(initialized=self._shape.initialized(patcher.obj))
+        try:
+            if await self._delete.reconcile(control_plane, summary):
+                await patcher.remove_finalizer(self.kind.finalizer)
+                return self._forget(key)
+        except NotAvailableError as error:
+            summary.wait(error.waiting)
+        await self._write_status(control_plane, summary)
+        return Result(min(summary.requeue, default=None))
+
+    def _load(self, patcher: ControlPlanePatcher, cluster: Cluster) -> ControlPlane:
+        return load_control_plane(
+            self.kind,
+            self._caches,
+            self._shape,
+            self._core,
+            patcher,
+            cluster,
+            self.scaler.is_deleted,
+            datetime.now(UTC),
+        )
+
+    async def _write_status(
+        self, control_plane: ControlPlane, summary: ReconcileSummary, *, complete: bool = True
+    ) -> None:
+        facts = build_facts(control_plane, summary)
+        status = self._shape.status(control_plane.obj, facts, self.kind.features)
+        conditions = (*build_conditions(control_plane, summary), paused(""))
+        present, absent = self._shape.conditions(conditions), self._shape.absent(conditions)
+        status = self._with_failure(control_plane, summary, status)
+        await control_plane.patcher.patch_status(status, present, absent, complete=complete)
+
+    def _with_failure(
+        self, control_plane: ControlPlane, summary: ReconcileSummary, status: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the status with the terminal failure of a hook, until all hooks succeed."""
+        error, writer = summary.error, self._context.writer
+        if isinstance(error, TerminalHookCallError) and not metadata.is_deleting(control_plane.obj):
+            return writer.with_failure(status, error.reason, error.message)
+        if error is None and not summary.waits:
+            return writer.without_failure(status)
+        return status
+
+    def _forget(self, key: NamespacedName) -> Result:
+        self._reporter.forget(key)
+        self._author.forget(key)
+        self._hooks.forget(key)
+        self._summaries.pop(key, None)
+        return Result()
+
+
+class ControlPlaneReporter(StatusReporter):
+    """Reports problems of the object itself in Healthy: Available keeps its value (CP-26)."""
+
+    async def report_error(self, patcher: Patcher, reason: str, message: str) -> None:
+        """Report an error in the Healthy condition and as an event; a failed write is raised."""
+        message = shorten_message(message.encode(errors="replace").decode())
+        self._context.events.warn(patcher.obj, reason, message)
+        healthy = Condition(type=HEALTHY, status=None, reason=reason, message=message)
+        await patcher.write_conditions(healthy, paused(""))
 
 
 class NormalReconciler:
@@ -132,11 +311,6 @@ class NormalReconciler:
             summary.outdated[machine.name] = reasons
 
 
-WAITING_FOR_WORKERS: Final = "WaitingForWorkersDeletion"
-WAITING_FOR_MACHINES: Final = "WaitingForMachineDeletion"
-_RETRY_SECONDS: Final = 10.0
-
-
 # Deletion begins when the last worker is gone (CP-34): all Machines, what is left of unfinished
 # ones, then the finalizer.
 class DeleteReconciler:
@@ -184,155 +358,3 @@ class DeleteReconciler:
         value = f"{control_plane.cluster.namespace}/{control_plane.cluster.name}"
         machines = self._caches.machines.by_index(BY_CLUSTER, value)
         return sorted(metadata.name(each) for each in machines if not is_control_plane(each))
-
-
-class ControlPlaneController(BaseController[ControlPlaneReconciler[Any]]):
-    """Reconciles one ControlPlane kind: at most one step, then the status."""
-
-    def __init__(
-        self,
-        kind: ControlPlaneKind,
-        informer: Informer,
-        caches: Caches,
-        context: ControllerContext,
-        kinds: ContractKinds,
-        external: ExternalObjects,
-        access: ClusterAccess,
-    ) -> None:
-        super().__init__(kind, informer, caches, context)
-        client = context.client
-        self._kind = kind
-        self._shape = CONTROL_PLANE_SHAPES[context.contract]
-        self._core = CORE_MACHINES[caches.reader.version]
-        machine_client = MachineClient(client, kinds, external, self._core)
-        hooks = self._hooks = HookCaller(self.reconciler, context)
-        self._summaries: dict[NamespacedName, ReconcileSummary] = {}
-        self.scaler = MachineScaler(client, caches.machines, machine_client)
-        self._syncer = MachineSyncer(client, caches.machines, self._core, external)
-        self._access = access
-        self._normal = NormalReconciler(
-            hooks, self._syncer, self.scaler, access, context.sync_seconds
-        )
-        self._delete = DeleteReconciler(caches, self.scaler, machine_client, self._syncer)
-
-    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
-        if not isinstance(patcher, ControlPlanePatcher) or is_deleted_for_move(patcher.obj):
-            return Result()
-        if metadata.is_deleting(patcher.obj):
-            name = cluster_name_of(patcher.obj)
-            deletion = partial(self._reconcile_delete, patcher, key, name)
-            return await self._finalize(patcher, key, name, deletion)
-        cluster = self._caches.cluster(key.namespace, owning_cluster(patcher.obj))
-        # Without an owner there is nothing to do yet; the owner reference triggers an event.
-        if cluster is None or await self._is_paused(patcher, cluster):
-            return Result()
-        await patcher.add_finalizer(self._kind)
-        spec = await self._decoded_spec(patcher)
-        if spec is None:
-            return Result()
-        return await self._reconcile_normal(patcher, cluster, spec)
-
-    async def _reconcile_normal(
-        self, patcher: ControlPlanePatcher, cluster: Cluster, spec: Any
-    ) -> Result:
-        control_plane = self._load(patcher, cluster)
-        summary = ReconcileSummary(initialized=self._shape.initialized(patcher.obj))
-        scope = build_scope(
-            control_plane,
-            summary,
-            self._scope_fields(patcher.obj),
-            spec,
-            lambda: self._access.workload(cluster),
-        )
-        try:
-            await self._normal.reconcile(control_plane, summary, scope)
-        except NotAvailableError as error:
-            summary.wait(error.waiting)
-        except CacheNotSyncedError as error:
-            summary.wait(Waiting("CacheIsEmpty", str(error), 1.0))
-        except DeferredError:
-            # Counters must not be outdated as long as the infrastructure refuses requests.
-            earlier = self._summaries.get(key_of(patcher.obj))
-            if earlier is not None:
-                summary.keep_results_of_hooks(earlier)
-                await self._write_status(control_plane, summary, complete=False)
-            raise
-        except ApiError:
-            # The queue retries what failed; the status must not be outdated until then.
-            with suppress(ApiError):
-                await self._write_status(control_plane, summary, complete=False)
-            raise
-        self._summaries[key_of(patcher.obj)] = summary
-        await self._write_status(control_plane, summary, complete=summary.error is None)
-        await write_machine_conditions(self._caches, self._syncer, control_plane, summary)
-        if summary.error is not None:
-            raise summary.error
-        return Result(min(summary.requeue, default=None))
-
-    async def _reconcile_delete(
-        self,
-        patcher: ControlPlanePatcher,
-        key: NamespacedName,
-        name: str | None,
-        cluster: Cluster | None,
-    ) -> Result:
-        control_plane = self._load(
-            patcher, cluster or build_deleted_cluster(key.namespace, name or "")
-        )
-        summary = ReconcileSummary(initialized=self._shape.initialized(patcher.obj))
-        try:
-            if await self._delete.reconcile(control_plane, summary):
-                return await self._release(patcher)
-        except NotAvailableError as error:
-            summary.wait(error.waiting)
-        await self._write_status(control_plane, summary)
-        return Result(min(summary.requeue, default=None))
-
-    def _load(self, patcher: ControlPlanePatcher, cluster: Cluster) -> ControlPlane:
-        return load_control_plane(
-            self._kind,
-            self._caches,
-            self._shape,
-            self._core,
-            patcher,
-            cluster,
-            self.scaler.is_deleted,
-            datetime.now(UTC),
-        )
-
-    async def _write_status(
-        self, control_plane: ControlPlane, summary: ReconcileSummary, *, complete: bool = True
-    ) -> None:
-        facts = build_facts(control_plane, summary)
-        status = self._shape.status(control_plane.obj, facts, self._kind.features)
-        conditions = (*build_conditions(control_plane, summary), paused(""))
-        present, absent = self._shape.conditions(conditions), self._shape.absent(conditions)
-        status = self._with_failure(control_plane, summary, status)
-        await control_plane.patcher.patch_status(status, present, absent, complete=complete)
-
-    def _with_failure(
-        self, control_plane: ControlPlane, summary: ReconcileSummary, status: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Return the status with the terminal failure of a hook, until all hooks succeed."""
-        error, writer = summary.error, self._context.writer
-        if isinstance(error, TerminalHookCallError) and not metadata.is_deleting(control_plane.obj):
-            return writer.with_failure(status, error.reason, error.message)
-        if error is None and not summary.waits:
-            return writer.without_failure(status)
-        return status
-
-    async def _report(self, patcher: Patcher, reason: str, message: str) -> None:
-        """Report a problem of the object itself; Available keeps its value (CP-26)."""
-        message = shorten_message(message.encode(errors="replace").decode())
-        self._context.events.warn(patcher.obj, reason, message)
-        healthy = Condition(type=HEALTHY, status=None, reason=reason, message=message)
-        await patcher.write_conditions(healthy, paused(""))
-
-    def _forget(self, key: NamespacedName) -> Result:
-        self._hooks.forget(key)
-        self._summaries.pop(key, None)
-        return super()._forget(key)
-
-    def _patcher(self, obj: JSON) -> Patcher:
-        context = self._context
-        return ControlPlanePatcher(context.client, self._informer, context.writer, obj)

@@ -17,8 +17,8 @@ from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.http_server import Request, RequestHandler, Response, text_response
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup
 from capsmith_runtime.webhook.options import WebhookOptions, webhook_options
 from capsmith_runtime.webhook.server import WebhookGroup

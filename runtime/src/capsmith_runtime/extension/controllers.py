@@ -16,8 +16,8 @@ from capsmith_runtime.extension.registration import (
     register,
 )
 from capsmith_runtime.kube.log import get_logger
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Runnable
 from capsmith_runtime.webhook.options import webhook_options
 from capsmith_runtime.webhook.server import WebhookServer

@@ -16,8 +16,8 @@ from capsmith_runtime.infrastructure.machine_template import MachineTemplateCont
 from capsmith_runtime.infrastructure.watches import InfrastructureWatches
 from capsmith_runtime.infrastructure.workload_client import WorkloadAccessFactory
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile, Runnable
 
 AdditionalGroup = Callable[[InfrastructureContext], ControllerGroup]

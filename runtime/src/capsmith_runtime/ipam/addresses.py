@@ -23,8 +23,8 @@ from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import write
 from capsmith_runtime.reconcile.author_calls import AuthorCalls
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.debounce import StatusDebounce
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.scope_connection import connected

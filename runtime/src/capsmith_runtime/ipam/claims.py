@@ -6,7 +6,8 @@ a share of one write of the pool.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move, pause_message
@@ -26,23 +27,26 @@ from capsmith_runtime.ipam.addresses import (
     is_owned_by_claim,
 )
 from capsmith_runtime.ipam.allocator import AddressRequest
-from capsmith_runtime.ipam.api import Allocation, PoolReconciler
+from capsmith_runtime.ipam.api import AddressClaim, Allocation, ExternalPoolReconciler
+from capsmith_runtime.ipam.kinds import PoolKind
 from capsmith_runtime.ipam.pools import PoolRegistry
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.reconcile.base import BaseController, ControllerContext
+from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.patcher import Patcher, ready
 from capsmith_runtime.reconcile.results import Deleted, Waiting
-from capsmith_runtime.reconcile.status_reporter import reason_and_message
+from capsmith_runtime.reconcile.runner import ReconcileRunner
+from capsmith_runtime.reconcile.status_reporter import StatusReporter, reason_and_message
 
 _MOVE_LABEL = {"clusterctl.cluster.x-k8s.io/move": ""}
 _RETRY_SECONDS = 1.0
 
 
-class ClaimController(BaseController[PoolReconciler[Any]]):
-    """Reconcile claims on pools of one kind that allocate from their own ranges."""
+class ClaimController:
+    """Reconcile claims on the pools of one kind."""
 
     def __init__(
         self,
@@ -53,15 +57,32 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
         caches: Caches,
         context: ControllerContext,
     ) -> None:
-        super().__init__(registry.kind, claims, caches, context, registry.reconciler)
+        self.kind = registry.kind
         self._registry = registry
         self._addresses = addresses
         self._dialect = dialect
+        self._caches = caches
+        self._context = context
         self._writer = IPAddressWriter(context.client, dialect, addresses, claims.resource)
-
-    def _patcher(self, obj: JSON) -> Patcher:
+        self._reporter = ClaimReporter(self.kind, context)
+        self._author = AuthorStep(self.kind, context, self._reporter, registry.reconciler)
+        external = isinstance(registry.reconciler, ExternalPoolReconciler)
+        self._source: AddressSource = (
+            ExternalSource(registry, self._author) if external else RangeSource(registry)
+        )
         # The conditions of claims follow the version of core's API, not the provider's contract.
-        return Patcher(self._context.client, self._informer, self._dialect, obj)
+        self._runner = ReconcileRunner(
+            self.kind,
+            claims,
+            context,
+            self._reporter,
+            new_patcher=partial(Patcher, context.client, claims, dialect),
+            forget=self._forget,
+        )
+
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile one claim: bind an IPAddress to it, or release that."""
+        return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
         claim = self._dialect.claim(patcher.obj)
@@ -74,7 +95,7 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
         missing_cluster = bool(claim.cluster_name) and cluster is None
         if missing_cluster or self._is_claim_paused(patcher.obj, claim, cluster):
             # Another claim may have the address that was kept for this one.
-            self._registry.requeue_claims(self._pool_key(claim))
+            self._registry.requeue_claims(self._registry.claimed_pool(claim))
             return self._forget(key)
         address = self._addresses.get(key)
         if address is not None:
@@ -84,11 +105,11 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
     async def _reconcile_normal(
         self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, cluster: Cluster | None
     ) -> Result:
-        allocation = await self._allocate(patcher, key, claim, cluster)
+        allocation = await self._source.allocate(patcher, key, claim, cluster)
         if isinstance(allocation, Waiting):
             return await self._report_waiting(patcher, allocation)
-        await self._add_finalizer(patcher)
-        pool = self._registry.pools.get(self._pool_key(claim))
+        await add_claim_finalizer(patcher, self.kind)
+        pool = self._registry.pools.get(self._registry.claimed_pool(claim))
         resource = self.kind.resource
         try:
             address = await self._writer.create(patcher.obj, pool, resource, allocation)
@@ -122,23 +143,10 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
                 return Result()
             message = f"{view.address} is also the address of IPAddress {conflicts[0]}"
             return await self._report_waiting(patcher, _allocation_failed(message))
-        await self._add_finalizer(patcher)
-        pool = self._registry.pools.get(self._pool_key(claim))
+        await add_claim_finalizer(patcher, self.kind)
+        pool = self._registry.pools.get(self._registry.claimed_pool(claim))
         await self._writer.ensure_owned(address, patcher.obj, pool, self.kind.resource)
         return await self._write_address_ref(patcher, key)
-
-    async def _allocate(
-        self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, cluster: Cluster | None
-    ) -> Allocation | Waiting:
-        """Return an address that is reserved for this claim."""
-        pool = self._pool_key(claim)
-        number = await self._registry.allocator(pool).reserve(AddressRequest(key, claim.uid))
-        ranges = self._registry.usage(pool).ranges
-        if isinstance(number, Waiting):
-            return number
-        if ranges is None:
-            return Waiting(REASON_POOL_NOT_READY, "the pool has changed", _RETRY_SECONDS)
-        return Allocation(address_of(number), ranges.prefix, ranges.gateway)
 
     async def _reconcile_delete(
         self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim
@@ -153,24 +161,13 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
             view = self._dialect.address(address)
             if view.claim_name != claim.name or view.pool != claim.pool:
                 address = None
-        result = await self._release_address(patcher, key, claim, address)
+        result = await self._source.release(patcher, key, claim, address)
         if isinstance(result, Waiting):
             return await self._report_waiting(patcher, result)
         if address is not None:
             await self._writer.delete(address)
-        return await self._release(patcher)
-
-    async def _release_address(
-        self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON | None
-    ) -> Deleted | Waiting:
-        """Release nothing: an address of a range is free as soon as its IPAddress is gone."""
-        return Deleted()
-
-    async def _add_finalizer(self, patcher: Patcher) -> None:
-        """Add the finalizer; a claim without owner must move together with its pool (MV-06)."""
-        without_owner = not metadata.items(patcher.obj, "metadata", "ownerReferences")
-        labelled = without_owner and self.kind.resource.namespaced
-        await patcher.add_finalizer(self.kind, labels=_MOVE_LABEL if labelled else {})
+        await patcher.remove_finalizer(self.kind.finalizer)
+        return self._forget(key)
 
     async def _write_address_ref(self, patcher: Patcher, key: NamespacedName) -> Result:
         """Write the status of a claim that has an address: the only status write it needs."""
@@ -181,34 +178,147 @@ class ClaimController(BaseController[PoolReconciler[Any]]):
     async def _report_waiting(self, patcher: Patcher, waiting: Waiting) -> Result:
         """Report why there is no address: failures at once, short waits only after a delay."""
         if waiting.reason not in (REASON_POOL_EXHAUSTED, REASON_ALLOCATION_FAILED):
-            return await self._wait(patcher, waiting)
+            return await self._reporter.report_wait(patcher, waiting)
         if waiting.reason == REASON_ALLOCATION_FAILED:
             self._context.events.warn(patcher.obj, waiting.reason, waiting.message)
         await patcher.write_conditions(ready(False, waiting.reason, waiting.message))
         return Result(waiting.requeue_after)
-
-    async def _failed(self, patcher: Patcher, error: Exception) -> None:
-        reason, message = reason_and_message(error)
-        if not isinstance(error, ReconcileError):
-            reason = REASON_ALLOCATION_FAILED
-        await self._report(patcher, reason, message)
 
     def _is_claim_paused(self, obj: JSON, claim: IPAddressClaim, cluster: Cluster | None) -> bool:
         """Return whether claim, Cluster or pool are paused (SM-01)."""
         if cluster is not None and constants.PAUSED_ANNOTATION in cluster.annotations:
             return True
         paused = pause_message(obj, CLAIM_KIND, cluster)
-        return bool(paused) or self._registry.is_paused(self._pool_key(claim))
+        return bool(paused) or self._registry.is_paused(self._registry.claimed_pool(claim))
 
     def _conflicting_addresses(
         self, claim: IPAddressClaim, number: int, own: NamespacedName
     ) -> list[NamespacedName]:
-        return self._registry.conflicting_addresses(self._pool_key(claim), number, own)
+        pool = self._registry.claimed_pool(claim)
+        return self._registry.conflicting_addresses(pool, number, own)
 
-    def _pool_key(self, claim: IPAddressClaim) -> NamespacedName:
-        namespace = claim.namespace if self.kind.resource.namespaced else ""
-        return NamespacedName(namespace, claim.pool.name)
+    def _forget(self, key: NamespacedName) -> Result:
+        self._reporter.forget(key)
+        self._author.forget(key)
+        return Result()
+
+
+async def add_claim_finalizer(patcher: Patcher, kind: PoolKind) -> None:
+    """Add the finalizer; a claim without owner must move together with its pool (MV-06)."""
+    without_owner = not metadata.items(patcher.obj, "metadata", "ownerReferences")
+    labelled = without_owner and kind.resource.namespaced
+    await patcher.add_finalizer(kind, labels=_MOVE_LABEL if labelled else {})
 
 
 def _allocation_failed(message: str) -> Waiting:
     return Waiting(REASON_ALLOCATION_FAILED, message, None)
+
+
+class AddressSource(Protocol):
+    """Where the addresses of a kind of pools come from."""
+
+    async def allocate(
+        self,
+        patcher: Patcher,
+        key: NamespacedName,
+        claim: IPAddressClaim,
+        cluster: Cluster | None,
+    ) -> Allocation | Waiting:
+        """Return an address that is reserved for this claim, or why there is none."""
+
+    async def release(
+        self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON | None
+    ) -> Deleted | Waiting:
+        """Release the address of a claim before its IPAddress is deleted.
+
+        ``address`` is the IPAddress; None if there is none.
+        """
+
+
+class RangeSource:
+    """Addresses from the pools' own ranges."""
+
+    def __init__(self, registry: PoolRegistry) -> None:
+        self._registry = registry
+
+    async def allocate(
+        self,
+        patcher: Patcher,
+        key: NamespacedName,
+        claim: IPAddressClaim,
+        cluster: Cluster | None,
+    ) -> Allocation | Waiting:
+        """Reserve the next free address of the pool."""
+        pool = self._registry.claimed_pool(claim)
+        number = await self._registry.allocator(pool).reserve(AddressRequest(key, claim.uid))
+        ranges = self._registry.usage(pool).ranges
+        if isinstance(number, Waiting):
+            return number
+        if ranges is None:
+            return Waiting(REASON_POOL_NOT_READY, "the pool has changed", _RETRY_SECONDS)
+        return Allocation(address_of(number), ranges.prefix, ranges.gateway)
+
+    async def release(
+        self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON | None
+    ) -> Deleted | Waiting:
+        """Release nothing: an address of a range is free as soon as its IPAddress is gone."""
+        return Deleted()
+
+
+class ExternalSource:
+    """Addresses that the author's reconciler allocates in another system."""
+
+    def __init__(self, registry: PoolRegistry, author: AuthorStep[Any]) -> None:
+        self._registry = registry
+        self._author = author
+
+    async def allocate(
+        self,
+        patcher: Patcher,
+        key: NamespacedName,
+        claim: IPAddressClaim,
+        cluster: Cluster | None,
+    ) -> Allocation | Waiting:
+        """Call the reconciler, then reserve its address, so that none is allocated twice."""
+        pool_key = self._registry.claimed_pool(claim)
+        allocator, usage = self._registry.allocator(pool_key), self._registry.usage(pool_key)
+        pool = self._registry.find_pool(pool_key)
+        if usage.problem is not None:
+            return allocator.wait_for_pool(key, usage.problem)
+        if pool is None:
+            return Waiting(REASON_POOL_NOT_READY, "the pool has changed", _RETRY_SECONDS)
+        # The first side effect happens in the other system, so the finalizer comes first (SM-08).
+        await add_claim_finalizer(patcher, self._registry.kind)
+        scope = AddressClaim(
+            **self._author.scope_fields(patcher.obj),
+            pool=pool,
+            cluster=cluster,
+            taken=usage,
+        )
+        hook = self._author.reconciler.allocate
+        allocation = await self._author.call(patcher, hook, scope, Allocation)
+        if isinstance(allocation, Waiting):
+            return allocation
+        request = AddressRequest(key, claim.uid, number_of(allocation.address))
+        reserved = await allocator.reserve(request)
+        return reserved if isinstance(reserved, Waiting) else allocation
+
+    async def release(
+        self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON | None
+    ) -> Deleted | Waiting:
+        """Release in the other system before the address is shown as free here."""
+        identity = self._registry.kind.external_id(patcher.obj)
+        pool = self._registry.claimed_pool(claim)
+        scope = self._registry.release_scope(key, identity, pool, address)
+        return await self._author.call(patcher, self._author.reconciler.release, scope, Deleted)
+
+
+class ClaimReporter(StatusReporter):
+    """Reports errors of allocation with the reason that other IPAM providers use (IP-05)."""
+
+    async def report_failure(self, patcher: Patcher, error: Exception) -> None:
+        """Report an exception of the author's code; a terminal one like any other."""
+        reason, message = reason_and_message(error)
+        if not isinstance(error, ReconcileError):
+            reason = REASON_ALLOCATION_FAILED
+        await self.report_error(patcher, reason, message)

@@ -5,22 +5,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.ipam import (
     ADDRESS_KIND,
     CLAIM_KIND,
     DIALECTS,
-    REASON_POOL_NOT_READY,
-    IPAddressClaim,
 )
 from capsmith_runtime.ipam.address_index import AddressIndex, PoolKey
-from capsmith_runtime.ipam.address_ranges import number_of
 from capsmith_runtime.ipam.addresses import OrphanedAddressController
-from capsmith_runtime.ipam.allocator import AddressRequest, AllocatorContext, LiveAddressList
-from capsmith_runtime.ipam.api import AddressClaim, Allocation, ExternalPoolReconciler
+from capsmith_runtime.ipam.allocator import AllocatorContext, LiveAddressList
 from capsmith_runtime.ipam.claims import ClaimController
 from capsmith_runtime.ipam.kinds import PoolKind
 from capsmith_runtime.ipam.pools import IPPoolController, PoolRegistry, is_paused
@@ -35,56 +29,11 @@ from capsmith_runtime.kube.client import (
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.store import Delta
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
 from capsmith_runtime.reconcile.kinds import address_type, claim_type
-from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import Deleted, Waiting
 from capsmith_runtime.reconcile.watches import on_change
-
-_RETRY_SECONDS = 1.0
-
-
-class ExternalClaimController(ClaimController):
-    """Call the reconciler, then reserve its result so that no address is allocated twice."""
-
-    reconciler: ExternalPoolReconciler[Any]
-
-    async def _allocate(
-        self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, cluster: Cluster | None
-    ) -> Allocation | Waiting:
-        """Return the address that the other system allocates to this claim."""
-        pool_key = self._pool_key(claim)
-        allocator, usage = self._registry.allocator(pool_key), self._registry.usage(pool_key)
-        pool = self._registry.find_pool(pool_key)
-        if usage.problem is not None:
-            return allocator.wait_for_pool(key, usage.problem)
-        if pool is None:
-            return Waiting(REASON_POOL_NOT_READY, "the pool has changed", _RETRY_SECONDS)
-        # The first side effect happens in the other system, so the finalizer comes first (SM-08).
-        await self._add_finalizer(patcher)
-        scope = AddressClaim(
-            **self._scope_fields(patcher.obj),
-            pool=pool,
-            cluster=cluster,
-            taken=usage,
-        )
-        allocation = await self._call(patcher, self.reconciler.allocate, scope, Allocation)
-        if isinstance(allocation, Waiting):
-            return allocation
-        request = AddressRequest(key, claim.uid, number_of(allocation.address))
-        reserved = await allocator.reserve(request)
-        return reserved if isinstance(reserved, Waiting) else allocation
-
-    async def _release_address(
-        self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON | None
-    ) -> Deleted | Waiting:
-        """Release in the other system before the address is shown as free here."""
-        identity = self.kind.external_id(patcher.obj)
-        scope = self._registry.release_scope(key, identity, self._pool_key(claim), address)
-        return await self._call(patcher, self.reconciler.release, scope, Deleted)
-
 
 _BY_POOL = "address pool"
 _COUNT_SECONDS = 0.5
@@ -126,13 +75,10 @@ class IPAMGroup(ControllerGroup):
             for kind in kinds
         }
         self._pools = {
-            name: IPPoolController(registry, caches, context)
-            for name, registry in self._registries.items()
+            name: IPPoolController(registry, context) for name, registry in self._registries.items()
         }
         self._claim_controllers = {
-            name: _claim_controller(registry)(
-                registry, self._claims, self._addresses, dialect, caches, context
-            )
+            name: ClaimController(registry, self._claims, self._addresses, dialect, caches, context)
             for name, registry in self._registries.items()
         }
         self._orphans = OrphanedAddressController(
@@ -255,8 +201,3 @@ class IPAMGroup(ControllerGroup):
         view = self._dialect.claim(claim)
         if view.cluster_name:
             yield f"{view.namespace}/{view.cluster_name}"
-
-
-def _claim_controller(registry: PoolRegistry) -> type[ClaimController]:
-    external = isinstance(registry.reconciler, ExternalPoolReconciler)
-    return ExternalClaimController if external else ClaimController

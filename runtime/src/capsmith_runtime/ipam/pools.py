@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from capsmith_runtime.api.serialization import DecodingError, decode, encode_status
+from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import is_deleted_for_move, pause_message
-from capsmith_runtime.contract.ipam import REASON_POOL_EXHAUSTED
-from capsmith_runtime.contract.status_writer import set_extra_fields
-from capsmith_runtime.errors import ContractError
+from capsmith_runtime.contract.ipam import REASON_POOL_EXHAUSTED, IPAddressClaim
 from capsmith_runtime.ipam.address_index import NOT_FOUND, PoolKey, PoolUsage
 from capsmith_runtime.ipam.address_ranges import address_of, parse_number
 from capsmith_runtime.ipam.allocator import AllocatorContext, PoolAllocator
@@ -18,7 +17,6 @@ from capsmith_runtime.ipam.api import (
     AddressRelease,
     ExternalPoolReconciler,
     Pool,
-    PoolReconciler,
     PoolState,
 )
 from capsmith_runtime.ipam.kinds import PoolKind
@@ -26,10 +24,12 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
-from capsmith_runtime.reconcile.base import BaseController, ControllerContext
-from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.author_step import AuthorStep
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.runner import ReconcileRunner
+from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 
 class PoolRegistry:
@@ -45,6 +45,11 @@ class PoolRegistry:
     def pool_key(self, key: NamespacedName) -> PoolKey:
         """Return the key in the address index of a pool of this kind."""
         return PoolKey(self.kind.resource.kind, key)
+
+    def claimed_pool(self, claim: IPAddressClaim) -> NamespacedName:
+        """Return the key of the pool that a claim names; claims name no namespace (IP-05)."""
+        namespace = claim.namespace if self.kind.resource.namespaced else ""
+        return NamespacedName(namespace, claim.pool.name)
 
     def usage(self, key: NamespacedName) -> PoolUsage:
         """Return the usage of a pool, which need not exist."""
@@ -126,22 +131,28 @@ def is_paused(pool: JSON) -> bool:
 _IN_USE = Waiting("AddressesInUse", "addresses of the pool are in use")
 
 
-class IPPoolController(BaseController[PoolReconciler[Any]]):
+class IPPoolController:
     """Reconcile one kind of pool."""
 
-    def __init__(self, registry: PoolRegistry, caches: Caches, context: ControllerContext) -> None:
-        super().__init__(registry.kind, registry.pools, caches, context, registry.reconciler)
+    def __init__(self, registry: PoolRegistry, context: ControllerContext) -> None:
+        self.kind = kind = registry.kind
         self._registry = registry
         self._counts_only: set[NamespacedName] = set()
         self._states: dict[NamespacedName, tuple[str, int, PoolState]] = {}
+        self._reporter = StatusReporter(kind, context)
+        self._author = AuthorStep(kind, context, self._reporter, registry.reconciler)
+        self._runner = ReconcileRunner(
+            kind,
+            registry.pools,
+            context,
+            self._reporter,
+            new_patcher=partial(Patcher, context.client, registry.pools, context.writer),
+            forget=self._forget,
+        )
 
-    def request_counts(self, key: NamespacedName) -> None:
-        """Let the next reconcile update the counts only, without calling the reconciler."""
-        self._counts_only.add(key)
-
-    def request_full_reconcile(self, key: NamespacedName) -> None:
-        """Let the next reconcile call the reconciler."""
-        self._counts_only.discard(key)
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile one pool: whether it can serve claims, its counts, and its deletion."""
+        return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
         obj, usage = patcher.obj, self._registry.usage(key)
@@ -150,7 +161,7 @@ class IPPoolController(BaseController[PoolReconciler[Any]]):
             return Result()
         if metadata.is_deleting(obj):
             return await self._reconcile_delete(patcher, key)
-        if await self._is_paused(patcher, None):
+        if await self._reporter.ensure_paused_condition(patcher, None):
             usage.close("is paused")
             return Result()
         await patcher.add_finalizer(self.kind)
@@ -159,9 +170,9 @@ class IPPoolController(BaseController[PoolReconciler[Any]]):
             return await self._apply_state(patcher, key, state)
         usage.close(f"is not ready: {state.message or state.reason}")
         if state.reason == constants.REASON_INVALID_SPEC:
-            await self._report(patcher, state.reason, state.message)
+            await self._reporter.report_error(patcher, state.reason, state.message)
             return Result()
-        return await self._wait(patcher, state)
+        return await self._reporter.report_wait(patcher, state)
 
     async def _apply_state(self, patcher: Patcher, key: NamespacedName, state: PoolState) -> Result:
         usage = self._registry.usage(key)
@@ -171,7 +182,7 @@ class IPPoolController(BaseController[PoolReconciler[Any]]):
         else:
             usage.close(f"is not ready: {state.message or state.reason}")
         await self._registry.allocator(key).sync_status()
-        patcher.obj = self._informer.get(key) or patcher.obj
+        patcher.obj = self._registry.pools.get(key) or patcher.obj
         if state.ready and usage.ranges is not None and usage.counts().free == 0:
             state = replace(
                 state,
@@ -179,10 +190,8 @@ class IPPoolController(BaseController[PoolReconciler[Any]]):
                 reason=REASON_POOL_EXHAUSTED,
                 message="all addresses are taken",
             )
-        status = set_extra_fields(
-            dict(metadata.mapping(patcher.obj, "status")), encode_status(state.status)
-        )
-        return await self._provisioned(patcher, status, state)
+        status = self._reporter.author_status(patcher, state.status)
+        return await self._reporter.report_state(patcher, status, state)
 
     async def _state(self, patcher: Patcher, key: NamespacedName) -> PoolState | Waiting:
         """Return the state from the reconciler; the last one if only the counts are needed."""
@@ -203,13 +212,12 @@ class IPPoolController(BaseController[PoolReconciler[Any]]):
             pool = self._registry.pool_scope(patcher.obj)
         except DecodingError as error:
             return Waiting(constants.REASON_INVALID_SPEC, str(error), None)
-        state = await self._call(patcher, self.reconciler.reconcile_normal, pool, PoolState)
-        external = isinstance(self.reconciler, ExternalPoolReconciler)
+        reconciler = self._author.reconciler
+        state = await self._author.call(patcher, reconciler.reconcile_normal, pool, PoolState)
+        external = isinstance(reconciler, ExternalPoolReconciler)
         if isinstance(state, PoolState) and (state.ranges is None) is not external:
             message = "a pool has ranges unless another system allocates its addresses"
-            contract_error = ContractError(constants.REASON_INVALID_RESULT, message)
-            await self._failed(patcher, contract_error)
-            raise contract_error
+            await self._reporter.refuse(patcher, constants.REASON_INVALID_RESULT, message)
         return state
 
     async def _reconcile_delete(self, patcher: Patcher, key: NamespacedName) -> Result:
@@ -218,20 +226,36 @@ class IPPoolController(BaseController[PoolReconciler[Any]]):
         usage.close("is being deleted")
         if self.kind.finalizer not in metadata.finalizers(patcher.obj):
             return self._forget(key)
-        if await self._is_paused(patcher, None):
+        if await self._reporter.ensure_paused_condition(patcher, None):
             return Result()
         await self._registry.allocator(key).sync_status()
-        patcher.obj = self._informer.get(key) or patcher.obj
+        patcher.obj = self._registry.pools.get(key) or patcher.obj
         if usage.in_use:
-            return await self._wait(patcher, _IN_USE)
+            return await self._reporter.report_wait(patcher, _IN_USE)
         pool = self._registry.find_pool(key)
         if pool is None:
-            await self._report(patcher, constants.REASON_INVALID_SPEC, "the spec cannot be read")
+            message = "the spec cannot be read"
+            await self._reporter.report_error(patcher, constants.REASON_INVALID_SPEC, message)
             return Result()
-        return await self._call_delete(patcher, self.reconciler.reconcile_delete, pool)
+        hook = self._author.reconciler.reconcile_delete
+        result = await self._author.call(patcher, hook, pool, Deleted)
+        if isinstance(result, Waiting):
+            return await self._reporter.report_wait(patcher, result)
+        await patcher.remove_finalizer(self.kind.finalizer)
+        return self._forget(key)
 
     def _forget(self, key: NamespacedName) -> Result:
         self._registry.usage(key).close(NOT_FOUND)
         self._registry.forget(key)
         self._states.pop(key, None)
-        return super()._forget(key)
+        self._reporter.forget(key)
+        self._author.forget(key)
+        return Result()
+
+    def request_counts(self, key: NamespacedName) -> None:
+        """Let the next reconcile update the counts only, without calling the reconciler."""
+        self._counts_only.add(key)
+
+    def request_full_reconcile(self, key: NamespacedName) -> None:
+        """Let the next reconcile call the reconciler."""
+        self._counts_only.discard(key)

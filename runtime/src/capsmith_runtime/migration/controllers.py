@@ -17,8 +17,8 @@ from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.kube.workqueue import WorkQueue
 from capsmith_runtime.migration.migrator import CRD, CRDMigrator
 from capsmith_runtime.migration.options import MigrationOptions, migration_options
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Runnable
 
 _log = get_logger("migration")

@@ -9,8 +9,8 @@ from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.workqueue import WorkQueue
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.context import ControllerContext
 
 Queues = Mapping[str, WorkQueue[NamespacedName]]
 """The work queues by kind."""

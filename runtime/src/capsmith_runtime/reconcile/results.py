@@ -7,12 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from capsmith_runtime.contract.constants import PAUSED_CONDITION, READY_CONDITION
-from capsmith_runtime.contract.model import (
-    Address,
-    Condition,
-    Endpoint,
-    FailureDomain,
-)
+from capsmith_runtime.contract.model import Address, Condition, Endpoint, FailureDomain
 from capsmith_runtime.errors import check_reason
 
 MAX_ADDRESSES = 256

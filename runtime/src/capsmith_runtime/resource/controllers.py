@@ -17,8 +17,8 @@ from capsmith_runtime.infrastructure.controllers import InfrastructureController
 from capsmith_runtime.kube.client import JSON, key_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.store import Delta
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches, cluster_name_of
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
 from capsmith_runtime.reconcile.watches import enqueue_object, on_change
 from capsmith_runtime.resource.caches import ResourceCaches, ResourceKind

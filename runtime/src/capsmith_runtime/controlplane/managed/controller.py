@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 from capsmith_runtime.api.serialization import encode_status
@@ -29,21 +28,23 @@ from capsmith_runtime.controlplane.managed.api import (
 from capsmith_runtime.controlplane.patcher import ManagedControlPlanePatcher
 from capsmith_runtime.controlplane.secrets.contents import SecretReport
 from capsmith_runtime.controlplane.secrets.store import KubeconfigSecrets, SecretStore
-from capsmith_runtime.errors import ContractError
-from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.reconcile.base import BaseController, ControllerContext
+from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.caches import Caches, cluster_name_of, owning_cluster
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.runner import ReconcileRunner
+from capsmith_runtime.reconcile.status_reporter import StatusReporter
 from capsmith_runtime.workload import kubeconfig
 
 ManagedControlPlaneKind = Kind[ManagedControlPlaneReconciler[Any]]
 
 
-class ManagedControlPlaneController(BaseController[ManagedControlPlaneReconciler[Any]]):
+class ManagedControlPlaneController:
     """Reconciles one managed ControlPlane kind."""
 
     def __init__(
@@ -55,40 +56,58 @@ class ManagedControlPlaneController(BaseController[ManagedControlPlaneReconciler
         store: SecretStore,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        super().__init__(kind, informer, caches, context)
+        self.kind = kind
+        self._caches = caches
         self._shape = CONTROL_PLANE_SHAPES[context.contract]
         self._kubeconfigs = KubeconfigSecrets(store)
         self._now = now
+        self._reporter = StatusReporter(kind, context, has_failure_fields=lambda _: True)
+        self._author = AuthorStep(kind, context, self._reporter)
+        self._runner = ReconcileRunner(
+            kind,
+            informer,
+            context,
+            self._reporter,
+            new_patcher=lambda obj: ManagedControlPlanePatcher(
+                context.client, informer, context.writer, obj, self._shape, kind.features
+            ),
+            forget=self._forget,
+        )
+
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile one control plane, or report in its conditions why that failed."""
+        return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
         if is_deleted_for_move(patcher.obj):
             return Result()
         if metadata.is_deleting(patcher.obj):
-            clean_up = partial(self._clean_up, patcher)
-            return await self._finalize(patcher, key, cluster_name_of(patcher.obj), clean_up)
+            return await self._reconcile_delete(key, patcher)
         cluster = self._caches.cluster(key.namespace, owning_cluster(patcher.obj))
         # Without an owner there is nothing to do yet; the owner reference triggers an event.
-        if cluster is None or await self._is_paused(patcher, cluster):
+        if cluster is None:
+            return Result()
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
         return await self._reconcile_normal(patcher, cluster)
 
     async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster) -> Result:
         await patcher.add_finalizer(self.kind)
-        spec = await self._decoded_spec(patcher)
+        spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
         scope = ManagedControlPlaneScope(
-            **self._scope_fields(patcher.obj),
+            **self._author.scope_fields(patcher.obj),
             spec=spec,
             cluster=cluster,
             version=normalize(metadata.text(patcher.obj, "spec", "version")),
             control_plane_endpoint=read_endpoint(patcher.obj),
             initialized=self._shape.initialized(patcher.obj),
         )
-        hook = self.reconciler.reconcile_normal
-        state = await self._call(patcher, hook, scope, ManagedControlPlaneState)
+        hook = self._author.reconciler.reconcile_normal
+        state = await self._author.call(patcher, hook, scope, ManagedControlPlaneState)
         if isinstance(state, Waiting):
-            return await self._wait(patcher, state)
+            return await self._reporter.report_wait(patcher, state)
         return await self._write_state(patcher, cluster, state)
 
     async def _write_state(
@@ -105,7 +124,7 @@ class ManagedControlPlaneController(BaseController[ManagedControlPlaneReconciler
             extra=encode_status(state.status),
         )
         status = self._shape.status(patcher.obj, facts, self.kind.features)
-        return await self._provisioned(patcher, status, _with_report(state, report))
+        return await self._reporter.report_state(patcher, status, _with_report(state, report))
 
     async def _reconcile_kubeconfig(
         self, patcher: Patcher, cluster: Cluster, state: ManagedControlPlaneState
@@ -117,9 +136,7 @@ class ManagedControlPlaneController(BaseController[ManagedControlPlaneReconciler
             content = _kubeconfig(cluster.name, endpoint, state.kubeconfig)
         except kubeconfig.KubeconfigError as error:
             message = f"the kubeconfig cannot be used: {error}"
-            invalid = ContractError(constants.REASON_INVALID_RESULT, message)
-            await self._failed(patcher, invalid)
-            raise invalid from error
+            await self._reporter.refuse(patcher, constants.REASON_INVALID_RESULT, message)
         digest = kubeconfig.digest(content)
         secret = await self._kubeconfigs.get(patcher.obj, key, report)
         if secret is None or (secret.is_managed and secret.content.digest != digest):
@@ -128,22 +145,28 @@ class ManagedControlPlaneController(BaseController[ManagedControlPlaneReconciler
             report.check_expiry(kubeconfig.secret_name(key.name), secret.content.validity.end)
         return report
 
-    async def _clean_up(self, patcher: Patcher, cluster: Cluster | None) -> Result:
+    async def _reconcile_delete(self, key: NamespacedName, patcher: Patcher) -> Result:
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        cluster = await self._caches.live_cluster(key.namespace, cluster_name_of(patcher.obj))
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
+            return Result()
         scope = ManagedControlPlaneDeleteScope(
-            **self._delete_scope_fields(patcher.obj),
+            **self._author.delete_scope_fields(patcher.obj),
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),
         )
-        return await self._call_delete(patcher, self.reconciler.reconcile_delete, scope)
+        hook = self._author.reconciler.reconcile_delete
+        result = await self._author.call(patcher, hook, scope, Deleted)
+        if isinstance(result, Waiting):
+            return await self._reporter.report_wait(patcher, result)
+        await patcher.remove_finalizer(self.kind.finalizer)
+        return self._forget(key)
 
-    def _has_failure_fields(self, obj: JSON) -> bool:
-        return True
-
-    def _patcher(self, obj: JSON) -> Patcher:
-        context = self._context
-        return ManagedControlPlanePatcher(
-            context.client, self._informer, context.writer, obj, self._shape, self.kind.features
-        )
+    def _forget(self, key: NamespacedName) -> Result:
+        self._reporter.forget(key)
+        self._author.forget(key)
+        return Result()
 
 
 def _kubeconfig(

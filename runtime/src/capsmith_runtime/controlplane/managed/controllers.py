@@ -13,8 +13,8 @@ from capsmith_runtime.controlplane.secrets.store import SecretStore
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.informer import Handler, Informer
 from capsmith_runtime.kube.workqueue import WorkQueue
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches, cluster_of
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
 from capsmith_runtime.reconcile.watches import on_change
 

@@ -17,8 +17,8 @@ from capsmith_runtime.extension.controllers import RuntimeExtensionGroup, Runtim
 from capsmith_runtime.extension.dispatch import API_VERSION
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.options import Options, parse
-from capsmith_runtime.reconcile.base import ControllerContext
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.fake_api import FakeApi, merged
 from capsmith_runtime.testing.limits import limits
