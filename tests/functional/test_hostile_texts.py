@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.commands.build import build, check_conformance
+from capsmith.commands.build import build, check_manifests
 from capsmith.commands.load import load_text
 from capsmith.findings import has_errors
 from capsmith.tree import FileTree
@@ -77,7 +77,7 @@ def tree(request: pytest.FixtureRequest) -> FileTree:
     loaded = load_text(yaml.safe_dump(spec), "provider.yaml")
     assert loaded.provider is not None, loaded.findings
     made = build(loaded.provider)
-    assert not has_errors(check_conformance(made, loaded.provider))
+    assert not has_errors(check_manifests(made, loaded.provider))
     return made
 
 

@@ -64,7 +64,7 @@ def _rendered_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(load, "load_text", lambda text, file: _loaded(text))
         patch.setattr(build_command, "build", build)
-        patch.setattr(build_command, "check_conformance", lambda tree, provider: ())
+        patch.setattr(build_command, "check_manifests", lambda tree, provider: ())
         yield
 
 

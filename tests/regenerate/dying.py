@@ -122,7 +122,7 @@ def render_once() -> None:
     for module in (load, upgrade_command):
         with_patches.setattr(module, "load_text", lambda text, file: loaded[text])
     with_patches.setattr(build_command, "build", build)
-    with_patches.setattr(build_command, "check_conformance", lambda tree, provider: ())
+    with_patches.setattr(build_command, "check_manifests", lambda tree, provider: ())
 
 
 def _few(tree: FileTree) -> FileTree:

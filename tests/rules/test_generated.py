@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.commands.build import build, check_conformance
+from capsmith.commands.build import build, check_manifests
 from capsmith.commands.load import load
 from capsmith.contract.model import Level
 from tests.golden.cases import Case, cases
@@ -15,7 +15,7 @@ from tests.rules.cases import LEFT_OUT, declined, left_out, rules
 def test_what_is_generated_breaks_no_rule(case: Case) -> None:
     provider = load(case.spec).provider
     assert provider is not None
-    found = check_conformance(build(provider), provider)
+    found = check_manifests(build(provider), provider)
     components = {str(component.config): component.type for component in provider.components}
     unexpected = [
         finding

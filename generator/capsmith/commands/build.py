@@ -91,7 +91,7 @@ def build_checked(
     if overlay is not None:
         return build_overlaid(provider, overlay, legacy_imports)
     tree = build(provider, legacy_imports)
-    return tree, check_conformance(tree, provider)
+    return tree, check_manifests(tree, provider)
 
 
 def build(provider: Provider, legacy_imports: bool = False) -> FileTree:
@@ -150,7 +150,7 @@ def build_overlaid(
         ]
     )
     origins = {str(file.path): f"{overlay.where}/{PROJECT}{file.entry.source}" for file in overlaid}
-    return tree, tuple(_blamed(each, origins) for each in check_conformance(tree, provider))
+    return tree, tuple(_blamed(each, origins) for each in check_manifests(tree, provider))
 
 
 def _copies(provider: Provider, runtime: Runtime) -> tuple[GeneratedFile, ...]:
@@ -171,7 +171,7 @@ def _blamed(finding: Finding, origins: Mapping[str, str]) -> Finding:
     return finding._replace(hint=f"{finding.hint}  Its blueprint is {origin}.".strip())
 
 
-def check_conformance(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
+def check_manifests(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
     """Return the violations of the contract in the rendered manifests."""
     files = [file for file in tree if file.path.endswith(".yaml") and file.path[0] != "."]
     cache = FolderCache.of_user()
