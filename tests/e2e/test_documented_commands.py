@@ -65,7 +65,7 @@ def test_the_example_for_ec2(tools: Toolbox, tmp_path: Path) -> None:
     text = "".join(block.text for block in blocks(page.text) if block.language == "sh")
     for line, replacement in {
         "python3 -m venv .venv\n": f"ln -s '{sys.prefix}' .venv\n",
-        "make install\n": "",
+        "make setup\n": "",
         "make test lint\n": "",  # tests/functional runs them, for minutes
         "5000": str(free_port()),
     }.items():

@@ -35,8 +35,8 @@ def _pin(repository: Path, output: str, code: int = 0) -> int:
 
 def _base(repository: Path) -> str:
     lines = (repository / "Dockerfile").read_text("utf-8").splitlines()
-    (line,) = (line for line in lines if line.startswith("ARG BASE="))
-    return line.removeprefix("ARG BASE=")
+    (line,) = (line for line in lines if line.endswith(" AS base"))
+    return line.removeprefix("FROM ").removesuffix(" AS base")
 
 
 @pytest.mark.parametrize(("output", "code"), [("", 0), ("not found", 0), (DIGEST, 1)])

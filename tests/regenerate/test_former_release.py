@@ -119,6 +119,32 @@ def test_permissions_that_a_later_core_requires_are_added(updated: Provider) -> 
         assert {"kubeadm_bootstrap_role.yaml", binding.name} <= set(kustomization["resources"])
 
 
+def test_what_readers_of_public_repositories_look_for_is_added(updated: Provider) -> None:
+    made = {"SECURITY.md", ".github/dependabot.yml", ".github/pull_request_template.md"}
+    makefile = updated.path("Makefile").read_text()
+
+    assert [path for path in made if not updated.path(path).exists()] == []
+    for target in ("setup", "install", "deploy", "undeploy", "install-crds", "uninstall-crds"):
+        assert makefile.count(f"\n{target}:") == 1, target
+    assert "## Who owns which file" in updated.path("CONTRIBUTING.md").read_text()
+    assert "CONTRIBUTING.md" in updated.path("AGENTS.md").read_text()
+    assert "`capsmith explain CC-31`" in updated.path("docs/reference.md").read_text()
+
+
+def test_a_pinned_base_image_is_left_to_its_author(former: Provider) -> None:
+    """The line has moved since: both are shown, and nothing is lost."""
+    base = "FROM docker.io/library/python:3.13-slim"
+    pinned = f"{base}@sha256:{'1' * 64} AS build"
+    former.edit("Dockerfile", f"{base} AS build", pinned)
+
+    said = former.update()
+
+    assert said.files("conflicted") == {"Dockerfile"}
+    after = former.path("Dockerfile").read_text()
+    assert pinned in after
+    assert " AS base\n" in after
+
+
 def test_the_lock_has_the_runtime(former: Provider) -> None:
     said = former.update()
     lock = yaml.safe_load(former.path(".capsmith/lock.yaml").read_text())

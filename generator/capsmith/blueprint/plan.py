@@ -10,6 +10,7 @@ import yaml
 
 from capsmith.errors import BlueprintError
 from capsmith.output.admission import has_admission, list_admitted_kinds
+from capsmith.output.clusterctl import Hosting, identify_hosting
 from capsmith.output.conversion import (
     has_conversion,
     has_migration,
@@ -173,6 +174,7 @@ def _has_members(provider: Provider, context: Mapping[str, Any]) -> bool:
 CONDITIONS: Mapping[str, _Condition] = {
     "credentials": lambda provider, context: provider.credentials is not None,
     "cluster_classes": lambda provider, context: bool(provider.cluster_classes),
+    "on_github": lambda provider, context: identify_hosting(provider.repository) is Hosting.GITHUB,
     "licence_apache": lambda provider, context: provider.licence == "Apache-2.0",
     "licence_other": lambda provider, context: provider.licence != "Apache-2.0",
     "flavor_topology": lambda provider, context: context["flavor"] == TOPOLOGY_FLAVOR,

@@ -36,7 +36,7 @@ def suggest_commands(folder: Path) -> tuple[str, ...]:
     enter = "" if here else f"cd {shlex.quote(named)} && "
     return (
         f"{enter}python3 -m venv .venv",
-        "make install test",
+        "make setup test",
         "capsmith lab demo",
     )
 

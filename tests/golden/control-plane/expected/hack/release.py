@@ -3,13 +3,17 @@
 
     python hack/release.py check v0.1.0
     python hack/release.py build v0.1.0 --image ghcr.io/... --out out --kubectl kubectl
+    python hack/release.py deploy dev --image ghcr.io/... --kubectl kubectl
 
+`deploy` applies the managers to a cluster without clusterctl, for development; `undeploy` deletes
+them, and leaves CRDs and namespaces, with all objects in them.
 docs/reference.md explains ids of rules such as CC-06.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -33,6 +37,9 @@ AUTHORED = (
 WRITTEN = (*COMPONENTS, "metadata.yaml", "cluster-template*.yaml", "clusterclass-*.yaml")
 IMAGE = "ghcr.io/keel/cluster-api-keel-controller"
 CONTRACTS = ("v1beta2", "v1beta1")  # the newest first
+KEPT = ("CustomResourceDefinition", "Namespace")  # by `undeploy`
+_VARIABLE = re.compile(r"\$\$|\$\{(?P<name>\w+)(?P<default>:?[=-][^}]*)?\}")
+_TAG = re.compile(r"\w[\w.-]{0,127}")
 _VERSION = re.compile(
     r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
 )
@@ -45,13 +52,16 @@ class Refused(Exception):
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="Check and build a release.")
-    parser.add_argument("action", choices=["check", "build"])
+    parser.add_argument("action", choices=["check", "build", "deploy", "undeploy"])
     parser.add_argument("version")
     parser.add_argument("--image", default=IMAGE)
     parser.add_argument("--out", type=Path, default=ROOT / "out")
     parser.add_argument("--kubectl", default="kubectl")
     options = parser.parse_args()
     try:
+        if options.action in ("deploy", "undeploy"):
+            apply(options.action, options.version, options.image, options.kubectl)
+            return
         contract = check_version(options.version)
         if options.action == "build":
             build(options.version, contract, options.image, options.out, options.kubectl)
@@ -96,6 +106,44 @@ def build(version: str, contract: str, image: str, out: Path, kubectl: str) -> N
         shutil.copyfile(file, out / file.name)
 
 
+def apply(action: str, tag: str, image: str, kubectl: str) -> None:
+    """Apply or delete what the overlays contain, with variables from the environment."""
+    if _TAG.fullmatch(tag) is None:
+        raise Refused(f"{tag!r} is no tag of an image (VERSION=...)")
+    command = [kubectl, "apply", "--server-side", "--filename", "-"]
+    if action == "undeploy":
+        command = [kubectl, "delete", "--ignore-not-found", "--filename", "-"]
+    for folder in COMPONENTS.values():
+        documents = [
+            _substituted(text) for text in _documents(_kustomize(folder, image, tag, kubectl))
+        ]
+        if action == "undeploy":
+            documents = [text for text in documents if yaml.safe_load(text)["kind"] not in KEPT]
+        done = subprocess.run(command, input="---\n".join(documents), text=True, check=False)
+        if done.returncode != 0:
+            raise Refused(f"{' '.join(command)} failed for {folder}")
+
+
+def _substituted(text: str) -> str:
+    """Replace variables as clusterctl does when it installs a provider."""
+    if _is_crd(text):
+        return text
+    return _VARIABLE.sub(_value, text)
+
+
+def _value(match: re.Match[str]) -> str:
+    if match[0] == "$$":
+        return "$"
+    value = os.environ.get(match["name"], "")
+    if not value and match["default"] is None:
+        raise Refused(f"the environment variable {match['name']} is not set")
+    return value or str(match["default"]).lstrip(":").removeprefix("=").removeprefix("-")
+
+
+def _is_crd(text: str) -> bool:
+    return re.search(r"(?m)^kind: CustomResourceDefinition$", text) is not None
+
+
 def _kustomize(folder: str, image: str, version: str, kubectl: str) -> str:
     # A kustomization may only refer to what lies beside it by a relative path.
     with tempfile.TemporaryDirectory(dir=ROOT, prefix=".release-") as work:
@@ -118,7 +166,7 @@ def _documents(text: str) -> list[str]:
 
 def _escaped(text: str) -> str:
     """Escape every `$` in a CRD: clusterctl replaces variables everywhere."""
-    if re.search(r"(?m)^kind: CustomResourceDefinition$", text) is None:
+    if not _is_crd(text):
         return text
     return text.replace("$$", "$$$$").replace("${", "$${")
 
