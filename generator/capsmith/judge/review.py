@@ -105,6 +105,8 @@ class Review:
                 refusal = self._refusal(crd.manifest, "POST", _CRDS, document)
             else:
                 installed.add(name)
+                # An update needs the version that it replaces; a dry run of an apply would merge
+                # instead.
                 version = mapping_of(current, "metadata").get("resourceVersion")
                 metadata = {**mapping_of(document, "metadata"), "resourceVersion": version}
                 path = f"{_CRDS}/{name}"
@@ -149,6 +151,7 @@ class Review:
         begun: list[Crd] = []
         try:
             for crd in crds if self.install else ():
+                # Noted before the request: even one without an answer may have created the CRD.
                 begun.append(crd)
                 self.client.request("POST", _CRDS, body=self._marked(crd))
             for crd in begun:
@@ -187,6 +190,7 @@ class Review:
         metadata = mapping_of(current, "metadata")
         if text_of(metadata, "annotations", INSTALLED_BY) != self._name:
             return
+        # By uid: after the read a user may have replaced it by another CRD.
         preconditions = {"preconditions": {"uid": metadata["uid"]}}
         try:
             self.client.request("DELETE", f"{_CRDS}/{name}", body=preconditions)
@@ -214,6 +218,7 @@ class Review:
         namespace = text_of(metadata, "namespace") or "default"
         annotations = {**mapping_of(metadata, "annotations"), DRY_RUN_ANNOTATION: ""}
         document["metadata"] = {**metadata, "namespace": namespace, "annotations": annotations}
+        # Topology never applies a status.
         document.pop("status", None)
         query = {"fieldManager": FIELD_MANAGER, "force": "true", "dryRun": "All"}
         try:

@@ -33,7 +33,11 @@ class Artefact(StrEnum):
 
 
 def artefact(manifest: Manifest) -> Artefact:
-    """Return what the file of ``manifest`` is."""
+    """Return what the file of a manifest is for clusterctl.
+
+    By its name, for a release: ``infrastructure-components.yaml``, ``cluster-template-ha.yaml``.
+    Other files are sources, unless their folder says that they are samples.
+    """
     name = manifest.base_name
     if name.endswith("components.yaml") or "-components-" in name:
         return Artefact.COMPONENTS
@@ -190,10 +194,12 @@ def _split_sources(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> I
         if manifest.kind == "Namespace" and artefact(manifest) is Artefact.SOURCE
     }
     folders = sorted(str(folder) for folder in installed if folder is not None)
+    # One provider, or sources of which no Namespace says where one ends: judge them as one.
     if len(folders) < 2:
         yield Bundle(tuple(manifests), roles)
         return
     for folder in folders:
+        # What is in no config folder may belong to any of the providers, so each bundle has it.
         others = {other for other in folders if other != folder}
         yield Bundle(
             tuple(each for each in manifests if str(_config_folder(each)) not in others), roles

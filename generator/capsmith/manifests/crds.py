@@ -110,10 +110,12 @@ def guess_role(group: str, kind: str, scope: str, kinds: Set[tuple[str, str]]) -
     if kind.endswith("Identity"):
         return "Identity"
     plain = kind.removesuffix(_TEMPLATE)
+    # In a group of Cluster API the kind alone is enough; elsewhere any kind may end with Machine.
     allowed = _BY_PREFIX.get(group.partition(".")[0])
     if allowed is None:
         paired = {(group, plain), (group, plain + _TEMPLATE)} <= kinds
         allowed = _PAIRED if paired else frozenset()
+    # The order of the endings decides: MachinePool also ends with Pool.
     ending = next((ending for ending in _ENDINGS if plain.endswith(ending)), "")
     if ending not in allowed:
         return ""
@@ -220,6 +222,7 @@ class Crd:
         names = self.labelled(label)
         if names:
             return tuple(version for version in self.versions if version.name in names)
+        # A label of another contract says on purpose that this one is not supported.
         if any(key.startswith("cluster.x-k8s.io/v1") for key in self.labels):
             return ()
         return tuple(version for version in self.versions if version.storage)

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 MAX_DEPTH = 50
 """Substitutions within one another; clusterctl has no limit, but no template needs more."""
 
+# Early releases of clusterctl took blanks around the name, so it still rewrites them.
 _LEGACY = re.compile(r"\$\{(?:\s+[\w$]+\s*|[\w$]+\s+)\}", re.ASCII)
 _BLANK = re.compile(r"\s+", re.ASCII)
 _NAME = re.compile(r"\w+")
@@ -84,6 +85,7 @@ def remove_blanks(text: str) -> str:
 def parse_pieces(text: str) -> Iterator[Piece]:
     """Yield literal text, with ``$$`` written as one dollar, and substitutions, in order."""
     position = 0
+    # A scan by hand: forms nest, and a regular expression would not find the matching brace.
     while (dollar := text.find("$", position)) >= 0:
         yield text[position:dollar]
         if text.startswith("${", dollar):
@@ -159,11 +161,13 @@ def _default(text: str, position: int, depth: int) -> _Function:
 
 
 def _substring(text: str, position: int, depth: int) -> _Function:
+    # The Go code reads a character, and steps back one byte to read it again.
     if not text[position + 1 : position + 2].isascii():  # envsubst steps back by bytes
         raise _BadSubstitution
     first, position = _argument(text, position + 1, ":}", depth)
     if not text.startswith(":", position):
         return ":", (first,), position
+    # Further colons are skipped, as envsubst does: ${A:1::2} is ${A:1:2}.
     while text.startswith(":", position):
         position += 1
     second, position = _argument(text, position, "}", depth)
@@ -267,12 +271,15 @@ def _trim(value: str, pattern: str, *, longest: bool) -> str:
     form = _glob(pattern)
     if form is None:
         return value
+    # The pattern is tried on each prefix, because it is anchored at both ends like path.Match of
+    # Go.
     lengths = range(len(value), 0, -1) if longest else range(1, len(value) + 1)
     found = next((length for length in lengths if form.fullmatch(value, 0, length)), 0)
     return value[found:]
 
 
 def _trim_end(value: str, pattern: str, *, longest: bool) -> str:
+    # envsubst reverses both as well, so that a class such as [a-c] in a suffix never matches.
     return _trim(value[::-1], pattern[::-1], longest=longest)[::-1]
 
 

@@ -123,6 +123,7 @@ def _action(text: str, position: int) -> Generator[Token, None, int]:
     """Yield the tokens up to and with the closing braces, and return the offset behind them."""
     depth = 0
     while True:
+        # First: `}}` would else be read as two tokens, and its dash as a number.
         closing = _CLOSE.match(text, position)
         if closing is not None:
             if depth:
@@ -132,6 +133,7 @@ def _action(text: str, position: int) -> Generator[Token, None, int]:
         if position == len(text):
             raise TemplateError("`}}` is missing", position)
         token = _token(text, position)
+        # The lexer of Go counts parentheses too, and its errors come before those of the grammar.
         depth += {TokenKind.LEFT: 1, TokenKind.RIGHT: -1}.get(token.kind, 0)
         if depth < 0:
             raise TemplateError("`)` has no `(`", position)
@@ -142,6 +144,7 @@ def _action(text: str, position: int) -> Generator[Token, None, int]:
 def _token(text: str, position: int) -> Token:
     if _NUMBER_START.match(text, position):
         found = _NUMBER.match(text, position)
+        # Go reads on over letters and signs, and only then decides that 1x or 1+2 is no number.
         if found is None or re.match(r"[\w+-]", text[found.end() : found.end() + 1]):
             raise TemplateError("a number is malformed", position)
         return Token(TokenKind.NUMBER, found[0], position)
@@ -197,7 +200,7 @@ class Cursor:
 
     @property
     def peek(self) -> Token:
-        """Return the next token, and stay before it."""
+        """Return the next token, and stay before it; at the end it is of kind END."""
         return self.tokens[self.at]
 
     def next(self) -> Token:
@@ -252,7 +255,7 @@ _ESCAPES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template that parses."""
+    """A template that core's webhook accepts."""
 
     variables: frozenset[str]
     """Names of the top-level variables that it reads for sure, such as ``builtin``."""

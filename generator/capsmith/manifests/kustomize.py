@@ -60,6 +60,7 @@ def merge(base: Any, patch: Any) -> Any:
             else:
                 result[key] = merge(result.get(key), value)
         return result
+    # Without the schema, a list whose items all have names is taken for one merged by name.
     if _named(base) and _named(patch):
         return _by_name(base, patch)
     return copy.deepcopy(patch)
@@ -149,10 +150,12 @@ class Kustomizations:
         """Folders of kustomizations that no other one names, the farthest reaching first."""
         named = {name for folder in self._kustomizations for name in self._named(folder)}
         roots = [folder for folder in self._kustomizations if folder not in named]
+        # The farthest reaching one builds a file that several share; ties are broken by name, for
+        # order.
         return sorted(roots, key=lambda folder: (-len(self.reached(folder)), folder))
 
     def reached(self, folder: str, seen: frozenset[str] = frozenset()) -> set[str]:
-        """Return the files below a kustomization."""
+        """Return the files below a kustomization, of the kustomizations that it names as well."""
         files: set[str] = set()
         for name in self._named(folder):
             if name in self._kustomizations and name not in seen:
@@ -169,8 +172,12 @@ class Kustomizations:
                 objects += self.build(name, seen | {name})
             elif name in self._files and name not in self.done:
                 copies = [_copied(manifest) for manifest in self._files[name]]
+                # A patch of an outer kustomization may use the name before or after the inner
+                # prefix.
                 self._original.update({id(manifest): manifest.name for manifest in copies})
                 objects += copies
+        # Patches come before prefixes and namespaces, as in kustomize: they name sources, not
+        # results.
         for patch in self._patches(folder):
             for manifest in objects:
                 if patch.fits(manifest, self._original[id(manifest)]):
@@ -205,6 +212,7 @@ def _copied(manifest: Manifest) -> Manifest:
 def _transform(kustomization: Mapping[str, Any], objects: list[Manifest]) -> None:
     prefix = text_of(kustomization, "namePrefix")
     namespace = text_of(kustomization, "namespace")
+    # Subjects are matched before anything is renamed: afterwards another provider's may look alike.
     accounts = list(_bound_accounts(objects))
     if prefix:
         _prefix(objects, prefix)

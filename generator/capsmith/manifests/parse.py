@@ -149,6 +149,8 @@ def _documents(text: str) -> Iterator[tuple[int, Any]]:
             node = loader.get_node()
             if node is None:
                 continue
+            # Aliases share a node, so composing is cheap; but each walk of a check visits what they
+            # refer to as often as if it were written out.
             if _weight(node, {}) > MAX_NODES:
                 raise ValueError("its aliases expand to too many nodes")
             yield node.start_mark.line + 1, loader.construct_document(node)
@@ -163,6 +165,7 @@ def _may_be_deep(text: str) -> bool:
 
 def _refuse_depth(text: str) -> None:
     depth = 0
+    # Events come from a parser that does not recurse, unlike the composer that would crash.
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
@@ -186,6 +189,7 @@ def _weight(node: yaml.Node, known: dict[int, int]) -> int:
 
 
 def _flat(manifest: Manifest) -> Iterator[Manifest]:
+    # A List is a container of kubectl; clusterctl installs what is in it.
     if manifest.kind == "List" and manifest.listing("items"):
         for item in manifest.listing("items"):
             if isinstance(item, dict):
@@ -231,6 +235,7 @@ def may_vary(manifest: Manifest, path: Path, is_deep: bool = False) -> bool:
         for each in _originals(manifest.text)
         if each.line == manifest.line and each.kind == manifest.kind
     ]
+    # Two objects on one line are items of a List, and which one is meant is not known.
     return len(found) != 1 or _varies(_value(found[0].document, path), is_deep)
 
 

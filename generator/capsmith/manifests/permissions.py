@@ -80,6 +80,8 @@ class Grant:
     def covers(self, group: str, resource: str, verb: str) -> bool:
         """Return whether it allows ``verb`` on ``resource`` (with subresource) of ``group``."""
         whole, _, sub = resource.partition("/")
+        # RBAC has two wildcards for subresources; `machines` alone does not cover
+        # `machines/status`.
         names = {resource, "*", f"{whole}/*", f"*/{sub}"} if sub else {resource, "*"}
         return (
             bool({group, "*"} & set(self.groups))
@@ -91,7 +93,11 @@ class Grant:
 def find_missing(
     grants: Iterable[Grant], group: str, resource: str, verbs: Iterable[str]
 ) -> list[str]:
-    """Return the verbs that no grant allows."""
+    """Return the verbs that no grant allows, in their order; ``resource`` may have a subresource.
+
+    With ``grants = [Grant(("example.com",), ("boxes",), ("get",))]``,
+    ``find_missing(grants, "example.com", "boxes", ["get", "list"])`` is ``["list"]``.
+    """
     known = list(grants)
     return [verb for verb in verbs if not any(g.covers(group, resource, verb) for g in known)]
 

@@ -22,7 +22,7 @@ _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
 class Trouble(StrEnum):
-    """The problem with a variable."""
+    """Why a variable does not do what it seems to."""
 
     SYNTAX = "syntax"
     """clusterctl refuses the whole file."""

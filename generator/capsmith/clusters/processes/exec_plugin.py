@@ -98,6 +98,7 @@ class ExecPlugin:
             ended = subprocess.run(
                 command,
                 env={**os.environ, **environment, "KUBERNETES_EXEC_INFO": json.dumps(asked)},
+                # A command that asks a question fails at once, and does not wait for an answer.
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,

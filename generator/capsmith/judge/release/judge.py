@@ -25,6 +25,8 @@ def judge(
 ) -> tuple[ReleaseViolation, ...]:
     """Return what the releases violate, in order; advice is included."""
     found = [_unreadable(finding, options.cores) for finding in release.findings]
+    # The same violation may follow from both contracts: it is reported once, for all releases of
+    # core.
     merged: dict[ReleaseViolation, tuple[Core, ...]] = {}
     bundles = list(split(release.manifests, {}))
     installed = Installed(tuple(manifest for bundle in bundles for manifest in bundle.objects))
@@ -68,6 +70,7 @@ def _of_bundle(
         speaking = [core for core in cores if version in core.contracts]
         if not speaking:
             continue
+        # Core chooses one version of a CRD for each contract; what it never reads breaks nothing.
         judged = {
             crd.manifest.name: choice.version
             for core in speaking
@@ -90,6 +93,7 @@ def _of_rule(
         crd = crds.get(id(found.manifest))
         met = [core for core in cores if _concerns(rule, [core]) and _uses(core, crd, contract)]
         if found.only_contract:
+            # A release of core that speaks both contracts finds the label of its other one.
             alone = [core for core in met if core.contracts == (found.only_contract,)]
             found = found if alone else replace(found, harmless=True)
             met = alone or met
@@ -156,6 +160,7 @@ def read_series_contract(bundle: Bundle) -> str:
             and all(isinstance(entry.get(key), int) for key in ("major", "minor"))
         }
         version = release or max(series, default=None)
+        # Without a version the newest series counts: that is what clusterctl installs by default.
         contract = series.get(version, "") if version is not None else ""
         return contract if contract in {"v1beta1", "v1beta2"} else ""
     return ""

@@ -97,6 +97,7 @@ def _objects(
     for manifest in found:
         path = _take_origin(manifest)
         name = built.name_of(path) if path else ""
+        # A base outside of what was named, which kustomize has read: read it for its positions.
         if name and name not in known:
             known[name] = list(read(name))
         source = _source(manifest, known.get(name, ()))

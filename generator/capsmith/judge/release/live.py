@@ -102,7 +102,7 @@ def prepare_questions(
 def judge_live(
     release: ReleaseFiles, answers: Answers, rules: Mapping[str, Rule], options: VerifyOptions
 ) -> tuple[ReleaseViolation, ...]:
-    """Return what the answers show, in order."""
+    """Return the violations that the answers show, in order; ``rules`` are by id."""
     found = (
         ReleaseViolation.of(
             rules[breach.rule],
@@ -160,8 +160,10 @@ def _difference(applied: Any, stored: Any, path: Path) -> Iterator[tuple[Path, s
     elif isinstance(applied, list) and isinstance(stored, list) and len(applied) == len(stored):
         for number, (value, kept) in enumerate(zip(applied, stored, strict=True)):
             yield from _difference(value, kept, (*path, number))
+    # The API server prunes what a schema does not declare, and says nothing about it.
     elif stored is None:
         yield path, "drops"
+    # In Python True equals 1, but in JSON it does not.
     elif applied != stored or isinstance(applied, bool) != isinstance(stored, bool):
         yield path, f"replaces {quote(str(applied))} with {quote(str(stored))} in"
 
@@ -175,7 +177,7 @@ def _has_sample(document: Any) -> bool:
 
 
 def conditions_of(crd: Mapping[str, Any]) -> tuple[Condition, ...]:
-    """Return the conditions in the status of a CRD."""
+    """Return the conditions in the status of a CRD; fields that are missing are empty texts."""
     return tuple(
         Condition(*(text_of(each, key) for key in ("type", "status", "message")))
         for each in list_of(crd, "status", "conditions")

@@ -142,10 +142,10 @@ class Verdict:
     """Releases that no release of core in the target can install, and why."""
 
     def count(self, effect: EffectClass) -> int:
-        """Return the number of violations of a class."""
+        """Return how many of the violations are of a class."""
         return sum(1 for violation in self.violations if violation.effect is effect)
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if something breaks, else 0."""
+        """Return 1 if something breaks, else 0: neither a condition nor advice fails a run."""
         return 1 if self.count(EffectClass.BREAKS) else 0

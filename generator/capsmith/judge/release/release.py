@@ -59,6 +59,7 @@ class Substituted:
             self._lines, self._original_lines = _line_starts(self.text), _line_starts(self.original)
         offset = self._lines[min(line, len(self._lines)) - 1] + column - 1
         number = bisect.bisect_right(self._starts, offset) - 1
+        # Positions before the first value are the same in both texts.
         if number >= 0:
             end, start_before, end_before = self._values[number]
             # Inside a value: the variable itself; behind it: as far behind the variable.
@@ -137,7 +138,7 @@ class SourceFile(NamedTuple):
 
 @dataclass
 class ReleaseFiles:
-    """All that was read."""
+    """The files of one or more releases, as objects and as texts."""
 
     manifests: tuple[Manifest, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -163,6 +164,7 @@ class ReleaseFiles:
         """Return the YAML nodes of one document, which are composed for the first violation."""
         key = (manifest.file, manifest.line)
         if key not in self._nodes:
+            # Only the one document is composed: a components file has megabytes of CRDs.
             lines = text.text.split("\n", manifest.line - 1)
             loader = _LOADER(lines[-1] if len(lines) == manifest.line else "")
             try:
@@ -203,6 +205,8 @@ def _read(file: SourceFile) -> tuple[tuple[Manifest, ...], tuple[Finding, ...], 
         # A variable that is alone in its line may hold a block; nothing is one as well.
         text = substitute(file.text, alone="")
         found, wrong = read_substituted(text.text, file.name, file.text)
+        # An error near such a variable may come from its value, and is then no mistake of the
+        # provider.
         wrong = tuple(each for each in wrong if not _near_sample(text, each))
     if text.refused and not found:
         wrong = (_refused(file.name, text), *wrong)

@@ -45,6 +45,7 @@ def find_schema_changes(old: Any, new: Any) -> Iterator[SchemaChange]:
             yield from _of_field(part, after[name], name)
         elif not _keeps_unknown(new):
             yield SchemaChange("UP-08", name, "is no longer declared")
+    # A new required field breaks stored objects even where the old release did not know the field.
     yield from _required(old, new, "")
 
 
@@ -57,6 +58,7 @@ def _of_field(old: Any, new: Any, path: str) -> Iterator[SchemaChange]:
     for text in _narrowed(mapping_of(old), mapping_of(new)):
         yield SchemaChange("UP-06", path, text)
     before, after = mapping_of(old).get("default"), mapping_of(new).get("default")
+    # The API server fills in defaults when it reads: stored objects change without a write.
     if before != after:
         yield SchemaChange("UP-09", path, f"had the default {before!r} and now has {after!r}")
     yield from _required(old, new, path)

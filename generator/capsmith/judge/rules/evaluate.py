@@ -41,7 +41,10 @@ def _of_rule(rule: Rule, bundle: Bundle, contract: Contract) -> Iterator[Finding
 
 
 def find_violations(rule: Rule, bundle: Bundle, contract: Contract) -> Iterable[Violation]:
-    """Return what the check of one rule finds in a bundle."""
+    """Return what the check of one rule finds in a bundle; nothing for a rule without a check.
+
+    Raises ValueError if the parameters of the rule are not those of its check.
+    """
     if rule.check is None:
         return ()
     named = checks.list_checks()[rule.check.name]

@@ -22,7 +22,10 @@ class ManagerProcess(Protocol):
         """End the process as a crash would."""
 
     def start(self) -> None:
-        """Start the process again and wait until it is ready."""
+        """Start the process again and wait until it is ready.
+
+        Raises CapsmithError if it never is.
+        """
 
 
 @dataclass
@@ -51,7 +54,10 @@ class BaseSession:
         raise NotImplementedError
 
     def prepare(self) -> None:
-        """Create what all checks need."""
+        """Create what all checks of the roles need, such as bootstrap data.
+
+        :meth:`start` calls it after the objects of ``needed``, and before anything is recorded.
+        """
 
     def clean_up(self) -> None:
         """Delete all objects of the run, and its namespace."""
@@ -86,6 +92,7 @@ class BaseSession:
         """Apply an object that the provider needs, such as credentials."""
         version, kind, metadata = obj["apiVersion"], obj["kind"], obj["metadata"]
         namespace = metadata.get("namespace")
+        # What is inside goes with the namespace; an object that was there before is the user's.
         is_inside = self.client.resolve(version, kind).namespaced and namespace == self.namespace
         if not is_inside and self.client.find(version, kind, metadata["name"], namespace) is None:
             self._applied.append(obj)
@@ -107,7 +114,11 @@ class BaseSession:
             )
 
     def run_once(self, step: str, create: Callable[[], None]) -> None:
-        """Run a step that several checks need once; raises Skipped if it failed before."""
+        """Run a step that several checks need, the first time that one of them asks.
+
+        Raises what the step raises; for later checks Skipped, with the reason of the first failure.
+        """
+        # The step would only wait in vain once more: the first check reports the cause.
         if step in self.failures:
             raise Skipped(f"{step} failed before: {self.failures[step]}")
         if step in self._done:
@@ -142,7 +153,10 @@ class BaseSession:
         return obj
 
     def wait_deleted(self, kind: str, name: str, what: str) -> None:
-        """Wait until an object does not exist; raises Violated on a timeout."""
+        """Wait until an object does not exist.
+
+        Raises Violated on a timeout, with ``what``, the object's conditions and its finalizers.
+        """
         seconds = self.patience(name, what)
         if not self.history.wait(lambda: self.history.latest(kind, name) is None, seconds):
             raise Violated(
@@ -156,22 +170,29 @@ class BaseSession:
         return self.timing.patience
 
     def stays(self, probe: Callable[[], bool]) -> bool:
-        """Return whether a probe of the history stays true for the quiet time."""
+        """Return whether a probe of the history stays true for the quiet time.
+
+        The probe runs at each recorded change, so that a violation of a moment is seen; it must not
+        write.
+        """
         return not self.history.wait(lambda: not probe(), self.timing.quiet)
 
     def settle(self) -> None:
-        """Give the manager the quiet time for what it must not do."""
+        """Wait for the quiet time, in which a wrong manager does what it must not do."""
         self.stays(lambda: True)
 
     def latest(self, kind: str, name: str) -> JSON:
-        """Return the latest state of an object; raises Violated if it does not exist."""
+        """Return the latest recorded state of an object, which may lag behind a request.
+
+        Raises Violated if it does not exist.
+        """
         obj = self.history.latest(kind, name)
         if obj is None:
             raise Violated("it was deleted", self.subject(kind, name))
         return obj
 
     def subject(self, kind: str, name: str) -> str:
-        """Return kind, namespace and name for a report."""
+        """Return an object of the run for a report: ``AcmeMachine conformance-1/main-0``."""
         return f"{kind} {self.namespace}/{name}"
 
     def _state(self, kind: str, name: str) -> str:

@@ -90,6 +90,7 @@ class Booting:
         server = ApiServer(
             self._base.tools, pki, self._base.etcd, folder, name, int(address["port"])
         )
+        # A server that does not become ready is stopped: the next step would find its port taken.
         with ExitStack() as failed:
             failed.callback(server.stop)
             server.start()

@@ -58,14 +58,14 @@ class ClusterSession(Session):
 
     @property
     def control_plane_name(self) -> str:
-        """The name of the control plane."""
+        """The name of the control plane; raises Skipped without one."""
         if self._control_plane is None:
             raise Skipped("the cluster template has no control plane")
         return str(self._control_plane["metadata"]["name"])
 
     @property
     def machines(self) -> int:
-        """The number of Machines in the cluster template."""
+        """The number of Machines that the cluster template requests."""
         kinds = ("MachineDeployment", self.control_plane_kind)
         sizes = [each["spec"].get("replicas") for each in self.documents if each["kind"] in kinds]
         return sum(int(size) for size in sizes if size is not None)
@@ -75,6 +75,7 @@ class ClusterSession(Session):
 
         def create() -> None:
             self._create_ownerless()
+            # The Cluster comes last: its references would otherwise lead nowhere for a while.
             for document in sorted(self.documents, key=lambda each: str(each["kind"]) == "Cluster"):
                 metadata = {**document["metadata"], "namespace": self.namespace}
                 self.apply({**document, "metadata": metadata})

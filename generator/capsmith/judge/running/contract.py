@@ -172,7 +172,7 @@ def provider_id(obj: JSON) -> str:
 
 
 def provider_ids(obj: JSON) -> list[str]:
-    """Return the provider IDs of a pool's machines."""
+    """Return the provider IDs of a pool's machines, in the order of the pool."""
     return [str(each) for each in (obj.get("spec") or {}).get("providerIDList") or []]
 
 
@@ -209,7 +209,7 @@ def find_effects(obj: JSON, contract: str, before: JSON) -> list[str]:
 
 
 def subject(obj: JSON) -> str:
-    """Return kind, namespace and name for a report."""
+    """Return any object for a report: ``Cluster conformance-1/main``."""
     metadata = obj["metadata"]
     return f"{obj['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
 

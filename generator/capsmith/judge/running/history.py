@@ -34,7 +34,10 @@ class State(NamedTuple):
 
 
 class History:
-    """The states of all objects of some kinds in a namespace, in order."""
+    """The states of all objects of some kinds in a namespace, in order.
+
+    Threads record while checks read: each method returns what is known at that moment.
+    """
 
     def __init__(self, client: KubeClient, namespace: str, kinds: Iterable[WatchedKind]) -> None:
         self._client = client
@@ -43,11 +46,13 @@ class History:
         self._changed = threading.Condition()
         self._ended = threading.Event()
         self._threads = [
-            threading.Thread(target=self._record, args=(kind,), daemon=True) for kind in kinds
+            # One thread a kind: the API server has no watch of several.
+            threading.Thread(target=self._record, args=(kind,), daemon=True)
+            for kind in kinds
         ]
 
     def start(self) -> None:
-        """Start to record."""
+        """Start to record: first what exists, then each change."""
         for thread in self._threads:
             thread.start()
 
@@ -73,7 +78,7 @@ class History:
         return None if not found or found[-1].is_deleted else found[-1].obj
 
     def names(self, kind: str) -> list[str]:
-        """Return the names of the objects that exist."""
+        """Return the names of the objects that exist, sorted."""
         with self._changed:
             found = [name for each, name in self._states if each == kind]
         return sorted(name for name in found if self.latest(kind, name) is not None)
@@ -84,7 +89,11 @@ class History:
             return sorted(name for each, name in self._states if each == kind)
 
     def wait(self, probe: Callable[[], T], seconds: float) -> T:
-        """Wait until the probe is true and return its value; its last value on a timeout."""
+        """Wait up to some seconds until the probe is true, and return its value.
+
+        On a timeout that is its last, false value.  The probe runs at each recorded change; it may
+        read the history, and must not block.
+        """
         with self._changed:
             self._changed.wait_for(probe, seconds)
             return probe()
@@ -106,6 +115,7 @@ class History:
         answer = self._client.request("GET", path)
         for item in answer["items"]:
             self._add(kind, item, is_deleted=False)
+        # What was deleted while no watch ran would otherwise be thought to exist.
         existing = {item["metadata"]["name"] for item in answer["items"]}
         for name in self.names(kind.kind):
             if name not in existing:
@@ -115,6 +125,7 @@ class History:
     def _watch(self, kind: WatchedKind, version: str) -> str:
         for event in self._client.watch(*kind, self._namespace, version):
             obj = event["object"]
+            # As a rule 410: the version is too old, and everything has to be listed again.
             if event["type"] == "ERROR":
                 return ""
             version = obj["metadata"]["resourceVersion"]
@@ -125,6 +136,7 @@ class History:
     def _add(self, kind: WatchedKind, obj: JSON, *, is_deleted: bool) -> None:
         with self._changed:
             states = self._states.setdefault((kind.kind, obj["metadata"]["name"]), [])
+            # Items of a list have neither kind nor version.
             typed = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
             states.append(State(typed, is_deleted))
             self._changed.notify_all()

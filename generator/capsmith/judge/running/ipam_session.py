@@ -45,7 +45,7 @@ class IpamObjects:
         return [kind for _, kind in self.kinds]
 
     def group(self, kind: str) -> str:
-        """Return the API group of a kind."""
+        """Return the API group of a kind of pools, which has to be one of :attr:`names`."""
         version = next(version for version, each in self.kinds if each == kind)
         return version.partition("/")[0]
 
@@ -160,7 +160,7 @@ class IpamSession(BaseSession):
         return self.wait(ADDRESS, name, bool, f"the claim {claim} names it, but it does not exist")
 
     def release(self, claim: str) -> None:
-        """Delete a claim, and wait until it is gone."""
+        """Delete a claim, and wait until it is gone; raises Violated if it stays."""
         self.client.delete(self.latest(CLAIM, claim))
         self.wait_deleted(CLAIM, claim, "it was deleted, but still exists")
 
@@ -184,9 +184,11 @@ class IpamSession(BaseSession):
 
     def clean_up(self) -> None:
         """Delete claims, then pools, then the namespace; finalizers that stay are removed."""
+        # Nothing deletes a paused claim.
         for kind in (CLAIM, "Cluster"):
             for each in self._list(kind):
                 self._resume(each)
+        # Claims before pools: a pool waits until its addresses are released.
         for each in self._list(CLAIM):
             self.client.delete(each)
         self._wait_deleted(CLAIM, ADDRESS)

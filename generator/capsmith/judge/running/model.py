@@ -71,7 +71,10 @@ class CheckResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Timing:
-    """How long checks wait, in seconds."""
+    """How long checks wait, in seconds.
+
+    A run that passes takes little of ``patience``, but the whole of ``quiet`` each time.
+    """
 
     patience: float = 180.0
     """For a state that must be reached."""
@@ -92,12 +95,12 @@ class ConformanceReport:
     """Whether warnings count as failures."""
 
     def count(self, outcome: CheckOutcome) -> int:
-        """Return the number of results with an outcome."""
+        """Return how many results have an outcome."""
         return sum(result.outcome is outcome for result in self.results)
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if a check failed."""
+        """Return 1 if a check failed, or if one warned and the run is strict; else 0."""
         warnings = self.count(CheckOutcome.WARNING) if self.strict else 0
         return int(self.count(CheckOutcome.FAILED) + warnings > 0)
 

@@ -120,7 +120,7 @@ class ManagementServers:
         self._second: RunningProvider | None = None
 
     def start(self) -> None:
-        """Start the first management cluster."""
+        """Start the first management cluster; raises CapsmithError if a process fails."""
         self._progress(f"starting kube-apiserver, core {self._series} and the managers")
         self.first.start()
 

@@ -28,10 +28,13 @@ class Mover(Protocol):
     """A second management cluster with its own manager."""
 
     def start_target(self) -> KubeClient:
-        """Start it, and return its client."""
+        """Start it unless it runs, and return its client; raises CapsmithError if it cannot."""
 
     def move(self, namespace: str) -> None:
-        """Move the clusters of a namespace there."""
+        """Move the clusters of a namespace there with clusterctl.
+
+        Raises ClusterctlError; :meth:`start_target` has to be called before.
+        """
 
 
 @dataclass
@@ -99,6 +102,8 @@ class Session(BaseSession):
         infrastructure = self.objects.cluster(name, self.namespace)
         cluster = self._cluster(name, infrastructure)
         cluster["spec"]["paused"] = True
+        # With its owner from the start: without one it would be left alone for another reason than
+        # the pause.
         self.client.create(_owned(infrastructure, self.client.create(cluster), controller=False))
 
     def create_machine(
@@ -153,7 +158,7 @@ class Session(BaseSession):
         (client or self.client).patch(machine, {"spec": spec})
 
     def wait_provisioned(self, kind: str, name: str) -> JSON:
-        """Wait until an infrastructure object is complete."""
+        """Wait until an infrastructure object is complete, and return it; raises Violated."""
         return self.wait(
             kind,
             name,
@@ -242,6 +247,7 @@ def clean_up(session: Session) -> None:
     with suppress(TimeoutError):
         eventually(lambda: _all_deleted(session, clients), timeout=session.timing.cleanup)
     for client in clients:
+        # Finalizers that are left would keep the namespace, and with it the name for the next run.
         for each in _objects(session, client):
             client.delete(each)
             _change(client, each, {"metadata": {"finalizers": None}})
@@ -314,7 +320,7 @@ def make_node(name: str, id: str) -> JSON:
 
 
 def register_node(client: KubeClient, obj: JSON) -> None:
-    """Create a Node unless it exists."""
+    """Create a Node unless it exists; raises ApiError for another refusal."""
     try:
         client.create(obj)
     except ApiError as error:
@@ -323,5 +329,5 @@ def register_node(client: KubeClient, obj: JSON) -> None:
 
 
 def report_node_ready(client: KubeClient, obj: JSON) -> None:
-    """Report a Node as healthy."""
+    """Report a Node as healthy, as its kubelet would every few seconds."""
     client.patch(obj, {"status": {"conditions": build_healthy_conditions()}}, "status")

@@ -152,6 +152,8 @@ def check_manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[V
     """RB-04, RB-13: the manager may block the deletion of owners."""
     for deployment in find_managers(context.bundle):
         grants = find_manager_grants(context.bundle, deployment)
+        # A manager that cannot create what its kinds would own needs no right to block their
+        # deletion.
         if any(find_missing(grants, a.group, a.resource, a.verbs) for a in params.when_granted):
             continue
         for crd in context.crds():

@@ -164,6 +164,7 @@ def _declared(crd: Crd, definition: Any, pointer: str) -> bool:
     schema: Any = next((each.schema for each in crd.versions if each.name == name), None)
     for part in pointer.removeprefix("/").split("/"):
         data = mapping_of(schema)
+        # Below here anything may be declared, so nothing is reported.
         if not data or data.get(OPEN) is True or "${" in part:
             return True
         if mapping_of(data, "items"):

@@ -117,6 +117,7 @@ def find_mismatches(schema: Any, document: Any, complete: bool) -> Iterator[Mism
 
 
 def _value(schema: Any, value: Any, path: Path, complete: bool) -> Iterator[Mismatch]:
+    # The API server drops null, and a value that is not known fits any schema.
     if value is None or (isinstance(value, str) and has_variable(value)):
         return
     if mapping_of(schema).get("x-kubernetes-int-or-string") is True:
@@ -128,6 +129,7 @@ def _value(schema: Any, value: Any, path: Path, complete: bool) -> Iterator[Mism
     kind = mapping_of(schema).get("type")
     types = _TYPES.get(kind, ()) if isinstance(kind, str) else ()
     if types and (not isinstance(value, types) or (isinstance(value, bool) and kind != "boolean")):
+        # JSON has one type for numbers: 1.0 is an integer for the API server.
         if not (isinstance(value, float) and value.is_integer() and kind == "integer"):
             yield Mismatch(path, f"is {_name(value)}; expected {kind}")
         return

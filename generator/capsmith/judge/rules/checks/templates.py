@@ -140,6 +140,7 @@ def check_template_dry_run(context: Context, params: DryRun) -> Iterator[Violati
             if not any(_matches(resource_rule, crd) for resource_rule in _resource_rules(policy)):
                 continue
             text = " ".join(_expressions(policy))
+            # Whether the expression is right is not decided: that it looks at both is a good sign.
             if "oldObject" in text and not ("dryRun" in text and params.annotation in text):
                 yield Violation(
                     policy,
@@ -156,6 +157,8 @@ def _refused_dry_runs(context: Context, crd: Crd) -> Iterator[Violation]:
     for version, path, rule in _transitions(crd):
         if version not in of_contract:
             continue
+        # `self == oldSelf` refuses any change; other rules only refuse some, which a class need not
+        # make.
         whole = _WHOLE.fullmatch(rule.strip()) is not None
         text = path if whole else f"{path} ({rule!r})"
         by_version.setdefault(version, {}).setdefault(whole, []).append(text)

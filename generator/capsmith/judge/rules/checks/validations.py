@@ -78,6 +78,7 @@ def _below(schema: dict[str, Any], here: _Step, is_object: bool) -> Iterator[Rul
     if _is_deep(values):
         yield from _below(values, here.to("{}", "additionalProperties"), _is_embedded(values))
     if _is_deep(items):
+        # Only in lists of type map has an item a key by which its old value is found.
         in_map = here.correlated and schema.get("x-kubernetes-list-type") == "map"
         child = here.to("[]", "items")._replace(correlated=in_map)
         yield from _below(items, child, _is_embedded(items))
@@ -194,6 +195,7 @@ def _field_path(path: str, place: RulePlace) -> Iterator[RuleFault]:
 
 
 def _expressions(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFault]:
+    # Text is hashable, so that equal schemas of a kind and its template are compiled once.
     schema = json.dumps(place.schema)
     optional = rule.get("optionalOldSelf") is True
     for key, result in (("rule", "bool"), ("messageExpression", "string")):
@@ -201,6 +203,7 @@ def _expressions(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFaul
         if not expression:
             continue
         problems = _problems(schema, expression, result, optional)
+        # It may use a function of a Kubernetes that is newer than the library, and be right there.
         if any(problem.is_foreign or problem.undecided for problem in problems):
             continue
         for problem in problems:

@@ -113,6 +113,8 @@ def check_contract_label_every_served(context: Context) -> Iterator[Violation]:
 def check_contract_label_alike(context: Context) -> Iterator[Violation]:
     """GEN-08: when some CRDs of the provider carry both contracts, all do."""
     by_crd = {crd: set(_contract_labels(crd)) for crd in context.crds()}
+    # A release of core looks for the label of its contract on each kind, and fails where it is
+    # missing.
     every = set().union(*by_crd.values())
     for crd, labels in by_crd.items():
         if labels and labels < every:
@@ -200,6 +202,8 @@ def check_crd_lossy_versions(context: Context, params: Direction) -> Iterator[Vi
             continue
         stored = next((version for version in crd.versions if version.storage), None)
         for version in crd.versions:
+            # Without conversion the API server only changes apiVersion, and prunes by the schema it
+            # serves.
             if stored is None or not version.served or version is stored:
                 continue
             source, target = (stored, version) if params.stored else (version, stored)

@@ -227,6 +227,7 @@ def _refused(session: Session, template: JSON) -> str:
 
 def _is_valid(session: Session, template: JSON) -> bool:
     """Return whether a new template with the same content would be accepted."""
+    # By another name it is a creation: only an update may be refused for being a change.
     other = copy.deepcopy(template)
     other["metadata"]["name"] = f"{_NAME}-other"
     return not _refused(session, other)

@@ -19,7 +19,7 @@ _CLUSTER = "paused"
 
 
 def check_each_pool(check: Callable[[IpamSession, str], None]) -> Callable[[IpamSession], None]:
-    """Return a check of all kinds of pools."""
+    """Return a check that runs for each kind of pools, and ends with the first one that fails."""
 
     def run(session: IpamSession) -> None:
         for kind in session.pools.names:
@@ -240,6 +240,7 @@ def _exhausted(session: IpamSession, kind: str) -> None:
     if not refused:
         _release_all(session, granted)
         raise Skipped(f"the pool has more than {_MOST} addresses; specify a smaller one")
+    # The main claim has the only address, so it is the one to release.
     if not granted:
         granted = [claim_name("main", kind)]
     session.release(granted.pop())

@@ -59,6 +59,7 @@ def _require_constant(
     before: dict[str, str] = {}
     for state in states:
         uid, value = str(state["metadata"]["uid"]), read(state)
+        # By uid: a pool may create a machine of the same name again, which is another one.
         if uid in before and before[uid] and value != before[uid]:
             message = f"the provider ID changed from {before[uid]} to {value or 'nothing'}"
             raise Violated(message, session.subject(*key), "spec.providerID")
@@ -88,6 +89,7 @@ def _spec_kept(session: Session) -> None:
         for state in states[1:]:
             spec = state.get("spec") or {}
             for key, value in created.items():
+                # A zero value is as good as none: providers may fill in their defaults.
                 if value not in (None, "", 0, {}, []) and spec.get(key) != value:
                     if key == "controlPlaneEndpoint":
                         continue  # a template may set the port only

@@ -101,13 +101,17 @@ def ensure_pools(session: Session) -> None:
 
 
 def ensure_main_pool(session: Session, kind: str) -> JSON:
-    """Return the provisioned pool of a kind in which everything is as it should be."""
+    """Return the provisioned pool of a kind in which everything is as it should be.
+
+    The first call creates the pools of all kinds.  Raises Violated if one is not provisioned in
+    time, and Skipped in later calls.
+    """
     ensure_pools(session)
     return session.latest(kind, main_name(kind))
 
 
 def scale(session: Session, kind: str, replicas: int) -> None:
-    """Change the size that the MachinePool requests."""
+    """Change the size that the main MachinePool of a kind requests, without waiting for it."""
     pool = session.latest("MachinePool", main_name(kind))
     session.client.patch(pool, {"spec": {"replicas": replicas}})
 

@@ -23,6 +23,7 @@ def _restart(session: Session) -> None:
     before = ensure_main_machine(session)
     kind = session.objects.machine_kind
     session.create_machine(MAIN, _INTERRUPTED)
+    # It is killed in the middle of the creation, when a call may have been made but not recorded.
     started = session.history.wait(
         lambda: len(session.history.states(kind, _INTERRUPTED)) > 1, session.timing.patience
     )

@@ -81,7 +81,11 @@ _CONTROL = "main-control"
 
 
 def ensure_main_cluster(session: Session) -> JSON:
-    """Return the provisioned infrastructure cluster of the main cluster."""
+    """Return the provisioned infrastructure cluster of the main cluster.
+
+    The first call creates it.  Raises Violated if it is not provisioned in time, and Skipped in
+    later calls.
+    """
     ensure_ownerless(session)
 
     def create() -> None:
@@ -93,7 +97,11 @@ def ensure_main_cluster(session: Session) -> JSON:
 
 
 def ensure_main_machine(session: Session) -> JSON:
-    """Return the provisioned control plane machine of the main cluster."""
+    """Return the provisioned control plane machine of the main cluster.
+
+    The first call creates it.  Raises Violated if it is not provisioned in time, and Skipped in
+    later calls.
+    """
     ensure_main_cluster(session)
 
     def create() -> None:
@@ -129,6 +137,7 @@ def ensure_blocked(session: Session) -> None:
         kind = session.objects.machine_kind
         for name in (BLOCKED, WAITING):
             session.wait(kind, name, _has_owner, "core set no owner reference")
+        # A manager that acts on the earlier ones has to have done so before it completes this one.
         session.create_machine(MAIN, _CONTROL)
         session.wait_provisioned(kind, _CONTROL)
         session.settle()
