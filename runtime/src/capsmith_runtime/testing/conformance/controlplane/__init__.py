@@ -2,7 +2,6 @@
 
 from capsmith_runtime.testing.conformance.controlplane.crashes import TestControlPlaneCrashes
 from capsmith_runtime.testing.conformance.controlplane.faults import TestControlPlaneFaults
-from capsmith_runtime.testing.conformance.controlplane.hooks import TestControlPlaneHooks
 from capsmith_runtime.testing.conformance.controlplane.lifecycle import TestControlPlane
 from capsmith_runtime.testing.conformance.controlplane.managed import TestManagedControlPlane
 from capsmith_runtime.testing.conformance.controlplane.managed_faults import (
@@ -13,7 +12,6 @@ __all__ = [
     "TestControlPlane",
     "TestControlPlaneCrashes",
     "TestControlPlaneFaults",
-    "TestControlPlaneHooks",
     "TestManagedControlPlane",
     "TestManagedControlPlaneFaults",
 ]

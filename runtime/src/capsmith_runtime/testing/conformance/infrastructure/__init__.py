@@ -7,12 +7,7 @@ from capsmith_runtime.testing.conformance.infrastructure.cluster import (
     TestControlPlaneEndpoint,
     TestInfraCluster,
 )
-from capsmith_runtime.testing.conformance.infrastructure.credentials import (
-    TestCredentials,
-    TestCredentialsOfNamespaces,
-)
 from capsmith_runtime.testing.conformance.infrastructure.faults import TestInfrastructureFaults
-from capsmith_runtime.testing.conformance.infrastructure.identities import TestIdentities
 from capsmith_runtime.testing.conformance.infrastructure.machine import TestInfraMachine
 from capsmith_runtime.testing.conformance.infrastructure.machine_addresses import (
     TestMachineAddresses,
@@ -27,13 +22,9 @@ from capsmith_runtime.testing.conformance.infrastructure.observed_generation imp
 from capsmith_runtime.testing.conformance.infrastructure.terminated_machines import (
     TestTerminatedMachines,
 )
-from capsmith_runtime.testing.conformance.infrastructure.watch_scope import TestWatchScope
 
 __all__ = [
     "TestControlPlaneEndpoint",
-    "TestCredentials",
-    "TestCredentialsOfNamespaces",
-    "TestIdentities",
     "TestInfraCluster",
     "TestInfraMachine",
     "TestInfrastructureCalls",
@@ -43,5 +34,4 @@ __all__ = [
     "TestManifests",
     "TestObservedGeneration",
     "TestTerminatedMachines",
-    "TestWatchScope",
 ]

@@ -10,7 +10,10 @@ import pytest
 from capsmith_runtime.infrastructure.kinds import IdentityKind
 from capsmith_runtime.kube.client import NamespacedName, key_of
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.conformance.infrastructure.identities import (
+from capsmith_runtime.testing.environment import condition
+from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from capsmith_runtime.testing.infrastructure.fake_core import NAMESPACE
+from tests.runtime.scenarios.infrastructure.identities import (
     IdentityConformance,
     copy_of,
     identity_of,
@@ -18,11 +21,12 @@ from capsmith_runtime.testing.conformance.infrastructure.identities import (
     owners_of,
     secret_of,
 )
-from capsmith_runtime.testing.environment import condition
-from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
-from capsmith_runtime.testing.infrastructure.fake_core import NAMESPACE
+from tests.runtime.scenarios.providers import provider, run_with
+
+PROVIDER = provider("acme")
 
 
+@run_with("acme", "everything", "homelab-v1beta1")
 class TestCredentials(IdentityConformance):
     """Identities that refer to a Secret with credentials."""
 
@@ -77,6 +81,7 @@ class TestCredentials(IdentityConformance):
         await env.eventually("it is there", lambda: env.has_cluster(cluster))
 
 
+@run_with("acme", "everything", "homelab-v1beta1")
 class TestCredentialsOfNamespaces(IdentityConformance):
     """Cluster-scoped identities: which namespaces may use their credentials."""
 

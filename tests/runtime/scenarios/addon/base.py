@@ -8,9 +8,9 @@ import pytest
 
 from capsmith_runtime.addon.addons import AddonKind
 from capsmith_runtime.addon.controllers import AddonControllers
-from capsmith_runtime.testing.addon.environment import AddonEnvironment
 from capsmith_runtime.testing.conformance.base import Conformance, KindCase, kind_cases
 from capsmith_runtime.testing.provider import ProviderUnderTest
+from tests.runtime.scenarios.addon.environment import AddonEnvironment
 
 
 class AddonConformance(Conformance):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from capsmith_runtime.kube.client import JSON, NamespacedName
-from capsmith_runtime.testing.addon.environment import SELECTED, AddonEnvironment, remembered
-from capsmith_runtime.testing.conformance.addon.base import AddonConformance
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.environment import condition
+from tests.runtime.scenarios.addon.base import AddonConformance
+from tests.runtime.scenarios.addon.environment import SELECTED, AddonEnvironment, remembered
+from tests.runtime.scenarios.providers import provider, run_with
+
+PROVIDER = provider("extension")
 
 
+@run_with("extension", "two-contracts")
 class TestAddons(AddonConformance):
     """The life of an add-on: which clusters get it, when, and how it is removed."""
 

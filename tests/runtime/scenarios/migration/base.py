@@ -10,8 +10,8 @@ import pytest
 from capsmith_runtime.component import Component
 from capsmith_runtime.migration import controllers, migrator
 from capsmith_runtime.testing.conformance.base import Case, Conformance
-from capsmith_runtime.testing.migration.environment import MigrationEnvironment, names_of
 from capsmith_runtime.testing.provider import ProviderUnderTest
+from tests.runtime.scenarios.migration.environment import MigrationEnvironment, names_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,13 @@ from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import InfrastructureConformance
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.infrastructure.fake_core import NAMESPACE
+from tests.runtime.scenarios.providers import provider, run_with
 
+PROVIDER = provider("acme")
 FILTER = "cluster.x-k8s.io/watch-filter"
 
 
+@run_with("acme", "homelab-v1beta1")
 class TestWatchScope(InfrastructureConformance):
     """A manager that is responsible for only some of the objects, by namespace or by label."""
 

@@ -23,10 +23,13 @@ from capsmith_runtime.testing.controlplane.environment import (
     condition,
     shows,
 )
+from tests.runtime.scenarios.providers import provider, run_with
 
+PROVIDER = provider("complete")
 WAITING = Waiting("InTheTest", "the test holds it", 0.05)
 
 
+@run_with("complete", "control-plane", "two-contracts")
 class TestControlPlaneHooks(ControlPlaneConformance):
     """The hooks of a control plane's reconciler, and the effect of their results."""
 

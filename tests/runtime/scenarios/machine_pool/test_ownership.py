@@ -8,8 +8,12 @@ from capsmith_runtime.testing.conformance.machine_pool.base import PoolMachinesC
 from capsmith_runtime.testing.machine_pool.environment import (
     PoolMachinesEnvironment,
 )
+from tests.runtime.scenarios.providers import provider, run_with
+
+PROVIDER = provider("pools")
 
 
+@run_with("pools", "two-contracts")
 class TestPoolMachineOwners(PoolMachinesConformance):
     """The owners of a pool's machines, as core and the garbage collector see them."""
 

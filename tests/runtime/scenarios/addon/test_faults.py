@@ -5,19 +5,23 @@ from __future__ import annotations
 import pytest
 
 from capsmith_runtime.kube.client import NamespacedName
-from capsmith_runtime.testing.addon.environment import (
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.environment import condition
+from tests.runtime.scenarios.addon.base import AddonConformance
+from tests.runtime.scenarios.addon.environment import (
     NAMESPACE,
     SELECTED,
     AddonEnvironment,
     remembered,
 )
-from capsmith_runtime.testing.conformance.addon.base import AddonConformance
-from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.environment import condition
+from tests.runtime.scenarios.providers import provider, run_with
 
 PAUSED = "cluster.x-k8s.io/paused"
 
+PROVIDER = provider("extension")
 
+
+@run_with("extension", "two-contracts")
 class TestAddonFaults(AddonConformance):
     """Add-ons when something goes wrong: pauses, unreachable clusters, errors and restarts."""
 

@@ -11,10 +11,14 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.migration.options import MIGRATION
 from capsmith_runtime.options import parse
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.conformance.migration.base import MigrationConformance
-from capsmith_runtime.testing.migration.environment import CRD, MigrationEnvironment, versions
+from tests.runtime.scenarios.migration.base import MigrationConformance
+from tests.runtime.scenarios.migration.environment import CRD, MigrationEnvironment, versions
+from tests.runtime.scenarios.providers import provider, run_with
+
+PROVIDER = provider("two-contracts")
 
 
+@run_with("two-contracts", "everything")
 class TestStorageVersionMigration(MigrationConformance):
     """Stored objects follow the storage version of their CRD (CRD-16)."""
 

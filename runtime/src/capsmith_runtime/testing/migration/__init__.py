@@ -1,1 +1,0 @@
-"""Scenarios about the migration of stored objects."""

@@ -1,0 +1,192 @@
+"""Managed control planes when something is missing, fails, or belongs to another owner."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.controlplane.managed.api import (
+    ClusterCredentials,
+    ManagedControlPlaneDeleteScope,
+    ManagedControlPlaneReconciler,
+    ManagedControlPlaneScope,
+    ManagedControlPlaneState,
+)
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.controlplane.base import ManagedControlPlaneConformance
+from capsmith_runtime.testing.controlplane.managed_environment import (
+    CLUSTER_NAME,
+    CONTROL_PLANE,
+    KUBECONFIG,
+    LATER,
+    VERSION,
+    ManagedControlPlaneEnvironment,
+)
+from tests.runtime.scenarios.providers import provider, run_with
+
+PROVIDER = provider("managed")
+Answer = ManagedControlPlaneState | Waiting
+EXEC = """
+clusters: [{name: c, cluster: {server: "https://another.test:6443"}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+users: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}}}]
+current-context: c
+"""
+
+
+class Scripted(ManagedControlPlaneReconciler[Any]):
+    """Give the answer that a scenario has set."""
+
+    answer: Answer | Exception
+
+    def reconcile_normal(self, control_plane: ManagedControlPlaneScope[Any]) -> Answer:
+        """Return or raise the answer."""
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def reconcile_delete(self, control_plane: ManagedControlPlaneDeleteScope[Any]) -> Deleted:
+        """Report that nothing exists."""
+        return Deleted()
+
+
+@run_with("managed")
+class TestManagedControlPlaneFaults(ManagedControlPlaneConformance):
+    """Managed control planes when something is missing, fails, or belongs to another owner."""
+
+    @scenario
+    async def test_credentials_become_a_kubeconfig(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """Proves: SEC-01."""
+        await scripted(env, answer())
+        await env.eventually("it is initialised", env.initialized)
+        assert env.kubeconfig().server == "https://api.test:443"
+        assert env.kubeconfig().token == "t"
+
+    @scenario
+    async def test_a_kubeconfig_that_core_could_not_use_is_refused(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """Proves: CP-22."""
+        await scripted(env, answer(kubeconfig=EXEC))
+        await env.eventually(
+            "it says so", lambda: env.says("Available", "Unknown", "InvalidResult")
+        )
+        assert not env.initialized()
+        assert env.api.find("Secret", KUBECONFIG) is None
+
+    @scenario
+    async def test_an_upgrade_takes_its_time(self, env: ManagedControlPlaneEnvironment) -> None:
+        """Proves: CP-10, CP-26."""
+        script = await scripted(env, answer())
+        await env.eventually("it is initialised", env.initialized)
+        env.api.change(env.kind.resource.kind, CONTROL_PLANE, {"spec": {"version": LATER}})
+        await env.eventually("it says so", lambda: env.says("RollingOut", "True"))
+        assert env.condition("RollingOut")["message"] == f"Upgrading from {VERSION} to {LATER}"
+        assert env.status()["version"] == VERSION
+        assert env.says("Available", "True")
+
+        script.answer = answer(version=LATER)
+        await env.look_again()
+        assert env.status()["version"] == LATER
+        assert not env.says("RollingOut", "True")
+
+    @scenario
+    async def test_an_initialised_control_plane_stays_initialised(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """Proves: CP-02, CP-03, ST-06."""
+        script = await scripted(env, answer())
+        await env.eventually("it is initialised", env.initialized)
+        script.answer = answer(ready=False, reason="Unreachable", message="no answer")
+        await env.look_again()
+        assert env.says("Available", "False", "Unreachable")
+        assert env.initialized()
+
+        script.answer = RuntimeError("the service is down")
+        await env.look_again()
+        assert env.says("Available", "Unknown", "InternalError")
+        assert env.initialized()
+        assert env.status()["version"] == VERSION
+
+        script.answer = answer()
+        await env.look_again()
+        assert env.says("Available", "True")
+
+    @scenario
+    async def test_a_kubeconfig_of_users_is_kept(self, env: ManagedControlPlaneEnvironment) -> None:
+        """Proves: SEC-01."""
+        mine = base64.b64encode(EXEC.replace("exec:", "other:").encode()).decode()
+        env.api.add(_secret({"value": mine}))
+        before = env.api.find("Secret", KUBECONFIG)
+        await scripted(env, answer())
+        await env.eventually("it is initialised", env.initialized)
+        await env.quiet()
+        assert env.api.find("Secret", KUBECONFIG) == before
+        assert env.says("Available", "True")
+
+    @scenario
+    async def test_a_broken_kubeconfig_of_users_is_reported(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """Proves: SEC-01."""
+        env.api.add(_secret({"other": ""}))
+        await scripted(env, answer())
+        await env.eventually("it says so", lambda: env.says("Available", "False"))
+        assert env.condition("Available")["message"] == (
+            'Secret c1-kubeconfig cannot be used: it has no key "value"'
+        )
+        secret = env.api.find("Secret", KUBECONFIG)
+        assert secret is not None
+        assert secret["data"] == {"other": ""}
+
+    @scenario
+    async def test_a_wait_is_told_and_ends(self, env: ManagedControlPlaneEnvironment) -> None:
+        script = await scripted(env, Waiting("StillMaking", "half of it is there"))
+        await env.eventually("it says so", lambda: env.says("Available", "False", "StillMaking"))
+        assert env.condition("Available")["message"] == "half of it is there"
+        if env.contract == "v1beta1":
+            assert env.says("Ready", "False", "StillMaking")
+        assert "version" not in env.status()
+        script.answer = answer()
+        await env.look_again()
+        assert env.initialized()
+
+
+def answer(**changes: Any) -> ManagedControlPlaneState:
+    """Return the state of a control plane that exists."""
+    known: dict[str, Any] = {
+        "endpoint": Endpoint("api.test", 443),
+        "version": VERSION,
+        "kubeconfig": ClusterCredentials(token="t"),
+    }
+    return ManagedControlPlaneState(**{**known, **changes})
+
+
+async def scripted(
+    env: ManagedControlPlaneEnvironment, first: Answer | Exception
+) -> type[Scripted]:
+    """Add a control plane whose reconciler gives that answer; it can be changed later."""
+    script = type("Script", (Scripted,), {"answer": first})
+    env.use(script)
+    await env.restart()
+    env.add_cluster()
+    env.add_control_plane()
+    return script
+
+
+def _secret(data: dict[str, str]) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "Opaque",
+        "metadata": {
+            "namespace": KUBECONFIG.namespace,
+            "name": KUBECONFIG.name,
+            "labels": {CLUSTER_NAME: "c1"},
+        },
+        "data": data,
+    }
