@@ -148,7 +148,9 @@ class Console:
 
     def print_data(self, value: Any) -> None:
         """Print a value as JSON, with its keys in the given order."""
-        self._line(json.dumps(value, indent=2, ensure_ascii=False), "json")
+        from capsmith.formats import format_json
+
+        self._line(format_json(value), "json")
 
     def print_text(self, text: str) -> None:
         """Print text unchanged."""

@@ -122,8 +122,8 @@ def _outcome(
     """Return outcome, message, object, path and hint of a check."""
     try:
         check.run(session)
-    except Skipped:
-        return CheckOutcome.SKIPPED, str(skip_checks), "", "", ""
+    except Skipped as skipped:
+        return CheckOutcome.SKIPPED, str(skipped), "", "", ""
     except Violated as violated:
         return violation, str(violated), violated.subject, violated.path, violated.hint
     except ApiError as error:
