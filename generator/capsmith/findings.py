@@ -60,7 +60,7 @@ class Finding(NamedTuple):
         return (where.file, where.line, where.column, self.severity.rank, self.id, self.message)
 
 
-def ordered(findings: list[Finding] | tuple[Finding, ...]) -> tuple[Finding, ...]:
+def sort_findings(findings: list[Finding] | tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Return the findings without repetition, in the one order every output uses."""
     return tuple(sorted(set(findings), key=lambda finding: finding.sort_key))
 

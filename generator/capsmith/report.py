@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from capsmith.findings import Finding, has_errors, ordered
+from capsmith.findings import Finding, has_errors, sort_findings
 
 
 class Outcome(StrEnum):
@@ -41,8 +42,13 @@ class RuntimeOutcome(NamedTuple):
     """Empty when there was none."""
 
 
-class Report(NamedTuple):
-    """Findings in order, outcomes by path, and what happened to the runtime library."""
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Findings in order, outcomes by path, and what happened to the runtime library.
+
+    The only place that sorts findings and drops repetitions: stages collect them as they come, and
+    what a user sees does not depend on the order in which stages and checks run.
+    """
 
     findings: tuple[Finding, ...] = ()
     outcomes: tuple[FileOutcome, ...] = ()
@@ -51,9 +57,12 @@ class Report(NamedTuple):
     is_first: bool = False
     """Whether the run made a repository where there was none."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "findings", sort_findings(self.findings))
+
     def with_findings(self, findings: tuple[Finding, ...]) -> Report:
         """Return the report with further findings."""
-        return self._replace(findings=ordered((*self.findings, *findings)))
+        return replace(self, findings=(*self.findings, *findings))
 
     @property
     def exit_code(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container
+from dataclasses import replace
 from pathlib import Path
 
 from capsmith.commands.apply import apply_plan
@@ -91,7 +92,8 @@ def _bring_in_line(
         if loaded.overlay is not None and loaded.overlay.named:
             add_overlay(repository, plan.change, loaded.overlay, lock)
     apply_plan(repository, plan)
-    return plan.report.with_findings(completed)._replace(is_first=lock is None and plan.is_possible)
+    report = plan.report.with_findings(completed)
+    return replace(report, is_first=lock is None and plan.is_possible)
 
 
 def _refuse_foreign(repository: Repository, allowed: Container[str]) -> None:

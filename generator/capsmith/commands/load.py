@@ -65,7 +65,7 @@ def load_text(text: str, file: str) -> Loaded:
     if parsed.spec is None or parsed.document is None:
         return Loaded(text, None, link_rules(parsed.findings, contracts))
     resolved = resolve(parsed.spec, parsed.document, contracts)
-    findings = link_rules(parsed.findings, contracts) + resolved.findings
+    findings = link_rules((*parsed.findings, *resolved.findings), contracts)
     return Loaded(
         text,
         resolved.provider,

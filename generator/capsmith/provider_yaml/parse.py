@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from capsmith.findings import Finding, Location, has_errors, ordered
+from capsmith.findings import Finding, Location, has_errors
 from capsmith.provider_yaml import model
 from capsmith.provider_yaml import model as kind_parts
 from capsmith.provider_yaml import model as sections
@@ -94,7 +94,7 @@ def parse(text: str, file: str) -> Parsed:
     """
     document, findings = parse_document(text, file)
     if document is None:
-        return Parsed(None, None, ordered(findings))
+        return Parsed(None, None, findings)
     return validate_document(document)
 
 
@@ -104,8 +104,8 @@ def validate_document(document: Document) -> Parsed:
         spec = ProviderSpec.model_validate(document.data)
     except ValidationError as error:
         translated = (translate(part, document) for part in error.errors(include_url=False))
-        return Parsed(document, None, ordered([finding for finding in translated if finding]))
-    findings = ordered(check_structure(spec, document))
+        return Parsed(document, None, tuple(finding for finding in translated if finding))
+    findings = tuple(check_structure(spec, document))
     return Parsed(document, None if has_errors(findings) else spec, findings)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith.contract.model import Contract
-from capsmith.findings import Finding, has_errors, ordered
+from capsmith.findings import Finding, has_errors
 from capsmith.provider.build import build_provider
 from capsmith.provider.derive import derive
 from capsmith.provider.draft import Draft, DraftKind
@@ -57,7 +57,10 @@ __all__ = ["Resolved", "link_rules", "resolve"]
 
 
 class Resolved(NamedTuple):
-    """``provider`` is None when a finding is an error."""
+    """The draft, the provider, and the findings as they came.
+
+    ``provider`` is None when a finding is an error; the draft is there in any case.
+    """
 
     draft: Draft
     provider: Provider | None
@@ -77,14 +80,12 @@ def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Cont
     for kind in draft.kinds:
         _check_kind(kind, draft, contracts, top.at(kind.section, kind.name))
     if has_errors(findings):
-        return Resolved(draft, None, link_rules(findings, contracts))
+        return Resolved(draft, None, tuple(findings))
     provider = build_provider(draft, contracts)
     # These compile CEL against the schemas of CRDs, which only a valid provider has.
     check_kind_rules(spec, provider, top)
     check_part_limits(spec, provider, top)
-    return Resolved(
-        draft, None if has_errors(findings) else provider, link_rules(findings, contracts)
-    )
+    return Resolved(draft, None if has_errors(findings) else provider, tuple(findings))
 
 
 def _check_draft(draft: Draft, contracts: Mapping[str, Contract], top: PathReporter) -> None:
@@ -136,17 +137,18 @@ def _followed_first(draft: Draft, contracts: Mapping[str, Contract]) -> list[Con
 def link_rules(
     findings: list[Finding] | tuple[Finding, ...], contracts: Mapping[str, Contract]
 ) -> tuple[Finding, ...]:
-    """Return the findings in order, with a link where the id is that of a contract rule."""
+    """Return the findings, each with a link to its source where the id is a contract rule's.
+
+    Rules are read from disk only if there are findings.
+    """
     if not findings:
         return ()
     rules = {id: rule for contract in contracts.values() for id, rule in contract.rules.items()}
-    return ordered(
-        [
-            (
-                finding._replace(link=rules[finding.id].source)
-                if finding.id in rules and not finding.link
-                else finding
-            )
-            for finding in findings
-        ]
+    return tuple(
+        (
+            finding._replace(link=rules[finding.id].source)
+            if finding.id in rules and not finding.link
+            else finding
+        )
+        for finding in findings
     )

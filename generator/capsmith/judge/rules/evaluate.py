@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from capsmith.contract.model import Contract, Rule
-from capsmith.findings import Finding, Location, Severity, ordered
+from capsmith.findings import Finding, Location, Severity, sort_findings
 from capsmith.judge.rules import checks
 from capsmith.judge.rules.checks.registry import Context, NoParams, Violation, bind
 from capsmith.manifests.bundle import Bundle, split
@@ -32,7 +32,7 @@ def evaluate_manifests(
         for finding in _of_rule(rule, bundle, contract)
     )
     # A file that several providers of a repository share is reported once.
-    return ordered(list(dict.fromkeys(found)))
+    return sort_findings(list(dict.fromkeys(found)))
 
 
 def _of_rule(rule: Rule, bundle: Bundle, contract: Contract) -> Iterator[Finding]:
