@@ -8,6 +8,7 @@ from capsmith import resources
 from capsmith.contract.load import list_versions, load_contract
 from capsmith.findings import Finding
 from capsmith.provider_yaml.parse import parse
+from capsmith.report import Report
 from capsmith.resolving.resolve import resolve
 
 FOLDER = Path(__file__).parent
@@ -21,11 +22,12 @@ def cases() -> list[str]:
 
 
 def judge(text: str, file: str = "provider.yaml") -> tuple[Finding, ...]:
-    """Everything that is said about a description."""
+    """Return all findings on a description: first on its form, then on what it means together."""
     parsed = parse(text, file)
     if parsed.spec is None or parsed.document is None:
-        return parsed.findings
-    return parsed.findings + resolve(parsed.spec, parsed.document, CONTRACTS).findings
+        return Report(parsed.findings).findings
+    resolved = resolve(parsed.spec, parsed.document, CONTRACTS)
+    return Report(parsed.findings).findings + Report(resolved.findings).findings
 
 
 def text_of(findings: tuple[Finding, ...]) -> str:

@@ -82,7 +82,7 @@ class FragmentsFile(RootModel[dict[str, FragmentEntry]]):
 
 
 class FieldEntry(FileModel):
-    """A field of a kind, with a rule and a schema of its own or those of a fragment."""
+    """A field of a kind, with its own rule and schema or with those of a fragment."""
 
     fragment: str = ""
     rule: str = ""

@@ -85,6 +85,8 @@ def load_contract(version: str, reader: Traversable) -> Contract:
     return Contract(
         version=version,
         label=content.label,
+        # Lazy: most commands read the shapes of some roles and no rule, and a valid description has
+        # no finding that a rule would explain.
         rules=Lazy(lambda: load_rules(reader, version)),
         types=Shapes(
             [*_yaml_files(folder / "types"), *_own_kinds(kinds)],
@@ -208,6 +210,7 @@ def _require_coherence(rule: Rule, allowed: tuple[str, ...], file: str) -> None:
         raise make_error(file, f"{rule.id} has an effect on roles that it does not apply to")
     if rule.check is None and rule.proof is None and rule.level is not Level.INFO:
         raise make_error(file, f"{rule.id} has neither a check nor a proof")
+    # The origin decides how a violation is worded, so it must not contradict the link next to it.
     if (rule.origin is Origin.CONTRACT) != (_CONTRACT_PAGE.match(rule.source) is not None):
         raise make_error(
             file, f"{rule.id} has origin {rule.origin}, unlike its source {rule.source}"
@@ -215,7 +218,7 @@ def _require_coherence(rule: Rule, allowed: tuple[str, ...], file: str) -> None:
 
 
 def _source(own: str, base: str) -> str:
-    """Return a rule's source: an anchor on the page's, or an address of its own."""
+    """Return the address of a rule's source; ``own`` may be an anchor on the page ``base``."""
     return own if own.startswith("https://") else base + own
 
 
@@ -230,7 +233,7 @@ def _upgrades(reader: Traversable, version: str) -> dict[str, Upgrade]:
 
 
 def get_sort_key(rule_id: str) -> tuple[str, int]:
-    """Return the sort key of a rule id: letters, then number."""
+    """Return the sort key of a rule id, letters before number: ``IC-9`` comes before ``IC-10``."""
     letters, _, number = rule_id.partition("-")
     return letters, int(number)
 
@@ -298,7 +301,7 @@ def _yaml_files(folder: Traversable) -> list[Traversable]:
 
 
 def _own_kinds(folder: Traversable) -> list[Traversable]:
-    """Return the shapes of kinds beside the contract, which are the same for all contracts."""
+    """Return the files of kinds that no contract defines, such as identities and IP pools."""
     return [file for file in _yaml_files(folder) if file.name != "fragments.yaml"]
 
 

@@ -22,7 +22,7 @@ class Level(StrEnum):
 
 
 class Origin(StrEnum):
-    """Who says so."""
+    """Where a rule comes from."""
 
     CONTRACT = "contract"
     """A page of the contract: of a provider type, clusterctl, IPAM or runtime extensions."""
@@ -33,7 +33,7 @@ class Origin(StrEnum):
 
 
 class Weight(StrEnum):
-    """The severity of a violation; the values are those of a finding's severity."""
+    """The severity of a violation, with the same values as :class:`capsmith.findings.Severity`."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -95,7 +95,7 @@ class ChangeKind(StrEnum):
 
     MOVED = "moved"
     COPIED = "copied"
-    """The old field stays beside the new one."""
+    """The old field stays next to the new one."""
     RETYPED = "retyped"
     """Of another JSON type or shape, and perhaps elsewhere."""
     NARROWED = "narrowed"
@@ -234,7 +234,7 @@ class Rule(NamedTuple):
     page: str
     """The rules file: ``infra-machine``."""
     row: str = ""
-    """The row of the page's table that stands for the rule; empty: none (``load_pages``)."""
+    """The row for the rule in the table of its page; empty: none (``load_pages``)."""
     condition: str = ""
     """When the rule binds at all; empty: always."""
     core: Releases = Releases()

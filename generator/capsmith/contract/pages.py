@@ -14,7 +14,7 @@ class PageRow(NamedTuple):
     """One row of a table."""
 
     name: str
-    """``conditions``, as in ``row`` of the rules that the row stands for."""
+    """``conditions``: the value of ``row`` in the rules that the row represents."""
     title: str
     """The row's text, without markup."""
     mandatory: bool
@@ -33,7 +33,7 @@ class ContractPage(NamedTuple):
     rows: tuple[PageRow, ...]
 
     def rules_of(self, row: PageRow, rules: Iterable[Rule]) -> list[Rule]:
-        """Return the rules that a row stands for: of this page, or of all resources."""
+        """Return the rules that a row represents: of this page, or of all resources."""
         roles = {self.role, f"{self.role}Template"}
         if row.see:
             return [rule for rule in rules if f"/contracts/{row.see}#" in rule.source]

@@ -23,7 +23,7 @@ _IN_TEMPLATES = (
 
 
 class Hosting(StrEnum):
-    """Where a repository is, as far as clusterctl cares (CC-56, CC-60)."""
+    """The kinds of hosts that clusterctl tells apart (CC-56, CC-60)."""
 
     GITHUB = "github"
     GITLAB = "gitlab"

@@ -21,7 +21,7 @@ class ShapeChange(NamedTuple):
     new: Path
     conversion: str
     stays: bool
-    """Whether the old field stands beside the new one."""
+    """Whether the old field stays next to the new one."""
 
 
 def list_converted_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:

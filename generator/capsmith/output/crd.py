@@ -194,6 +194,7 @@ def build_spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]
             for name, schema in properties.items()
             if name not in written
         }
+    # The author's fields last: a check has refused those that redefine one of the contract.
     properties |= {field.name: set_list_types(field.schema) for field in resource.spec_fields}
     required = [field.name for field in resource.spec_fields if field.required]
     if not resource.role.is_template or (own is not None and own.has_own_spec):
@@ -288,6 +289,7 @@ def _version(resource: Resource, version: ApiVersion) -> dict[str, Any]:
         "additionalPrinterColumns": _columns(resource, _shape(resource, version), schema),
         "schema": {"openAPIV3Schema": schema},
     }
+    # The API server drops an empty list, and would show a difference to the file forever.
     if not entry["additionalPrinterColumns"]:
         del entry["additionalPrinterColumns"]
     if version.deprecated:

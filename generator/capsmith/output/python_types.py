@@ -80,7 +80,7 @@ class ClassBuilder:
         return tuple(self.classes.values())
 
     def add(self, name: Identifier, docstring: str, members: Iterable[Member]) -> Identifier:
-        """Add a dataclass, and those of the objects in it; return its name, made unique."""
+        """Add a dataclass, and one for each object in it; return its name, made unique."""
         unique = Identifier(_unused(name, self.members))
         known = tuple(members)
         self.members[unique] = known
@@ -177,7 +177,7 @@ def generate_module(resource: Resource) -> PythonModule:
 
 
 def list_members(fields: Iterable[Field], *, is_spec: bool) -> list[Member]:
-    """Return the fields of spec or status as those of a dataclass; none of a status is required."""
+    """Return the dataclass fields for a spec or status; none of a status is required."""
     return [
         Member(f.name, _attribute(f.attribute), f.schema, f.required and is_spec) for f in fields
     ]
@@ -249,7 +249,7 @@ def _literal(value: Any) -> str:
 
 
 def find_used_names(classes: Sequence[PythonClass], names: Iterable[str]) -> tuple[SafeText, ...]:
-    """Return those of some names that the fields of classes use."""
+    """Return which of ``names`` the fields of ``classes`` use, in the order of ``names``."""
     fields = [field for cls in classes for field in cls.fields]
     words = {word for f in fields for word in _WORD.findall(QUOTED.sub("", f.annotation))}
     if any(f.assignment.startswith(" = field(") for f in fields):

@@ -31,7 +31,7 @@ class Library(NamedTuple):
 
     version: str
     sources: Mapping[str, str]
-    """Text by path below the package; those of other slices are not read."""
+    """Text by path below the package, read from disk when it is used."""
     requires: tuple[str, ...]
     """Requirements of what every provider carries."""
     slices: Mapping[str, Slice]

@@ -114,7 +114,7 @@ def has_version_functions(provider: Provider) -> bool:
 def find_converted_versions(
     resource: Resource, component: Component
 ) -> tuple[ConvertedVersion, ...]:
-    """Return the versions of one kind; those of its object if it is a template."""
+    """Return the converted versions of one kind; a template has its kind's."""
     return tuple(
         each
         for each in list_converted_versions(component)
@@ -134,7 +134,7 @@ def list_hub_types(component: Component) -> dict[Identifier, tuple[Identifier, .
 
 
 def generate_version_module(converted: ConvertedVersion) -> PythonModule:
-    """Return the classes of a version, and those of what the author's functions return."""
+    """Return the classes of a version, and the classes that the author's functions return."""
     classes: list[PythonClass] = []
     spoke = ClassBuilder()
     for part in converted.version.parts:

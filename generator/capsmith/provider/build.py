@@ -52,7 +52,10 @@ _ORDER = (
 
 
 def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
-    """Freeze a draft.  Raises ValueError for one that was not checked."""
+    """Return the provider of a draft without errors; ``known`` holds every contract by version.
+
+    Raises ValueError for an invalid name, which means that a check is missing.
+    """
     spec = draft.spec
     return Provider(
         name=DnsLabel(spec.name),
@@ -116,6 +119,7 @@ def _resources(
 ) -> Iterator[Resource]:
     """Yield the kinds in the order of their roles, each before its template, identities last."""
     kinds = draft.kinds_of(section.section)
+    # The order shows in generated files: a kind that is added must not move the others.
     for role in _ORDER:
         for kind in kinds:
             if kind.spec.implements == role:

@@ -15,7 +15,7 @@ _OPEN = "x-kubernetes-preserve-unknown-fields"
 def apply_own_schemas(
     fields: Iterable[ContractField], part: str, written: ContractFields | None
 ) -> list[ContractField]:
-    """Return the contract's fields with the author's schemas, and those that are only the author's.
+    """Return the fields of a kind: the contract's, with the author's schemas, and further ones.
 
     A field of the status is never required: the manager writes conditions before all else.
     """
@@ -37,7 +37,7 @@ def apply_own_schemas(
 
 
 def choose_schema(own: OwnField, contract: Schema) -> Schema:
-    """Return the author's schema of a field, with what the contract needs unless it is exact."""
+    """Return the schema of a field that both define: the author's, completed unless it is exact."""
     return own.schema if own.exact else complete_schema(own.schema, contract)
 
 
@@ -52,6 +52,8 @@ def complete_schema(own: Schema, contract: Schema) -> dict[str, Any]:
     Without them the API server would drop what Cluster API or the manager writes.
     """
     merged = {"description": contract["description"], **own} if "description" in contract else own
+    # The order of keys shows in the CRD: with the contract's order, an author's schema that changes
+    # one limit is a diff of one line.
     found = _in_order(merged, contract)
     if "properties" in contract and "additionalProperties" not in own and not own.get(_OPEN):
         theirs, mine = contract["properties"], own.get("properties", {})
@@ -72,7 +74,10 @@ def _in_order(schema: Schema, contract: Schema) -> dict[str, Any]:
 
 
 def find_declared_crds(provider: Provider) -> frozenset[str]:
-    """Return the names of the files with such CRDs."""
+    """Return the files of the CRDs in which the author declares parts of the contract differently.
+
+    Violations in them are the author's decision, for example to keep CRDs that exist.
+    """
     return frozenset(
         f"{each.group}_{each.plural}.yaml" for each in provider.resources if _is_declared(each)
     )

@@ -96,16 +96,22 @@ _OFF_BY_SHAPE = {
 
 
 def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
-    """Return what the author switched, otherwise what the shape of the kind says."""
+    """Return the features of a kind that are on.
+
+    What the author switches wins; the other defaults follow from the role, and from whether a
+    control plane is managed.
+    """
     switched = described.features or {}
     managed = switched.get(MANAGED, False)
     off = _OFF_BY_DEFAULT | _OFF_BY_SHAPE.get((described.implements, managed), frozenset())
+    # A feature that no contract of the provider knows stays off, whatever the author switched; a
+    # check reports it.
     known = _known_features(described.implements, contracts)
     return frozenset(feature for feature in known if switched.get(feature, feature not in off))
 
 
 def list_switchable_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
-    """Return the features to compare with those that the author switched.
+    """Return the features that the author may switch; empty if none is switched.
 
     Where nothing is switched, contracts that the provider does not follow stay unread.
     """
@@ -139,7 +145,10 @@ _SHORT = {
 
 
 def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
-    """Return the draft of ``spec``; ``contracts`` holds every known contract, by version."""
+    """Return the draft of ``spec``; ``contracts`` holds every known contract, by version.
+
+    Never fails: whatever the model accepts has a draft, and checks report what is wrong with it.
+    """
     path = [segment for segment in urlsplit(spec.repository).path.split("/") if segment]
     distribution = re.sub(r"[^a-z0-9]+", "-", path[-1].lower()).strip("-")
     title = spec.title or _title(spec.name)
@@ -219,6 +228,8 @@ def _api_versions(spec: ProviderSpec) -> tuple[DraftVersion, ...]:
     only = spec.contracts[0] if len(set(spec.contracts)) == 1 else ""
     written = spec.api_versions or (DEFAULT_API_VERSION,)
     named = {each if isinstance(each, str) else each.name for each in written}
+    # Once one version says anything of storage the author decides it for all of them; that exactly
+    # one is the storage version is a check.
     newest = ""
     if all(isinstance(each, str) or each.storage is None for each in written):
         newest = max(named, key=version_order)
@@ -256,6 +267,7 @@ def _kinds(
     groups: Mapping[str, str],
     names: frozenset[str],
 ) -> tuple[DraftKind, ...]:
+    # API versions may follow a contract that is no longer served, as stored objects still do.
     own = {*spec.contracts, *(version.contract for version in api_versions)}
     followed = [contract for version, contract in contracts.items() if version in own]
     given = {
@@ -287,7 +299,7 @@ def _kinds(
 def _versions(
     described: KindSpec, api_versions: tuple[DraftVersion, ...]
 ) -> dict[str, tuple[DraftVersion, ...]]:
-    """Return the versions of a kind, and those of its template, which has the same by default."""
+    """Return the versions of a kind and of its template, which has the same by default."""
     versions = select_versions(api_versions, described.api_versions)
     template, own = described.template, None
     if template is not None and not isinstance(template, bool):
@@ -302,6 +314,8 @@ def _short_names(kind: str, described: KindSpec, taken: frozenset[str]) -> tuple
         return described.short_names
     suffix, short = _SHORT.get(described.implements, ("", ""))
     stem = kind.removesuffix(suffix).lower()
+    # kubectl resolves a name to one kind only, so a short name that is taken is no help: the kind
+    # then has none, as if there were no convention.
     if not suffix or not kind.endswith(suffix) or not stem or stem + short in taken:
         return ()
     return (stem + short,)

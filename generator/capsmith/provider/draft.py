@@ -39,7 +39,7 @@ class DraftVersion(NamedTuple):
 
 
 class DraftKind(NamedTuple):
-    """One kind that the author describes; its template is not one of its own."""
+    """One kind that the author describes; its template belongs to it and is no further kind."""
 
     section: Section
     name: str

@@ -69,7 +69,7 @@ Schema = Mapping[str, Any]
 
 
 class Role(StrEnum):
-    """The role of a resource in Cluster API; the values are those of the contract pages."""
+    """The role of a resource in Cluster API, named as on the pages of the contract."""
 
     INFRA_CLUSTER = "InfraCluster"
     INFRA_CLUSTER_TEMPLATE = "InfraClusterTemplate"
@@ -272,7 +272,7 @@ class Resource(NamedTuple):
     categories: tuple[DnsLabel, ...]
     description: str
     spec_fields: tuple[Field, ...]
-    """The author's; a template repeats those of its object."""
+    """The author's fields; a template repeats the fields of its kind."""
     status_fields: tuple[Field, ...]
     spec_validations: tuple[Schema, ...]
     """``x-kubernetes-validations`` on the whole spec."""
@@ -341,7 +341,7 @@ class Component(NamedTuple):
     """Folder of the kustomize tree: ``config``."""
     resources: tuple[Resource, ...]
     words: str
-    """What people call it: ``infrastructure provider``."""
+    """Its name in sentences: ``infrastructure provider``."""
     kind: KindName
     """What clusterctl's configuration calls it: ``InfrastructureProvider`` (CC-50)."""
     hooks: tuple[Hook, ...] = ()
@@ -371,7 +371,10 @@ class Component(NamedTuple):
 
     @property
     def immutable_templates(self) -> tuple[Resource, ...]:
-        """Templates whose replacement rolls out machines (IM-13); those of bootstrap may change."""
+        """Return the templates that must not change: replacing one rolls out machines (IM-13).
+
+        Templates of bootstrap configs may change.
+        """
         return tuple(
             resource
             for resource in self.resources

@@ -142,7 +142,10 @@ def _version(
     own: TemplateVersionSpec | None,
     written: TemplateSpec | None,
 ) -> VersionFields:
-    """Return the parts of a template in one version: its own, its kind's or those of the hub."""
+    """Return the fields, rules and columns of a template in one version.
+
+    The template's own come first, then its kind's, then the ones of the storage version.
+    """
     source = of_kind or VersionFields(
         *(kind.spec_fields, kind.status_fields, kind.spec_validations, (), ()),
         contract_fields=kind.contract_fields,
@@ -443,7 +446,7 @@ def build_template_options(kind: KubectlSpec, template: TemplateSpec | None) -> 
 
 
 def list_categories(kind: KubectlSpec | None, template: KubectlSpec | None = None) -> list[str]:
-    """Return the categories of a kind, or of its template, which has those of its kind."""
+    """Return the categories of a kind, or of its template; a template has its kind's by default."""
     sources = [each for each in (template, kind) if each is not None]
     own = next((each.categories for each in sources if each.categories is not None), ())
     is_in = _first(*(each.contract_category for each in sources))

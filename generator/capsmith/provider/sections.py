@@ -28,7 +28,7 @@ class SectionType(NamedTuple):
     config: str
     """Folder of the kustomize tree."""
     words: str
-    """What people call it."""
+    """Its name in sentences."""
     kind: str
     """What clusterctl's own configuration calls it (CC-50)."""
 
@@ -109,6 +109,7 @@ def combine(
     others: dict[str, set[str]] = {
         main: {str(each) for each in parts} - {main} for main, parts in combined.items()
     }
+    # A section that another one includes has no component of its own.
     joined = {part for parts in others.values() for part in parts}
     return tuple(
         (main, *(each for each in sections if each.section in others.get(main.section, ())))

@@ -39,8 +39,8 @@ def get_preferred_version(resource: Resource) -> VersionName:
     """Return the version that core uses (GEN-03); it warns if a ClusterClass names another.
 
     All versions of a provider follow one contract, so every served one is in the same label.
-    Samples and templates have the fields of the storage version: a version with fields of its own
-    is never returned.
+    Samples and templates have the fields of the storage version: a version with its own fields is
+    never returned.
     """
     others = resource.version_fields or {}
     served = (each.name for each in resource.versions if each.served and each.name not in others)
@@ -115,6 +115,8 @@ def has_same_type(one: Schema, other: Schema) -> bool:
         return False
     if _choices(one) != _choices(other):
         return False
+    # A property that only one version requires may be absent in the other: the author's code has to
+    # fill it in, as for a property of another type.
     if set(one.get("required", ())) != set(other.get("required", ())):
         return False
     return _have_same_values(one, other, "properties") and all(

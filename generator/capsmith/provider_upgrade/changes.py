@@ -13,7 +13,7 @@ from capsmith.safetext import VersionName
 
 
 class KindChanges(NamedTuple):
-    """The changes of one kind; those of its template are the same below ``spec.template``."""
+    """The changes of one kind; its template has the same below ``spec.template``."""
 
     resource: Resource
     template: Resource | None

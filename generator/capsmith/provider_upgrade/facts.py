@@ -32,7 +32,10 @@ def describe_step(provider: Provider, step: Step) -> Data:
 def describe_upgrade(
     provider: Provider, step: Step, hands: Iterable[ManualStep], *, in_place: bool
 ) -> Data:
-    """Return all facts of an upgrade; ``in_place`` means that API versions keep their names."""
+    """Return the plan of an upgrade as JSON data.
+
+    ``in_place`` means that API versions keep their names.
+    """
     facts = describe_step(provider, step)
     if in_place:  # there are no stages then
         facts |= {"stages": [], "next": "", "simpler": None}

@@ -26,6 +26,8 @@ def update_values(request: UpgradeRequest, draft: Draft, document: Document) -> 
     contracts = set(request.contracts or draft.spec.contracts)
     if contracts == set(draft.spec.contracts) and not request.drop:
         return {}
+    # From the document, not from the draft: entries keep the author's spelling, and defaults that
+    # were never written are not written now.
     items: Items = list(document.data.get("apiVersions") or [DEFAULT_API_VERSION])
     versions = draft.api_versions
     if request.drop:
@@ -52,12 +54,12 @@ def update_values(request: UpgradeRequest, draft: Draft, document: Document) -> 
 
 
 def increment_version(names: Iterable[str]) -> str:
-    """Return the one after the greatest, at its level: ``v1alpha1`` -> ``v1alpha2``."""
+    """Return the version after the greatest, at its level: ``v1alpha1`` -> ``v1alpha2``."""
     return _counted_on(max(names, key=version_order))
 
 
 def increment_series(names: Iterable[str]) -> str:
-    """Return the minor after the greatest series: ``v0.1`` -> ``v0.2``."""
+    """Return the series after the greatest: ``v0.1`` -> ``v0.2``."""
     return _counted_on(max(names, key=series_order))
 
 
@@ -86,6 +88,7 @@ def _older(item: Any, version: DraftVersion) -> Any:
 def _releases(request: UpgradeRequest, contract: str, present: Mapping[str, str]) -> dict[str, str]:
     """Add a series, first if the author writes the newest first; none changes (CC-09)."""
     series = request.release or increment_series(present)
+    # A single entry shows no order: the new one goes last.
     order = [series_order(name) for name in present]
     falling = len(order) > 1 and order == sorted(order, reverse=True)
     return {series: contract, **present} if falling else {**present, series: contract}

@@ -103,7 +103,7 @@ def find_simpler_way(provider: Provider, step: Step) -> Way | None:
 
 
 def list_costs(provider: Provider, step: Step) -> tuple[str, ...]:
-    """Return the drawbacks of the upgrade in place for operators of the provider."""
+    """Return what an upgrade in place costs the operators of the provider, in sentences."""
     kinds = list_kind_changes(provider, step)
     newest, former = _releases(provider, step)
     moved = [

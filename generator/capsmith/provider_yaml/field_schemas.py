@@ -30,7 +30,7 @@ def is_required(field: FieldLike) -> bool:
 
 
 def convert_field(field: FieldLike) -> dict[str, Any]:
-    """Return the schema of one field, without ``required`` of its own.
+    """Return the structural schema of one field; whether it is required is its parent's.
 
     Nested objects list their required properties, ``immutable`` is a validation rule, and every
     list has a type (atomic unless the field has another).
@@ -68,7 +68,7 @@ def convert_field(field: FieldLike) -> dict[str, Any]:
 
 
 def _limits(field: FieldLike) -> dict[str, Any]:
-    """Return the schema of limits; the field beside them has the types and merge strategies."""
+    """Return the schema of limits; the field that has them declares types and merge strategies."""
     schema = convert_field(field)
     if isinstance(field, str):
         return schema

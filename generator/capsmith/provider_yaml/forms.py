@@ -485,7 +485,7 @@ class FieldSchema(SpecModel):
 
 
 Alternatives = Annotated[Many[FieldSchema], Field(min_length=1)]
-"""Limits of a value that the field beside them declares: no types, defaults or descriptions."""
+"""Limits of a value whose field declares type, default and description."""
 Required = Annotated[
     Annotated[bool, Tag(FLAG)] | Annotated[Many[str], Tag(LIST)],
     choose_by_tag(_flag_or_list, "true, false or a list of property names"),

@@ -42,6 +42,7 @@ def explain_refusal(pattern: str) -> str:
         if _FOREIGN_ESCAPE.match(escape):
             known = "back-references are" if escape[1].isdigit() or escape[1] in "kg" else "it is"
             return f"`{escape}`: {known} not supported"
+    # Inside a class in brackets and after a backslash, parentheses and repetitions mean themselves.
     bare = _ESCAPE_OR_CLASS.sub("x", pattern)
     for foreign, why in _FOREIGN:
         if foreign.search(bare):
@@ -58,7 +59,10 @@ def explain_refusal(pattern: str) -> str:
 
 
 def has_match(pattern: str, text: str) -> bool:
-    """Return whether ``pattern`` occurs in ``text``; a pattern that does not compile matches."""
+    """Return whether RE2 finds ``pattern`` anywhere in ``text``.
+
+    True also for a pattern that does not compile: that is reported where the pattern is.
+    """
     try:
         _compile(pattern).validate_python(text)
     except ValidationError:
@@ -70,6 +74,7 @@ def has_match(pattern: str, text: str) -> bool:
 
 def _most_repeats(bare: str) -> int:
     """Return the greatest product of nested counted repetitions, which RE2 limits."""
+    # RE2 expands x{1000}: it refuses a product of nested counts that would expand to more.
     open_groups = [1]
     last = 1
     for token in re.findall(r"[()]|\{\d+(?:,\d*)?\}|[^(){]+|\{", bare):

@@ -32,7 +32,7 @@ def is_field_path(text: str) -> bool:
 
 
 def find_unknown_field(path: str, schema: Mapping[str, Any]) -> UnknownField | None:
-    """Return the first step of ``path`` that the schema does not declare, or None."""
+    """Return the first step of a ``fieldPath`` that the schema does not declare, or None."""
     for step in _STEP.finditer(path):
         name = (step[1] or step[2]).replace("\\'", "'")
         properties = schema.get("properties")

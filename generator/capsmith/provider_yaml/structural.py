@@ -324,6 +324,8 @@ def _field(field: FieldLike, reporter: PathReporter) -> None:
 def _below(field: FieldSchema, reporter: PathReporter) -> None:
     for name, below in (field.properties or {}).items():
         _field(below, reporter.at("properties", name))
+    # oldSelf exists only where the API server can pair an old with a new value: properties by name,
+    # items of a list of type map by key.  Items of other lists have none, nor has anything in them.
     if field.items is not None:
         correlated = reporter.correlated and field.list_type == "map"
         bounded = reporter.bounded and field.max_items is not None

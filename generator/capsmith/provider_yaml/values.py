@@ -21,7 +21,7 @@ _MANY = 1_000_000
 
 
 def find_value_errors(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch]:
-    """Yield what in ``value`` does not match ``schema``: where in the value, and why."""
+    """Yield where ``value`` does not match ``schema``, as a path below it, and why not."""
     if value is None:
         if not schema.get("nullable"):
             yield path, "null is not allowed: nullable is not set"
@@ -81,7 +81,9 @@ def _fits(value: Any, limits: Schema, schema: Schema) -> bool:
 
 
 def _complete(limits: Schema, schema: Schema) -> Schema:
-    """Return limits with the type of the field beside them; they declare no fields."""
+    """Return limits with the type of the field that has them; they declare no fields."""
+    # Limits below allOf, anyOf, oneOf and not restrict what the field itself declares: they know
+    # neither nulls nor further properties, so both are left to the field.
     complete = {**limits, "nullable": True, "x-kubernetes-preserve-unknown-fields": True}
     for key in ("type", "x-kubernetes-int-or-string"):
         if key in schema:
@@ -128,6 +130,8 @@ def _is_multiple(value: int | float, step: int | float) -> bool:
     """Return whether the API server takes ``value`` for a multiple: fractions need to be close."""
     if isinstance(value, int) and isinstance(step, int):
         return value % step == 0
+    # The same operations in the same order as go-openapi/validate: another order rounds
+    # differently, and a default that is accepted here would be refused there.
     quotient = 1 / step * value if step < 1 else value / step
     if not math.isfinite(quotient):
         return False
@@ -174,6 +178,7 @@ def _size(size: int, schema: Schema, what: str, path: Path) -> Iterator[Mismatch
 
 
 def _repeats(items: list[Any]) -> bool:
+    # JSON values cannot be hashed, so each pair is compared; the limit keeps that affordable.
     return any(is_same_json(one, two) for i, one in enumerate(items[:200]) for two in items[:i])
 
 

@@ -79,6 +79,7 @@ def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Cont
     _check_draft(draft, contracts, top)
     for kind in draft.kinds:
         _check_kind(kind, draft, contracts, top.at(kind.section, kind.name))
+    # A draft with an error cannot be frozen: its names do not fit the types of a provider.
     if has_errors(findings):
         return Resolved(draft, None, tuple(findings))
     provider = build_provider(draft, contracts)

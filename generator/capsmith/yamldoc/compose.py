@@ -35,7 +35,7 @@ _MERGE = "tag:yaml.org,2002:merge"
 
 
 def format_path(path: Path) -> str:
-    """Return a path for people: ``spec.versions[0].name``."""
+    """Return a path as text for messages: ``spec.versions[0].name``; "" for the top."""
     parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
     return "".join(parts).removeprefix(".")
 
@@ -121,6 +121,7 @@ class Composer:
         if event.tag is not None and event.tag not in _TAGS:
             tag = quote(event.tag.replace("tag:yaml.org,2002:", "!!"))
             self._report("yaml-tag", f"the tag {tag} is not supported", position, "Remove it.")
+        # None until the value is complete: an alias inside its own anchor would never end.
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         count_before = self._nodes
@@ -151,6 +152,7 @@ class Composer:
                     position,
                     "Keep one of the two.",
                 )
+                # Kept under a name that nothing else has, so that its value is checked as well.
                 key = f"{key} (again in line {position[0]}:{position[1]})"
             data[key] = self._node(next(self.events), (*path, key), position)
         return data
@@ -199,6 +201,8 @@ class Composer:
         return 0
 
     def _tag(self, event: Any) -> str:
+        # YAML 1.1's implicit types apply to plain scalars only; a long number would take quadratic
+        # time to convert and is out of range in any case.
         if event.tag is not None or event.style is not None or len(event.value) > _LONGEST_NUMBER:
             return "tag:yaml.org,2002:str"
         resolve: Callable[..., Any] = self._resolver.resolve
@@ -211,6 +215,8 @@ class Composer:
             reason = "contains itself" if event.anchor in self._anchors else "is not defined above"
             alias = quote("*" + event.anchor)
             self._reject("yaml-alias", f"the alias {alias} {reason}", position, "Write it out.")
+        # An alias counts as all that it expands to: ten levels of ten aliases are refused here,
+        # before anything walks ten thousand million values.
         self._count(anchored.nodes, position)
         for below, mark in anchored.marks.items():
             self.marks[path + below] = mark
@@ -246,6 +252,7 @@ class Composer:
 
     def _report(self, id: str, message: str, position: tuple[int, int], hint: str) -> None:
         self.findings.append(self._finding(id, message, position, hint))
+        # A text of another format has a problem in each line: the first ones tell the story.
         if len(self.findings) >= MAX_PROBLEMS:
             hint = "Correct those above first."
             self._reject(

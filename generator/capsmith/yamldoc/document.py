@@ -33,6 +33,7 @@ def find_inside(source: str, start: Position, text: str, place: Position) -> Pos
     first = lines[start[0] - 1][start[1] - 1 :]
     if _BLOCK.fullmatch(first.rstrip("\r")):
         return _find_in_block(lines[start[0] :], start[0], text, place)
+    # Only a text on one line and without escapes has its characters where the source has them.
     opening = 1 if first[:1] in ("'", '"') else 0
     if place[0] > 1 or not first.startswith(text, opening):
         return None
@@ -104,8 +105,9 @@ def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding
     """Return the document, or None and the findings that explain why.
 
     Ids: ``yaml-too-large``, ``yaml-syntax``, ``yaml-empty``, ``yaml-not-a-mapping``,
-    ``yaml-several-documents`` and those of :mod:`capsmith.yamldoc.compose`.
+    ``yaml-several-documents`` and the ids in :mod:`capsmith.yamldoc.compose`.
     """
+    # Before the parser sees the text: its reader scans all of it first.
     if len(text) > MAX_CHARACTERS:
         too_large = Finding(
             "yaml-too-large",

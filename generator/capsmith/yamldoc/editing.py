@@ -35,17 +35,22 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The new text, or the finding that says why there is none."""
+    """The new text; the unchanged one with a finding if it could not be changed."""
 
     text: str
     finding: Finding | None = None
 
 
 def set_keys(text: str, document: Document, values: Values, after: str) -> Edited:
-    """Return ``text``, which reads as ``document``, with ``values`` under top-level keys.
+    """Set top-level keys in a YAML text without touching other lines.
 
-    New keys follow the key ``after``.  Id: ``spec-not-editable``, at the value that cannot be
-    changed without changing its surroundings.
+    ``document`` is the result of parsing ``text``.  Keys that it lacks are inserted after the key
+    ``after``.  If a value cannot be changed on its own, the text stays as it is and the result has
+    the finding ``spec-not-editable``, at that value.
+
+    Example::
+
+        set_keys(text, document, {"contracts": ["v1beta2"]}, after="contracts").text
     """
     changed = {key: value for key, value in values.items() if document.data.get(key) != value}
     key = next(iter(changed), after)
@@ -61,6 +66,7 @@ def set_keys(text: str, document: Document, values: Values, after: str) -> Edite
         result = splices.done()
     except Unsafe:
         return Edited(text, _not_editable(document, changed, key))
+    # The safeguard of this module: whatever a splice did wrong, the text is not changed.
     reread, _ = parse_document(result, document.file)
     expected = {**document.data, **changed}
     if reread is None or not _same(reread.data, expected):
@@ -92,6 +98,7 @@ def _change_list(splices: Splices, node: Node, old: Sequence[Any], new: Sequence
     for index, name in enumerate(old_names):
         if name in new_names:
             _change(splices, node.children[index], old[index], new[new_names.index(name)])
+    # A removed and an added name are one item renamed: it keeps its place and its comments.
     for index, item in zip(list(removed), list(added), strict=False):
         if isinstance(old[index], str) and isinstance(item, str):
             _change(splices, node.children[index], old[index], item)
@@ -136,7 +143,7 @@ class Unsafe(Exception):
 
 
 class Splices:
-    """Changes of one text, collected and then made together."""
+    """Collects changes of one text, and applies them together: positions refer to the old text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -259,6 +266,7 @@ class Splices:
         start = dash - self._column(dash)
         if self._text[start:dash].strip():
             raise Unsafe
+        # The author's comments stay, even when what they are about goes.
         comments, end = self._comments(item), self._line_end(item.end)
         if comments or self._text[item.end : end].strip():
             gap = self._break(item.end) + self._text[start:dash]

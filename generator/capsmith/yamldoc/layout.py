@@ -96,9 +96,9 @@ def _placed(
 
 
 def find_nearest_mark(node: yaml.Node | None, path: Path) -> yaml.Mark | None:
-    """Return the mark of the key or item at ``path``, or of its nearest parent below ``node``.
+    """Return where the key or item at ``path`` is, or its nearest parent below ``node``.
 
-    None if not even the first step is there.
+    None if ``node`` does not have the first step.
     """
     mark = None
     for step in path:

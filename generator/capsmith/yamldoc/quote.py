@@ -1,4 +1,4 @@
-"""Foreign text inside a message: short, printable, on one line."""
+"""Text of users inside a message: short, printable, on one line."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def clip(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Return ``text`` between backticks."""
+    """Return ``text`` between backticks, clipped to 60 characters."""
     return f"`{clip(text)}`"
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Return ``names`` as in ``a, b and c``."""
+    """Return quoted names as in ``a, b and c``; "`nothing`" if there are none."""
     *most, last = [quote(name) for name in names] or ["nothing"]
     return f"{', '.join(most)} and {last}" if most else last
 

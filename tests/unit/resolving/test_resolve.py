@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 
 from capsmith.output.explain import explain_resolution
 from capsmith.provider.model import Role
-from capsmith.provider_yaml.parse import parse
-from capsmith.resolving.resolve import resolve
 from tests.invalid.cases import CONTRACTS
 from tests.unit.provider.described import BASE, example, provider, resolved, resource
 
@@ -114,10 +112,7 @@ def test_a_name_that_begins_with_a_digit() -> None:
 
 def test_findings_on_contract_rules_link_to_them() -> None:
     data = {**BASE, "groups": {"infrastructure": "acme"}}
-    parsed = parse(json.dumps(data), "provider.yaml")
-    assert parsed.spec is not None
-    assert parsed.document is not None
-    (finding,) = resolve(parsed.spec, parsed.document, CONTRACTS).findings
+    (finding,) = load_text(json.dumps(data), "provider.yaml").findings
     assert finding.id == "CRD-05"
     assert finding.link == CONTRACTS["v1beta2"].rules["CRD-05"].source
 

@@ -1,6 +1,6 @@
 """Permissions of a provider: the manager's, those that core aggregates, and roles for users.
 
-The permissions of the library's code are declared beside it, in a ``permissions.yaml`` of each
+The permissions of the library's code are declared next to it, in a ``permissions.yaml`` of each
 folder, and evaluated here.  Each permission has a reason, which is printed as a comment above it
 and in the reference.
 """
@@ -37,7 +37,10 @@ def select_kinds(
 
 
 def group_kinds(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
-    """Return some kinds by API group, sorted: one RBAC rule for several grants their product."""
+    """Return kinds by API group, sorted.
+
+    One RBAC rule for several groups would grant each resource name in each group.
+    """
     found: dict[str, tuple[Resource, ...]] = {}
     for resource in resources:
         found[str(resource.group)] = (*found.get(str(resource.group), ()), resource)
@@ -45,7 +48,7 @@ def group_kinds(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]
 
 
 def list_plurals(resources: tuple[Resource, ...], subresource: str = "") -> tuple[str, ...]:
-    """Return the RBAC resource names of some kinds, or of a subresource of them."""
+    """Return RBAC resource names: plurals, each with ``/subresource`` if one is given."""
     suffix = f"/{subresource}" if subresource else ""
     return tuple(sorted(f"{resource.plural}{suffix}" for resource in resources))
 
@@ -115,6 +118,7 @@ def _applies(rule: DeclaredRule, provider: Provider, component: Component) -> bo
 
 
 def _on_kinds(rule: DeclaredRule, kinds: tuple[Resource, ...]) -> Iterator[Permission]:
+    # A rule for each group: one rule for several would grant every plural in every group.
     for group, of_group in group_kinds(kinds).items():
         yield Permission(
             (group,), list_plurals(of_group, rule.subresource), rule.verbs, rule.reason

@@ -1,4 +1,4 @@
-"""Compile a rule against the schema that it stands at, and report what is wrong with it.
+"""Compile a rule against the schema that has it, and report what is wrong with it.
 
 Loads the CEL library, which takes longer than all other checks together: import this module only
 when there is a rule.
@@ -31,9 +31,9 @@ _METHODS = frozenset(_STANDARD.split())
 
 
 def may_be_function(name: str, expression: str) -> bool:
-    """Return whether ``name`` is called in ``expression``, or may be a library of functions there.
+    """Return whether an undeclared name could be a CEL function of a newer Kubernetes.
 
-    A release of Kubernetes may have it; the variables of a rule are the same in all releases.
+    Releases add functions; the variables of a rule are the same in all of them.
     """
     text = strip_literals(expression)
     last = re.escape(name.rpartition(".")[2])
@@ -48,7 +48,7 @@ _END = re.compile(r"\s*\)")
 
 
 def check_literals(expression: str) -> list[RuleProblem]:
-    """Return the literals of which it is clear that no evaluation can succeed with them."""
+    """Return the literals, such as durations, with which every evaluation fails."""
     return list(_check(expression))
 
 
@@ -140,6 +140,7 @@ class Compiler:
         Undecided, and so no: rules with functions of Kubernetes, which have no code here, names
         that are escaped, and values that the API server parses first.
         """
+        # A wrong "yes" would refuse a default that the API server accepts, so doubt means no.
         if self._declarations.has_parsed_texts or "__" in expression:
             return False
         try:
@@ -151,6 +152,7 @@ class Compiler:
     def _environment(self, optional_old_self: bool) -> cel.Env:
         assert self._self_type is not None
         pool = self._declarations.pool()
+        # A pool for each environment: messages are named by number, so those of two schemas clash.
         if not optional_old_self:
             own = _type(self._self_type)
             return cel.NewEnv(

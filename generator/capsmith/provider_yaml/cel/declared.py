@@ -45,6 +45,7 @@ CelType = dict[str, Any]
 
 def escape(name: str) -> str | None:
     """Return how a rule writes the name of a property; None if no rule can read it."""
+    # As cel.Escape in k8s.io/apiserver/pkg/cel: rules see these names, not the ones of the schema.
     if name in _KEYWORDS:
         return f"__{name}__"
     if not re.fullmatch(r"[A-Za-z_./-][A-Za-z0-9_./-]*", name):

@@ -109,6 +109,7 @@ def check_variables(reporter: PathReporter, value: Any) -> None:
     clusterctl reads ``${X}`` as a variable that has to be set, and replaces two dollars by one,
     also in descriptions and patterns of a CRD.
     """
+    # The values only: keys of provider.yaml have forms that exclude a dollar.
     if isinstance(value, dict):
         for name, below in value.items():
             check_variables(reporter.at(name), below)

@@ -98,7 +98,7 @@ class _Check(NamedTuple):
     contracts: Mapping[str, Contract]
     followed: list[Contract]
     is_spoke: bool = False
-    """Whether core reads another version, and the fields are those of a converted object."""
+    """Whether core reads another version, so that these fields belong to a converted object."""
 
     def all(self, written: ContractFieldsSpec, reporter: PathReporter) -> None:
         """Report all problems at their places."""

@@ -1,4 +1,4 @@
-"""The author's fields beside the contract's: no redefinition, no two names for one attribute."""
+"""The author's fields next to the contract's: none twice, no two with one Python name."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def check_fields(
 def check_own_fields(
     fields: Mapping[str, FieldLike], reserved: Mapping[str, str], reporter: PathReporter
 ) -> None:
-    """Check the author's fields beside the contract's, which are given with their rules."""
+    """Report fields that ``reserved`` has already; it maps names of the contract to rule ids."""
     for name in fields:
         if name in reserved:
             reporter.add_error_at_key(
@@ -115,7 +115,7 @@ def _check_failure_domain(
 
 
 def _check_legacy_conditions(fields: Mapping[str, FieldLike], reporter: PathReporter) -> None:
-    """Report ST-04 and ST-05: conditions beside those of the contract."""
+    """Report ST-04 and ST-05: fields for conditions besides the contract's."""
     for name, (rule, message, hint) in _LEGACY_STATUS.items():
         if name in fields:
             reporter.add_warning(rule, message, hint, name)

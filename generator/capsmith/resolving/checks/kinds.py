@@ -28,7 +28,7 @@ _ROLE = "Identity"
 
 
 def check_identities(draft: Draft, contracts: list[Contract], top: PathReporter) -> None:
-    """Report ``credentials-keys``, and their fields as those of other kinds."""
+    """Report ``credentials-keys``, and the ids of fields for the fields of identities."""
     reserved = {
         name: field.rule
         for contract in contracts

@@ -48,7 +48,7 @@ def check_kind_rules(spec: ProviderSpec, provider: Provider, top: PathReporter) 
 def _check(
     key: str, described: KindSpec, resource: Resource, version: ApiVersion, here: PathReporter
 ) -> None:
-    """Compile the rules under one key in one version: its own, or those of the kind."""
+    """Compile the rules under one key in one version: the version's own, or else the kind's."""
     template = described.template if resource.role.is_template else None
     if isinstance(template, TemplateSpec) and key == _OF_SPEC:
         sources: list[_Source] = [template, *_of_version(template, version)]
@@ -79,6 +79,7 @@ def _check_sources(
     ]
     if not kept or written == ():
         return
+    # Findings from here on are about these rules; the version is added to their messages below.
     before = len(here.findings)
     read = build_spec_schema if key == _OF_SPEC else _object_schema
     check_expressions(kept, read(resource, version), here.at(key))

@@ -130,6 +130,7 @@ def _check_releases(draft: Draft, reporter: PathReporter) -> None:
             "Use the same contract for the newest series and in `contracts`.",
             newest,
         )
+    # The series are the newest first; an upgrade goes the other way.
     for older, newer in pairwise(reversed(draft.series)):
         if releases[older] > releases[newer]:
             message = (
