@@ -7,6 +7,7 @@ So a preview shows exactly what an update would do: both make the same plan.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -189,7 +190,7 @@ def add_spec_change(
     plan.change.write(SPEC_NAME, content, executable=None)
     diff = diff_contents(SPEC_NAME, present, content) if options.diff else ""
     outcomes = [*plan.report.outcomes, FileOutcome(SPEC_NAME, Outcome.UPDATED, diff)]
-    report = plan.report._replace(outcomes=tuple(sorted(outcomes, key=lambda file: file.path)))
+    report = replace(plan.report, outcomes=tuple(sorted(outcomes, key=lambda file: file.path)))
     return plan._replace(report=report)
 
 
@@ -257,7 +258,7 @@ def _with_records(
         outcome = Outcome.UPDATED if before is not None else Outcome.CREATED
         outcomes.append(FileOutcome(path, outcome, diff))
     outcomes += [FileOutcome(path, Outcome.REMOVED) for path in records.removals]
-    return report._replace(outcomes=tuple(sorted(outcomes, key=lambda file: file.path)))
+    return replace(report, outcomes=tuple(sorted(outcomes, key=lambda file: file.path)))
 
 
 def _not_restored(decisions: tuple[Decision, ...], restore: frozenset[str]) -> tuple[Finding, ...]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from capsmith.commands.load import load_text
 from capsmith.output.explain import explain_resolution
 from capsmith.provider.model import Role
 from tests.invalid.cases import CONTRACTS
