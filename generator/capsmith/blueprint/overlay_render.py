@@ -26,12 +26,11 @@ from jinja2.runtime import BlockReference, Context, LoopContext, Macro, Undefine
 from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 from jinja2.utils import Namespace
 
-from capsmith.blueprint.environment import RULES, LiteralsAreSafe, UnsafeText
 from capsmith.blueprint.filters import FILTERS
 from capsmith.blueprint.overlay import PROJECT, Overlay, OverlayRow
 from capsmith.blueprint.plan import PlannedFile, plan_entry
 from capsmith.blueprint.provider_filters import PROVIDER_FILTERS
-from capsmith.blueprint.render import Formatter, is_static, tidy
+from capsmith.blueprint.render import RULES, Formatter, LiteralsAreSafe, UnsafeText, is_static, tidy
 from capsmith.errors import BlueprintError
 from capsmith.findings import Finding, Location
 from capsmith.output.runtime import Runtime

@@ -10,8 +10,7 @@ from capsmith.errors import Refused
 from capsmith.findings import Finding, Location
 from capsmith.merging.lock import LOCK_PATH, SPEC_NAME, Lock, LockedBlueprints
 from capsmith.tree import digest_texts
-from capsmith.workspace.overlay import locate_overlay, read_overlay
-from capsmith.workspace.reading import read_texts
+from capsmith.workspace.reading import locate_overlay, read_overlay, read_texts
 from capsmith.workspace.repository import Change, Repository
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from capsmith.output.runtime import RECORD, is_vendored
 from capsmith.report import FileOutcome, Outcome, Report, RuntimeOutcome
 from capsmith.tree import Owner, digest, digest_texts, is_text_of
 from capsmith.workspace.cache import FolderCache
-from capsmith.workspace.overlay import locate_overlay, read_overlay
+from capsmith.workspace.reading import locate_overlay, read_overlay
 from capsmith.workspace.repository import Repository
 
 

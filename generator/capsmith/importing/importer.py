@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 from capsmith.contract.model import Contract
 from capsmith.importing import kinds, templates
 from capsmith.importing.compare import Difference, DifferenceKind, compare_crds, normalize
-from capsmith.importing.contract_fields import Reserved, list_reserved_fields
 from capsmith.importing.fields import convert_field
-from capsmith.importing.kinds import drop_columns
+from capsmith.importing.kinds import Reserved, drop_columns, list_reserved_fields
 from capsmith.importing.layout import convert_to_plain_data, dump_provider_yaml
 from capsmith.importing.outline import Outline, decide_outline
 from capsmith.importing.refusals import CheckedData, Refusal, check_data, remove_refused

@@ -7,21 +7,19 @@ from typing import Any
 
 from capsmith.cel_text import is_transition
 from capsmith.importing.compare import RULES, Schema, compare_schemas, normalize
-from capsmith.importing.contract_fields import (
-    EMBEDDED,
-    Reserved,
-    find_contract_fields,
-    find_part_limits,
-)
 from capsmith.importing.fields import convert_field, convert_fields
 from capsmith.importing.kinds import (
+    EMBEDDED,
     Entry,
+    Reserved,
     describe_categories,
     describe_object_name,
     describe_versions,
     drop_columns,
     extract_author_columns,
     extract_author_rules,
+    find_contract_fields,
+    find_part_limits,
     find_storage_version,
     has_contract_columns,
     list_names,

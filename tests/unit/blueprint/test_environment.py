@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from jinja2 import UndefinedError
 
-from capsmith.blueprint.environment import UnsafeText, make_environment
+from capsmith.blueprint.render import UnsafeText, make_environment
 from capsmith.safetext import KindName
 
 USER_TEXT = "'; import os  # {{ 7 * 7 }}"

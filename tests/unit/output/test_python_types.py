@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capsmith import resources
-from capsmith.blueprint.environment import make_environment
-from capsmith.blueprint.render import Formatter
+from capsmith.blueprint.render import Formatter, make_environment
 from capsmith.output.python_types import generate_module
 from capsmith.provider import naming
 from capsmith.provider.model import Field, Role

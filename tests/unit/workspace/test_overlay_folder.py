@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capsmith.errors import UnreadableInput
-from capsmith.workspace.overlay import MOST_BYTES, MOST_FILES, locate_overlay, read_overlay
+from capsmith.workspace.reading import MOST_BYTES, MOST_FILES, locate_overlay, read_overlay
 from tests.conftest import without_privileges
 
 
