@@ -9,16 +9,10 @@ from capsmith_runtime.testing.conformance.infrastructure.cluster import (
 )
 from capsmith_runtime.testing.conformance.infrastructure.faults import TestInfrastructureFaults
 from capsmith_runtime.testing.conformance.infrastructure.machine import TestInfraMachine
-from capsmith_runtime.testing.conformance.infrastructure.machine_addresses import (
-    TestMachineAddresses,
-)
 from capsmith_runtime.testing.conformance.infrastructure.machine_templates import (
     TestMachineTemplates,
 )
 from capsmith_runtime.testing.conformance.infrastructure.manifests import TestManifests
-from capsmith_runtime.testing.conformance.infrastructure.observed_generation import (
-    TestObservedGeneration,
-)
 from capsmith_runtime.testing.conformance.infrastructure.terminated_machines import (
     TestTerminatedMachines,
 )
@@ -29,9 +23,7 @@ __all__ = [
     "TestInfraMachine",
     "TestInfrastructureCalls",
     "TestInfrastructureFaults",
-    "TestMachineAddresses",
     "TestMachineTemplates",
     "TestManifests",
-    "TestObservedGeneration",
     "TestTerminatedMachines",
 ]

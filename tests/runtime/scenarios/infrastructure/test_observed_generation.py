@@ -14,8 +14,12 @@ from capsmith_runtime.testing.conformance.infrastructure.base import (
 from capsmith_runtime.testing.conformance.infrastructure.machine import check_requests
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest
+from tests.runtime.scenarios.providers import provider, run_with
+
+PROVIDER = provider("everything")
 
 
+@run_with("everything")
 class TestObservedGeneration(InfrastructureConformance):
     """The status reports which generation of the spec it is about."""
 

@@ -18,6 +18,9 @@ from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.infrastructure.fake_core import NAMESPACE
 from capsmith_runtime.testing.provider import ProviderUnderTest
+from tests.runtime.scenarios.providers import provider, run_with
+
+PROVIDER = provider("complete")
 
 GROUP = "cluster.x-k8s.io"
 IPAM = f"ipam.{GROUP}"
@@ -36,6 +39,7 @@ WAITING = ("False", "WaitingForIPAddress")
 Seen = list[tuple[ClaimedAddress, ...]]
 
 
+@run_with("complete")
 class TestMachineAddresses(InfrastructureConformance):
     """Machines that get addresses from pools: their claims, and the reconciler's arguments."""
 

@@ -1,0 +1,94 @@
+"""Control planes when something goes wrong: broken machines, moves, foreign machines."""
+
+from __future__ import annotations
+
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance
+from capsmith_runtime.testing.conformance.controlplane.faults import _machine
+from capsmith_runtime.testing.controlplane.environment import (
+    CONTROL_PLANE,
+    GROUP,
+    NAMESPACE,
+    ControlPlaneEnvironment,
+    shows,
+)
+from tests.runtime.scenarios.providers import provider, run_with
+
+PROVIDER = provider("complete")
+
+
+@run_with("complete", "control-plane", "two-contracts")
+class TestControlPlaneFaults(ControlPlaneConformance):
+    """Control planes when something goes wrong: broken machines, moves, foreign machines."""
+
+    @scenario
+    async def test_machines_of_other_owners_stop_the_control_plane(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """Proves: CP-19."""
+        await env.running(1)
+        (own,) = env.api.all("Machine")
+        for kind in ("FakeMachine", env.kind.bootstrap_kind):
+            clone = env.api.find(kind, NamespacedName(NAMESPACE, own["metadata"]["name"]))
+            assert clone is not None
+            env.api.add(_copy(clone))
+        env.api.add(_copy(own))
+        env.change(replicas=3)
+        await env.eventually("it says so", lambda: "stranger" in str(env.status()))
+        await env.quiet()
+        assert len(env.names()) == 2
+
+    @scenario
+    async def test_a_template_that_is_not_there_is_told(self, env: ControlPlaneEnvironment) -> None:
+        env.add_control_plane(1, machineTemplate=env.from_template("t9"))
+        await env.eventually("it says so", lambda: "t9 does not exist" in str(env.status()))
+        assert env.names() == []
+
+    @scenario
+    async def test_workers_are_deleted_before_the_control_plane(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """Proves: CP-34."""
+        await env.running(1)
+        worker = NamespacedName(NAMESPACE, "worker")
+        env.api.add(
+            {
+                "apiVersion": f"{GROUP}/{env.api.core_version}",
+                "kind": "Machine",
+                "metadata": {"namespace": NAMESPACE, "name": worker.name, "finalizers": ["x"]},
+                "spec": {"clusterName": "c1", "providerID": "x", "bootstrap": {}},
+            }
+        )
+        kind = env.kind.resource.kind
+        env.api.remove(kind, CONTROL_PLANE)
+        await env.eventually("it says so", lambda: "worker" in str(env.status()))
+        assert len(env.names()) == 2
+        env.api.change("Machine", worker, {"metadata": {"finalizers": None}})
+        env.api.remove("Machine", worker)
+        await env.eventually("it is gone", lambda: env.api.find(kind, CONTROL_PLANE) is None)
+
+    @scenario
+    async def test_other_conditions_of_machines_are_kept(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """Proves: CP-32, ST-10."""
+        await env.running(1)
+        (name,) = env.names()
+        env.machines.condition(name, "Foreign", "True")
+        env.change(version="v1.35.0")
+        await env.eventually(
+            "it is outdated", lambda: shows(_machine(env, name), "UpToDate", "False")
+        )
+        assert shows(_machine(env, name), "Foreign", "True")
+
+
+def _copy(obj: JSON) -> JSON:
+    metadata = {
+        "namespace": NAMESPACE,
+        "name": "stranger",
+        "labels": obj["metadata"]["labels"],
+        "ownerReferences": [{"kind": "Other", "apiVersion": "v1", "name": "x", "uid": "x"}],
+        "finalizers": ["machine.cluster.x-k8s.io"],
+    }
+    return {**obj, "metadata": metadata}
