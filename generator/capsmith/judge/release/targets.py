@@ -75,6 +75,7 @@ def parse_core(text: str) -> Core | None:
 def choose(crd: Crd, core: Core) -> Choice:
     """Return the choice of core for a kind, from the contract labels of its CRD (GEN-03)."""
     for contract in core.contracts:
+        # The first contract with a label decides, even if no version that it names is served.
         versions = crd.labelled(LABEL + contract)
         if versions:
             return Choice(contract, max(versions, key=kubernetes_order))
@@ -83,6 +84,8 @@ def choose(crd: Crd, core: Core) -> Choice:
 
 def kubernetes_order(version: str) -> tuple[int, int, int, int, str]:
     """Return the sort key of API versions: v2, v1, v1beta2, v1beta1, then names of other forms."""
+    # As apimachinery orders them: core takes the greatest, and any other order would judge another
+    # schema.
     match = _KUBERNETES_VERSION.fullmatch(version)
     if match is None:
         return 0, 0, 0, 0, version

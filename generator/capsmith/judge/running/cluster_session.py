@@ -131,6 +131,7 @@ class ClusterSession(Session):
 
     def _has_machines(self, cluster: JSON) -> bool:
         machines = [self.history.latest("Machine", each) for each in self.history.names("Machine")]
+        # The number counts too: Machines that core has not created yet are not in the history.
         data = [each["spec"]["bootstrap"].get("dataSecretName") for each in machines if each]
         return len(data) >= self.machines and all(data)
 

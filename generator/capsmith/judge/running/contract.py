@@ -185,6 +185,8 @@ def endpoint(obj: JSON) -> JSON:
 def find_condition(obj: JSON, kind: str) -> JSON | None:
     """Return the condition of a type, wherever the contract's migration keeps it."""
     status = obj.get("status") or {}
+    # A provider that moves from v1beta1 to v1beta2 keeps new conditions here until the old ones
+    # end.
     later = (status.get("v1beta2") or {}).get("conditions") or []
     for each in (*later, *(status.get("conditions") or [])):
         if each.get("type") == kind:
@@ -197,6 +199,7 @@ def find_effects(obj: JSON, contract: str, before: JSON) -> list[str]:
     found = []
     if is_provisioned(obj, contract):
         found.append(provisioned_path(contract))
+    # Compared with the first state: a template or a test may set these fields from the start.
     if provider_id(obj) and not provider_id(before):
         found.append("spec.providerID")
     if endpoint(obj) and endpoint(obj) != endpoint(before):

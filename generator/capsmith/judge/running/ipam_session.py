@@ -85,6 +85,7 @@ def _made(crd: JSON, addresses: str) -> JSON | None:
     spec: dict[str, Any] = _properties(version["schema"]["openAPIV3Schema"]).get("spec") or {}
     fields = _properties(spec)
     listed = fields.get("addresses") or {}
+    # Anything else would be a guess at the meaning of fields: the user has to give such pools.
     is_known = listed.get("type") == "array" and (listed.get("items") or {}).get("type") == "string"
     if not is_known or set(spec.get("required") or ()) - {"addresses", "prefix", "gateway"}:
         return None

@@ -82,6 +82,7 @@ class RunningProvider:
             self.management.start({**_DEFAULTS, **names}, variables)
         except TimeoutError as error:
             raise ProcessError(str(error)) from error
+        # Before the managers, which may end if their credentials are missing.
         for each in self._installed.prerequisites:
             self.management.client.apply(each)
         for manager in self.managers.values():

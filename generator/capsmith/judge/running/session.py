@@ -170,6 +170,7 @@ class Session(BaseSession):
     def _cluster(self, name: str, infrastructure: JSON) -> JSON:
         """Return a Cluster, with an endpoint if its infrastructure has none."""
         cluster = self.core.cluster(name, infrastructure)
+        # Core reports a Cluster as provisioned only with an endpoint, whoever supplies it.
         if not self.provides_endpoint:
             cluster["spec"]["controlPlaneEndpoint"] = _ENDPOINT
         return cluster
@@ -244,6 +245,7 @@ def clean_up(session: Session) -> None:
     clients = [each for each in (session.client, session.moved_to) if each is not None]
     for client in clients:
         _request(session, client)
+    # A manager that does not release its objects has failed a check before; cleaning goes on.
     with suppress(TimeoutError):
         eventually(lambda: _all_deleted(session, clients), timeout=session.timing.cleanup)
     for client in clients:

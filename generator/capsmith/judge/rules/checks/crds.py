@@ -46,6 +46,8 @@ class OptOut:
 def check_crd_name(context: Context, params: OptOut) -> Iterator[Violation]:
     """CRD-02: core computes the CRD's name from kind and group, by flect's plural."""
     for crd in context.bundle.crds:
+        # The annotation switches off a check of clusterctl only; the name of a kind of the contract
+        # is computed by core, whatever the annotation says.
         if params.unless_annotated in crd.annotations and crd.role not in context.contract.types:
             continue
         plural = pluralise(crd.kind.lower())

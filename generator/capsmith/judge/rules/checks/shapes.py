@@ -58,6 +58,8 @@ def check_schema_paths(context: Context, params: Parts) -> Iterator[Violation]:
         where = f"{crd.kind} {version.name}"
         if params.when and find_field(version.schema, params.when) is None:
             continue
+        # The first path decides: where a kind does not have the feature at all, the others need not
+        # be there.
         present = find_field(version.schema, params.parts[0].path) is not None
         if not present:
             if params.needed and not is_open(version.schema, params.parts[0].path):
@@ -107,6 +109,7 @@ def _typed(crd: Crd, version: CrdVersion, part: SchemaPart) -> Iterator[Violatio
     place = crd.schema_path(version.name, part.path)
     if schema is None:
         message = f"{where} is not declared; expected {part.type}"
+        # Below a part that keeps unknown fields core finds what the manager writes.
         if not is_open(version.schema, part.path):
             yield Violation(crd.manifest, message, path=place, when=part.matters)
         return

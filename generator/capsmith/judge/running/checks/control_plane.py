@@ -66,6 +66,7 @@ def _kubeconfig(session: ClusterSession) -> None:
     users = (yaml.safe_load(text) or {}).get("users") or []
     if not users:
         raise Violated("the kubeconfig has no users", subject, "data.value")
+    # Core's cache of clusters refuses kubeconfigs with plugins (SEC-07).
     found = [each for user in users for each in _PLUGINS if each in user.get("user", {})]
     if found:
         raise Violated(f"the kubeconfig authenticates with {found[0]}", subject, "data.value")
@@ -98,6 +99,7 @@ def _version(session: ClusterSession) -> None:
 
     def reported(obj: JSON) -> bool:
         found = str((obj.get("status") or {}).get("version") or "")
+        # Some managed services report their version without the v.
         return found.removeprefix("v") == expected.removeprefix("v")
 
     kind, name = session.control_plane_kind, session.control_plane_name

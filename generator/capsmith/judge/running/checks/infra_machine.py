@@ -55,6 +55,7 @@ def _waits_for_data(session: Session) -> None:
     ensure_blocked(session)
     kind = session.objects.machine_kind
     refuse_effects(session, kind, WAITING, "its Machine has no bootstrap data")
+    # And then it must go on: a manager that never acts would pass as one that waits.
     session.provide_data(session.latest("Machine", WAITING))
     session.wait_provisioned(kind, WAITING)
 
@@ -90,6 +91,7 @@ def _failure_domain(session: Session) -> None:
     domains = failure_domains(ensure_main_cluster(session))
     if not domains:
         raise Skipped("the infrastructure cluster reports no failure domains")
+    # The last one: a provider that ignores the domain most likely takes the first.
     kind, expected = session.objects.machine_kind, domains[-1]
     session.create_machine(MAIN, _PLACED, failure_domain=expected)
     machine = session.wait_provisioned(kind, _PLACED)

@@ -36,6 +36,7 @@ def _paused_cluster(session: Session) -> None:
     if session.contract != V1BETA1:
         session.wait(kind, _CLUSTER, _is_paused, "the Paused condition is not True", _PATH)
     cluster = session.latest("Cluster", _CLUSTER)
+    # And then it must go on: a manager that never acts would pass as one that is paused.
     session.client.patch(cluster, {"spec": {"paused": False}})
     session.wait_provisioned(kind, _CLUSTER)
 

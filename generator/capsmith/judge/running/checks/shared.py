@@ -161,6 +161,7 @@ def refer_to_missing_bootstrap(session: Session) -> JSON:
 def refuse_effects(session: Session, kind: str, name: str, reason: str) -> None:
     """Raise Violated if a state of an object shows an effect; ``reason`` says why it must not."""
     states = session.history.states(kind, name)
+    # All states: an effect that is undone was an effect.
     for state in states:
         found = find_effects(state, session.contract, states[0])
         if found:
