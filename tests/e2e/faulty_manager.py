@@ -85,7 +85,7 @@ def change_machine_spec(change: Callable[[JSON], JSON]) -> None:
 
         return faulty
 
-    replace(V1Beta2Status, "machine_spec", make)
+    replace(V1Beta2Status, "build_machine_spec", make)
 
 
 def no_provider_id() -> None:
@@ -133,7 +133,7 @@ def no_endpoint() -> None:
     def faulty(self: Any, obj: Any, facts: Any, features: Any) -> JSON:
         return dict(obj.get("spec") or {})
 
-    replace(V1Beta2Status, "cluster_spec", lambda _: faulty)
+    replace(V1Beta2Status, "build_cluster_spec", lambda _: faulty)
 
 
 def wrong_failure_domain() -> None:
@@ -144,7 +144,7 @@ def wrong_failure_domain() -> None:
 
         return faulty
 
-    replace(V1Beta2Status, "machine_status", make)
+    replace(V1Beta2Status, "build_machine_status", make)
 
 
 def no_finalizer() -> None:

@@ -70,7 +70,8 @@ class Keeping:
 
     def cluster(self) -> Cluster:
         """Return the Cluster as the manager sees it."""
-        found = CoreV1Beta2().cluster({"metadata": {"name": self.name, "namespace": NAMESPACE}})
+        metadata = {"name": self.name, "namespace": NAMESPACE}
+        found = CoreV1Beta2().read_cluster({"metadata": metadata})
         return replace(found, control_plane_endpoint=self.endpoint)
 
     def find(self, suffix: str) -> JSON | None:

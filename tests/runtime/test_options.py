@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from capsmith_runtime.options import duration, parse
+from capsmith_runtime.options import parse, parse_duration
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("15s", 15), ("1m30s", 90), ("10m", 600), ("1.5h", 5400), ("250ms", 0.25)]
 )
 def test_durations(text: str, seconds: float) -> None:
-    assert duration(text) == seconds
+    assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "15", "s", "1 m", "-1s", "1d", "1s!"])
 def test_no_durations(text: str) -> None:
     with pytest.raises(ValueError, match="not a duration"):
-        duration(text)
+        parse_duration(text)
 
 
 def test_flags_as_deployments_write_them(monkeypatch: pytest.MonkeyPatch) -> None:

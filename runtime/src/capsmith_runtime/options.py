@@ -107,14 +107,6 @@ def parse(
         extra.add(parser)
     found = parser.parse_args(arguments)
     own = os.environ.get("POD_NAMESPACE", "")
-    try:
-        timings = LeaseTimings(
-            found.leader_elect_lease_duration,
-            found.leader_elect_renew_deadline,
-            found.leader_elect_retry_period,
-        )
-    except ValueError as error:
-        parser.error(str(error))
     if found.diagnostics_cert_dir and found.health_addr in ("", found.diagnostics_address):
         parser.error("--diagnostics-cert-dir requires --health-addr: probes are served over HTTP")
     return Options(
@@ -124,7 +116,7 @@ def parse(
         own_namespace=own,
         leader_elect=found.leader_elect,
         lease_namespace=found.leader_elect_namespace or own,
-        timings=timings,
+        timings=_read_timings(parser, found),
         diagnostics_address=found.diagnostics_address,
         insecure_diagnostics=found.insecure_diagnostics,
         health_address=found.health_addr,
@@ -144,7 +136,18 @@ def parse(
     )
 
 
-def duration(text: str) -> float:
+def _read_timings(parser: argparse.ArgumentParser, found: argparse.Namespace) -> LeaseTimings:
+    try:
+        return LeaseTimings(
+            found.leader_elect_lease_duration,
+            found.leader_elect_renew_deadline,
+            found.leader_elect_retry_period,
+        )
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def parse_duration(text: str) -> float:
     """Return the seconds of a duration such as ``1m30s``.
 
     Raises ValueError for any other text, including a number without a unit.
@@ -165,14 +168,21 @@ def _parser(components: Sequence[str]) -> argparse.ArgumentParser:
     _add_diagnostics_flags(parser)
     each = "concurrent reconciles of each kind, and of some: 10,AcmeMachine=20"
     add("--concurrency", default=str(_CONCURRENCY), type=_concurrency, help=each)
-    add("--sync-period", default=600.0, type=duration, help="reconciles without events; 0s: none")
-    add("--hook-timeout", default=300.0, type=duration, help="limit for one call of your code")
+    add(
+        "--sync-period",
+        default=600.0,
+        type=parse_duration,
+        help="reconciles without events; 0s: none",
+    )
+    add(
+        "--hook-timeout", default=300.0, type=parse_duration, help="limit for one call of your code"
+    )
     add("--hook-threads", default=32, type=_positive, help="concurrent synchronous calls")
     rate = "calls of your code per second and identity; 0: unlimited"
     add("--hook-rate", default=_DECLARED, type=_rate, help=rate)
     add("--hook-burst", default=_DECLARED, type=_burst, help="calls that may start at once")
     stop = "limit for running reconciles when the manager stops"
-    add("--graceful-shutdown-timeout", default=300.0, type=duration, help=stop)
+    add("--graceful-shutdown-timeout", default=300.0, type=parse_duration, help=stop)
     add("-v", "--v", default=2, type=int, metavar="LEVEL", help="verbosity; 4 and above is debug")
     add("--logging-format", default="text", choices=("text", "json"))
     add("--kubeconfig", default="", help="by default KUBECONFIG, or in-cluster")
@@ -192,9 +202,9 @@ def _add_diagnostics_flags(parser: argparse.ArgumentParser) -> None:
 def _add_leader_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     _add_switch(parser, "--leader-elect")
-    add("--leader-elect-lease-duration", default=15.0, type=duration)
-    add("--leader-elect-renew-deadline", default=10.0, type=duration)
-    add("--leader-elect-retry-period", default=2.0, type=duration)
+    add("--leader-elect-lease-duration", default=15.0, type=parse_duration)
+    add("--leader-elect-renew-deadline", default=10.0, type=parse_duration)
+    add("--leader-elect-retry-period", default=2.0, type=parse_duration)
     add("--leader-elect-namespace", default="", help="where the Lease is; by default POD_NAMESPACE")
 
 

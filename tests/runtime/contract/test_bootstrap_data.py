@@ -106,14 +106,14 @@ def test_both_contracts_write_name_and_flag_together() -> None:
     """Proves: BC-01, BC-02, BC-03, BC-04."""
     before = {"status": {"kept": 1, "initialization": {"other": True}}}
 
-    assert NEW.created_status(before, "m1", {"image": "i", "gone": None}, set()) == {
+    assert NEW.build_created_status(before, "m1", {"image": "i", "gone": None}, set()) == {
         "kept": 1,
         "initialization": {"other": True, "dataSecretCreated": True},
         "dataSecretName": "m1",
         "image": "i",
     }
-    assert OLD.created_status({}, "m1", {}, set()) == {"ready": True, "dataSecretName": "m1"}
-    kept = NEW.created_status({}, "m1", {}, {"ready"})
+    assert OLD.build_created_status({}, "m1", {}, set()) == {"ready": True, "dataSecretName": "m1"}
+    kept = NEW.build_created_status({}, "m1", {}, {"ready"})
     assert kept["ready"] is kept["initialization"]["dataSecretCreated"] is True
 
 
@@ -130,7 +130,7 @@ def test_both_contracts_write_name_and_flag_together() -> None:
     ],
 )
 def test_created_needs_flag_and_name(writer: Any, status: dict[str, Any], expected: bool) -> None:
-    assert writer.created({"status": status}) is expected
+    assert writer.is_created({"status": status}) is expected
 
 
 def test_the_cluster_owns_the_lock() -> None:

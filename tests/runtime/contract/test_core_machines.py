@@ -43,7 +43,7 @@ def _new(core: CoreMachines, **settings: Any) -> dict[str, Any]:
         bootstrap=BOOTSTRAP,
         settings=MachineSettings(**settings),
     )
-    return core.new(draft)
+    return core.build(draft)
 
 
 @VERSIONS
@@ -98,7 +98,7 @@ def test_removed_settings_are_removed_from_the_machine(version: str) -> None:
     gates = [{"conditionType": "Foo"}]
     before = _new(core, drain_seconds=90, volume_detach_seconds=5, readiness_gates=gates)
 
-    assert core.spec(before, MachineSettings()) == _new(core)["spec"]
+    assert core.build_spec(before, MachineSettings()) == _new(core)["spec"]
 
 
 def test_an_equal_duration_in_another_format_is_no_change() -> None:
@@ -106,7 +106,7 @@ def test_an_equal_duration_in_another_format_is_no_change() -> None:
     core = CORE_MACHINES["v1beta1"]
     machine = {"spec": {"nodeDrainTimeout": "90s", "nodeDeletionTimeout": "10s"}}
 
-    assert core.spec(machine, MachineSettings(drain_seconds=90)) == machine["spec"]
+    assert core.build_spec(machine, MachineSettings(drain_seconds=90)) == machine["spec"]
 
 
 @VERSIONS
@@ -126,7 +126,7 @@ def test_min_ready_seconds_of_others_are_kept(version: str) -> None:
     core = CORE_MACHINES[version]
     machine = {"spec": {"minReadySeconds": 7}}
 
-    assert core.spec(machine, MachineSettings())["minReadySeconds"] == 7
+    assert core.build_spec(machine, MachineSettings())["minReadySeconds"] == 7
 
 
 def test_failure_domains_for_control_planes() -> None:
@@ -142,9 +142,9 @@ def test_failure_domains_for_control_planes() -> None:
         }
     }
 
-    assert CORE_MACHINES["v1beta1"].failure_domains(old) == ("b",)
-    assert CORE_MACHINES["v1beta2"].failure_domains(new) == ("a", "z")
-    assert CORE_MACHINES["v1beta2"].failure_domains({}) == ()
+    assert CORE_MACHINES["v1beta1"].read_failure_domains(old) == ("b",)
+    assert CORE_MACHINES["v1beta2"].read_failure_domains(new) == ("a", "z")
+    assert CORE_MACHINES["v1beta2"].read_failure_domains({}) == ()
 
 
 def test_conditions_are_read_from_the_list_of_the_version() -> None:
@@ -171,7 +171,7 @@ def test_conditions_of_the_owner(version: str) -> None:
         status["v1beta2"] = listed
     condition = Condition(type="UpToDate", status=True, reason="UpToDate")
 
-    found = core.status({"status": status}, [condition], ["OwnerRemediated"], NOW)
+    found = core.build_status({"status": status}, [condition], ["OwnerRemediated"], NOW)
 
     inner = found["v1beta2"] if version == "v1beta1" else found
     assert [each["type"] for each in inner["conditions"]] == ["Foreign", "UpToDate"]

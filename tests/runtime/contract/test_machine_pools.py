@@ -152,7 +152,7 @@ def test_ids_come_in_one_order_each_once() -> None:
 @pytest.mark.parametrize("contract", POOL_STATUS_WRITERS.values(), ids=POOL_STATUS_WRITERS)
 def test_core_reads_ready_whatever_the_contract(contract: Any) -> None:
     """Proves: MP-01, MP-04, MP-06, MP-07, MP-13."""
-    status = contract.status({}, facts(), FEATURES)
+    status = contract.build_status({}, facts(), FEATURES)
     assert (status["ready"], status["replicas"]) == (True, 2)
     assert status["infrastructureMachineKind"] == "AcmeMachine"
     assert status["instances"][0] == {
@@ -163,27 +163,27 @@ def test_core_reads_ready_whatever_the_contract(contract: Any) -> None:
         "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}],
     }
     assert not {"failureReason", "failureMessage"} & status.keys()
-    assert contract.provisioned({"status": status})
+    assert contract.is_provisioned({"status": status})
 
 
 @pytest.mark.parametrize("contract", POOL_STATUS_WRITERS.values(), ids=POOL_STATUS_WRITERS)
 def test_an_unprovisioned_pool_reports_nothing(contract: Any) -> None:
     """Proves: MP-01, MP-02."""
-    status = contract.status({}, facts(provisioned=False), FEATURES)
+    status = contract.build_status({}, facts(provisioned=False), FEATURES)
     assert "ready" not in status
     assert "initialization" not in status
-    assert not contract.provisioned({"status": status})
+    assert not contract.is_provisioned({"status": status})
 
 
 def test_both_flags_have_one_value() -> None:
     """Proves: MP-02."""
-    status = V1BETA2.status({}, facts(), FEATURES)
+    status = V1BETA2.build_status({}, facts(), FEATURES)
     assert status["ready"] is status["initialization"]["provisioned"] is True
-    again = V1BETA2.status({"status": status}, facts(provisioned=False), FEATURES)
+    again = V1BETA2.build_status({"status": status}, facts(provisioned=False), FEATURES)
     assert again["ready"] is again["initialization"]["provisioned"] is True
 
 
 def test_what_is_switched_off_is_not_written() -> None:
-    status = V1BETA2.status({}, facts(), frozenset())
+    status = V1BETA2.build_status({}, facts(), frozenset())
     assert not {"instances", "infrastructureMachineKind"} & status.keys()
     assert "providerID" not in build_pool_spec({}, facts(), frozenset())

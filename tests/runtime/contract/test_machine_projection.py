@@ -72,8 +72,8 @@ def _machine(owner: str, *, control_plane: bool = False) -> dict[str, Any]:
 def test_views_of_a_worker_stay_the_same(owner: str, reader: CoreReader) -> None:
     machine = _machine(owner)
     projected = project_machine(copy.deepcopy(machine))
-    assert reader.machine(projected) == reader.machine(machine)
-    assert reader.machine(projected).phase == "Running"
+    assert reader.read_machine(projected) == reader.read_machine(machine)
+    assert reader.read_machine(projected).phase == "Running"
     assert read_pool_machine(projected) == read_pool_machine(machine)
     assert read_pool_machine(projected).unhealthy
     assert owning_machine_pool(projected) == owning_machine_pool(machine)
@@ -105,4 +105,6 @@ def test_machines_of_a_control_plane_are_kept_as_they_are(machine: dict[str, Any
 def test_a_worker_without_anything_can_be_read(reader: CoreReader) -> None:
     machine = _machine("MachineSet")
     machine["spec"], machine["status"] = {"clusterName": "c", "bootstrap": {}}, {}
-    assert reader.machine(project_machine(copy.deepcopy(machine))) == reader.machine(machine)
+    assert reader.read_machine(project_machine(copy.deepcopy(machine))) == reader.read_machine(
+        machine
+    )

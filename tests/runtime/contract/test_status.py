@@ -31,14 +31,14 @@ ADDRESSES = [{"type": "InternalIP", "address": "10.0.0.1"}]
 
 def test_cluster_status() -> None:
     """Proves: IC-05, IC-06, IC-08, IC-09."""
-    assert NEW.cluster_status({}, CLUSTER, ALL) == {
+    assert NEW.build_cluster_status({}, CLUSTER, ALL) == {
         "initialization": {"provisioned": True},
         "failureDomains": [
             {"name": "a", "controlPlane": True},
             {"name": "b", "controlPlane": False, "attributes": {"x": "y"}},
         ],
     }
-    assert OLD.cluster_status({}, CLUSTER, ALL) == {
+    assert OLD.build_cluster_status({}, CLUSTER, ALL) == {
         "ready": True,
         "failureDomains": {
             "a": {"controlPlane": True},
@@ -49,22 +49,24 @@ def test_cluster_status() -> None:
 
 def test_ready_is_kept_beside_the_initialization() -> None:
     for status in (
-        NEW.cluster_status({}, CLUSTER, {"ready"}),
-        NEW.machine_status({}, MACHINE, {"ready"}),
-        CONTROL_PLANE_SHAPES["v1beta2"].status({}, ControlPlaneFacts(initialized=True), {"ready"}),
+        NEW.build_cluster_status({}, CLUSTER, {"ready"}),
+        NEW.build_machine_status({}, MACHINE, {"ready"}),
+        CONTROL_PLANE_SHAPES["v1beta2"].build_status(
+            {}, ControlPlaneFacts(initialized=True), {"ready"}
+        ),
     ):
         assert status["ready"] is True
         assert True in status["initialization"].values()
     waiting = ControlPlaneFacts(initialized=False)
-    assert CONTROL_PLANE_SHAPES["v1beta2"].status({}, waiting, {"ready"}) == {}
+    assert CONTROL_PLANE_SHAPES["v1beta2"].build_status({}, waiting, {"ready"}) == {}
 
 
 def test_machine_spec_and_status() -> None:
     """Proves: IM-01, IM-02, IM-03, IM-04, IM-05, IM-07, IM-08, IM-09."""
     before = {"spec": {"size": "s"}, "status": {"gone": 1, "kept": 2}}
 
-    assert NEW.machine_spec(before, MACHINE, ALL) == {"size": "s", "providerID": "acme://1"}
-    assert NEW.machine_status(before, MACHINE, ALL) == {
+    assert NEW.build_machine_spec(before, MACHINE, ALL) == {"size": "s", "providerID": "acme://1"}
+    assert NEW.build_machine_status(before, MACHINE, ALL) == {
         "kept": 2,
         "initialization": {"provisioned": True},
         "addresses": ADDRESSES,
@@ -72,12 +74,12 @@ def test_machine_spec_and_status() -> None:
         "interruptible": True,
         "serverID": "s",
     }
-    assert OLD.machine_spec(before, MACHINE, ALL) == {
+    assert OLD.build_machine_spec(before, MACHINE, ALL) == {
         "size": "s",
         "providerID": "acme://1",
         "failureDomain": "a",
     }
-    assert OLD.machine_status(before, MACHINE, ALL) == {
+    assert OLD.build_machine_status(before, MACHINE, ALL) == {
         "kept": 2,
         "ready": True,
         "addresses": ADDRESSES,
@@ -88,31 +90,31 @@ def test_machine_spec_and_status() -> None:
 
 @pytest.mark.parametrize("writer", [OLD, NEW])
 def test_nothing_is_written_that_the_kind_does_not_have(writer: Any) -> None:
-    status = {**writer.machine_status({}, MACHINE, set())}
-    status |= writer.cluster_status({}, CLUSTER, set())
+    status = {**writer.build_machine_status({}, MACHINE, set())}
+    status |= writer.build_cluster_status({}, CLUSTER, set())
 
     assert status.keys() - {"initialization", "ready"} == {"serverID"}
-    assert writer.cluster_spec({}, CLUSTER, set()) == {}
-    assert "failureDomain" not in writer.machine_spec({}, MACHINE, set())
+    assert writer.build_cluster_spec({}, CLUSTER, set()) == {}
+    assert "failureDomain" not in writer.build_machine_spec({}, MACHINE, set())
 
 
 @pytest.mark.parametrize("writer", [OLD, NEW])
 def test_missing_values_are_removed(writer: Any) -> None:
     """Proves: IM-03, IM-04."""
-    before = {"status": writer.machine_status({}, MACHINE, ALL)}
+    before = {"status": writer.build_machine_status({}, MACHINE, ALL)}
     bare = MachineFacts(provider_id="x", addresses=[], failure_domain=None, interruptible=False)
 
-    status = writer.machine_status(before, bare, ALL)
+    status = writer.build_machine_status(before, bare, ALL)
 
     assert status.keys() - {"serverID"} <= {"initialization", "ready"}
-    assert writer.provisioned({"status": status})
+    assert writer.is_provisioned({"status": status})
 
 
 @pytest.mark.parametrize("writer", [OLD, NEW])
 @pytest.mark.parametrize("given", [{"host": "mine", "port": 1}, {"port": 1}])
 def test_an_endpoint_of_the_user_is_kept(writer: Any, given: dict[str, Any]) -> None:
     """Proves: IC-02, IC-03."""
-    spec = writer.cluster_spec({"spec": {"controlPlaneEndpoint": given}}, CLUSTER, ALL)
+    spec = writer.build_cluster_spec({"spec": {"controlPlaneEndpoint": given}}, CLUSTER, ALL)
 
     assert spec == {"controlPlaneEndpoint": given}
 
@@ -125,7 +127,7 @@ def test_an_endpoint_of_the_user_is_kept(writer: Any, given: dict[str, Any]) -> 
 def test_half_an_endpoint_of_the_users_is_completed(
     writer: Any, given: dict[str, Any], host: str
 ) -> None:
-    spec = writer.cluster_spec({"spec": {"controlPlaneEndpoint": given}}, CLUSTER, ALL)
+    spec = writer.build_cluster_spec({"spec": {"controlPlaneEndpoint": given}}, CLUSTER, ALL)
 
     assert spec == {"controlPlaneEndpoint": {"host": host, "port": 6443}}
 
@@ -134,7 +136,7 @@ def test_half_an_endpoint_of_the_users_is_completed(
 def test_an_empty_endpoint_is_none(writer: Any) -> None:
     zero = {"spec": {"controlPlaneEndpoint": {"host": "", "port": 0}}}
 
-    spec = writer.cluster_spec(zero, CLUSTER, ALL)
+    spec = writer.build_cluster_spec(zero, CLUSTER, ALL)
 
     assert spec == {"controlPlaneEndpoint": {"host": "host", "port": 6443}}
 
@@ -146,7 +148,8 @@ def test_counters_of_control_planes() -> None:
     )
     facts = ControlPlaneFacts(initialized=False, replicas=replicas)
     statuses = {
-        name: shape.status({}, facts, {"replicas"}) for name, shape in CONTROL_PLANE_SHAPES.items()
+        name: shape.build_status({}, facts, {"replicas"})
+        for name, shape in CONTROL_PLANE_SHAPES.items()
     }
     common = {"replicas": 6, "selector": "a=b"}
     assert statuses == {
@@ -156,9 +159,9 @@ def test_counters_of_control_planes() -> None:
 
 
 def test_only_true_is_provisioned() -> None:
-    assert not NEW.provisioned({"status": {"initialization": {"provisioned": "true"}}})
-    assert not NEW.provisioned({"status": {"ready": True}})
-    assert not OLD.provisioned({"status": {"ready": 1}})
+    assert not NEW.is_provisioned({"status": {"initialization": {"provisioned": "true"}}})
+    assert not NEW.is_provisioned({"status": {"ready": True}})
+    assert not OLD.is_provisioned({"status": {"ready": 1}})
 
 
 def test_the_old_shape_has_no_paused_condition_that_is_false() -> None:
@@ -166,12 +169,12 @@ def test_the_old_shape_has_no_paused_condition_that_is_false() -> None:
     paused = Condition(type="Paused", status=True, reason="Paused", message="m")
     active = Condition(type="Paused", status=False, reason="NotPaused")
 
-    status = OLD.conditions({}, {}, [paused], "t1")
-    after = OLD.conditions({"status": status}, status, [active], "t2")
+    status = OLD.merge_conditions({}, {}, [paused], "t1")
+    after = OLD.merge_conditions({"status": status}, status, [active], "t2")
 
     assert [entry["type"] for entry in status["conditions"]] == ["Paused"]
     assert after["conditions"] == []
-    assert NEW.conditions({}, {}, [active], "t")["conditions"][0]["status"] == "False"
+    assert NEW.merge_conditions({}, {}, [active], "t")["conditions"][0]["status"] == "False"
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def cluster(reference: dict[str, str], status: dict[str, Any]) -> dict[str, Any]
 
 
 def test_both_versions_of_a_cluster_are_one_view() -> None:
-    old = CoreV1Beta1().cluster(
+    old = CoreV1Beta1().read_cluster(
         cluster(
             {"apiVersion": f"{GROUP}/v1alpha1", "kind": "AcmeCluster", "name": "c"},
             {
@@ -39,7 +39,7 @@ def test_both_versions_of_a_cluster_are_one_view() -> None:
         )
     )
     initialized = ("infrastructureProvisioned", "controlPlaneInitialized")
-    new = CoreV1Beta2().cluster(
+    new = CoreV1Beta2().read_cluster(
         cluster(
             {"apiGroup": GROUP, "kind": "AcmeCluster", "name": "c"},
             {"initialization": dict.fromkeys(initialized, True)},
@@ -62,14 +62,14 @@ def test_a_control_plane_that_is_down_was_initialized_all_the_same() -> None:
     begun = {"controlPlaneReady": True}
     down = {"conditions": [{"type": "ControlPlaneInitialized", "status": "True"}]}
 
-    assert not CoreV1Beta1().cluster(cluster({}, begun)).control_plane_initialized
-    assert CoreV1Beta1().cluster(cluster({}, down)).control_plane_initialized
+    assert not CoreV1Beta1().read_cluster(cluster({}, begun)).control_plane_initialized
+    assert CoreV1Beta1().read_cluster(cluster({}, down)).control_plane_initialized
 
 
 @pytest.mark.parametrize("reader", [CoreV1Beta1(), CoreV1Beta2()])
 def test_an_empty_cluster_and_machine_can_be_read(reader: Any) -> None:
-    view = reader.cluster({"metadata": {"name": "c"}})
-    machine = reader.machine({"metadata": {"name": "m"}, "spec": {"bootstrap": None}})
+    view = reader.read_cluster({"metadata": {"name": "c"}})
+    machine = reader.read_machine({"metadata": {"name": "m"}, "spec": {"bootstrap": None}})
 
     assert not view.paused
     assert view.infrastructure is None
@@ -82,7 +82,7 @@ def test_a_machine_of_a_pool_names_an_empty_secret(reader: Any) -> None:
     """Proves: IM-21."""
     owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachinePool", "name": "p"}
     labels = {"cluster.x-k8s.io/control-plane": ""}
-    machine = reader.machine(
+    machine = reader.read_machine(
         {
             "metadata": {"name": "m", "ownerReferences": [owner], "labels": labels},
             "spec": {"bootstrap": {"dataSecretName": ""}, "failureDomain": "", "version": "v1"},
@@ -116,7 +116,7 @@ def test_owners_are_found_by_kind_and_group_only() -> None:
 def test_pause_names_every_cause() -> None:
     """Proves: SM-01, ST-08."""
     obj = {"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}}
-    view = CoreV1Beta2().cluster({"metadata": META, "spec": {"paused": True}})
+    view = CoreV1Beta2().read_cluster({"metadata": META, "spec": {"paused": True}})
 
     assert pause_message(obj, "AcmeMachine", view) == (
         "Cluster spec.paused is set to true, "
@@ -176,7 +176,7 @@ def test_the_node_of_a_machine_is_part_of_its_view(reader: Any) -> None:
     running = {**plain, "status": {"phase": "Running"}}
     joined = {**plain, "status": {"phase": "Running", "nodeRef": {"name": "n1"}}}
 
-    assert reader.machine(plain) == reader.machine(running), "phases are no events"
-    assert reader.machine(running) != reader.machine(joined)
-    assert reader.machine(joined).node_name == "n1"
-    assert reader.machine(joined).phase == "Running"
+    assert reader.read_machine(plain) == reader.read_machine(running), "phases are no events"
+    assert reader.read_machine(running) != reader.read_machine(joined)
+    assert reader.read_machine(joined).node_name == "n1"
+    assert reader.read_machine(joined).phase == "Running"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.conversion.controllers import UnreadableReviewError, respond
+from capsmith_runtime.conversion.controllers import ConversionReviewError, respond
 from capsmith_runtime.conversion.objects import ConversionError
 from tests.runtime.conversion.kinds import NEW, OLD, converted, converter, named
 
@@ -56,7 +56,7 @@ def test_an_unknown_kind_or_version_fails_the_whole_review(obj: Any, wanted: str
 
 @pytest.mark.parametrize("asked", [None, [], {}, {"request": {}}, {**review(), "apiVersion": "v2"}])
 def test_invalid_reviews(asked: Any) -> None:
-    with pytest.raises(UnreadableReviewError):
+    with pytest.raises(ConversionReviewError):
         respond(asked, converter())
 
 

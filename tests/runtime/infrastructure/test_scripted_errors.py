@@ -127,16 +127,16 @@ def test_only_contract_v1beta1_has_fields_for_terminal_failures() -> None:
     """Proves: IC-12, IC-13, IM-11."""
     status = {"ready": True}
     old, new = STATUS_WRITERS["v1beta1"], STATUS_WRITERS["v1beta2"]
-    failed = old.with_failure(status, "InvalidImage", "no such image")
+    failed = old.add_failure(status, "InvalidImage", "no such image")
 
     assert failed == {
         "ready": True,
         "failureReason": "InvalidImage",
         "failureMessage": "no such image",
     }
-    assert old.without_failure(failed) == status
-    assert new.with_failure(status, "InvalidImage", "no such image") == status
-    assert new.without_failure(failed) == failed
+    assert old.remove_failure(failed) == status
+    assert new.add_failure(status, "InvalidImage", "no such image") == status
+    assert new.remove_failure(failed) == failed
 
 
 def test_a_reason_is_one_word() -> None:

@@ -15,7 +15,7 @@ import trustme
 
 from capsmith_runtime.errors import UnreachableError
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
-from capsmith_runtime.kube.http_server import HTTPServer, Limits, Request, Response
+from capsmith_runtime.kube.http_server import HTTPLimits, HTTPServer, Request, Response
 from capsmith_runtime.kube.lightkube_client import TLS_FAILURES, LightkubeClient
 from capsmith_runtime.kube.metrics import Metrics
 from tests.runtime.support.following import connected
@@ -63,7 +63,7 @@ async def serving(folder: Path) -> AsyncIterator[Server]:
 
     found = Server(folder, Certificates(CertificateFiles(directory=folder), Metrics(), "test"))
     authority = found.change_authority()
-    server = HTTPServer("127.0.0.1", 0, handle, Limits(idle_seconds=0.0))
+    server = HTTPServer("127.0.0.1", 0, handle, HTTPLimits(idle_seconds=0.0))
     found.port = await server.start(found.certificates.server_context())
     found.trust(authority)
     try:

@@ -11,12 +11,12 @@ from dataclasses import replace
 import pytest
 
 from capsmith_runtime.kube.diagnostics import LIMITS, DiagnosticsServer, parse_address
-from capsmith_runtime.kube.http_server import Limits, Request
+from capsmith_runtime.kube.http_server import HTTPLimits, Request
 from capsmith_runtime.kube.metrics import Metrics
 
 
 @asynccontextmanager
-async def serving(limits: Limits = LIMITS, **checks: bool) -> AsyncIterator[int]:
+async def serving(limits: HTTPLimits = LIMITS, **checks: bool) -> AsyncIterator[int]:
     named = {name: (lambda passes=passes: passes) for name, passes in checks.items()}
     server = DiagnosticsServer("127.0.0.1:0", Metrics(), named, limits)
     port = await server.start()

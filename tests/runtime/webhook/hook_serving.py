@@ -14,7 +14,7 @@ from typing import Any
 import trustme
 
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
-from capsmith_runtime.kube.http_server import HTTPServer, Limits, RequestHandler
+from capsmith_runtime.kube.http_server import HTTPLimits, HTTPServer, RequestHandler
 from capsmith_runtime.kube.metrics import Metrics
 
 
@@ -76,7 +76,7 @@ async def serving(
     handler: RequestHandler,
     *,
     client_authority: str = "",
-    limits: Limits | None = None,
+    limits: HTTPLimits | None = None,
 ) -> AsyncIterator[Running]:
     """Serve with a new authority."""
     authority = trustme.CA()

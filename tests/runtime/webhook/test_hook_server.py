@@ -12,7 +12,7 @@ import pytest
 import trustme
 
 from capsmith_runtime.kube import http_server
-from capsmith_runtime.kube.http_server import Budget, Limits, Request, Response
+from capsmith_runtime.kube.http_server import Budget, HTTPLimits, Request, Response
 from tests.runtime.webhook.hook_serving import (
     Running,
     reply,
@@ -29,7 +29,7 @@ async def echo(message: Request) -> Response:
     return Response(HTTPStatus.OK, message.path.encode() + b" " + message.body)
 
 
-def run(folder: Path, scenario: Scenario, limits: Limits | None = None) -> None:
+def run(folder: Path, scenario: Scenario, limits: HTTPLimits | None = None) -> None:
     async def main() -> None:
         async with asyncio.timeout(120), serving(folder, echo, limits=limits) as running:
             await scenario(running)
@@ -123,7 +123,7 @@ def test_an_endless_body_is_rejected(tmp_path: Path) -> None:
         assert (await reply(reader)).status == 413
         writer.close()
 
-    run(tmp_path, scenario, Limits(body_bytes=1000))
+    run(tmp_path, scenario, HTTPLimits(body_bytes=1000))
 
 
 def test_all_connections_share_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_slow_clients_are_closed(tmp_path: Path) -> None:
             assert await reader.read() == b""
             writer.close()
 
-    run(tmp_path, scenario, Limits(request_seconds=0.2))
+    run(tmp_path, scenario, HTTPLimits(request_seconds=0.2))
 
 
 def test_idle_connections_make_room(tmp_path: Path) -> None:
@@ -169,11 +169,11 @@ def test_idle_connections_make_room(tmp_path: Path) -> None:
         assert (await reply(second[0])).body == b"/again {}"
         second[1].close()
 
-    run(tmp_path, scenario, Limits(connections=2))
+    run(tmp_path, scenario, HTTPLimits(connections=2))
 
 
 def test_busy_connections_do_not_make_room(tmp_path: Path) -> None:
-    limits = Limits(connections=1)
+    limits = HTTPLimits(connections=1)
     works, go_on = asyncio.Event(), asyncio.Event()
 
     async def held(message: Request) -> Response:

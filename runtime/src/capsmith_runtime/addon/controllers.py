@@ -79,7 +79,9 @@ class AddonGroup(ControllerGroup):
         """Register the handlers of add-ons, Clusters and kubeconfigs."""
         for kind in self._kinds:
             kind.setup_watches(queues)
-        self._caches.clusters.add_handler(on_change(self._caches.reader.cluster, self._on_cluster))
+        self._caches.clusters.add_handler(
+            on_change(self._caches.reader.read_cluster, self._on_cluster)
+        )
         self._secrets.add_handler(on_change(version_of, self._on_secret))
 
     def _on_cluster(self, obj: JSON) -> None:
@@ -142,7 +144,7 @@ class _KindControllers:
 
     def on_cluster(self, obj: JSON) -> None:
         """Requeue the add-ons and installations that a changed Cluster concerns."""
-        cluster = self._caches.reader.cluster(obj)
+        cluster = self._caches.reader.read_cluster(obj)
         for addon in self._addons_in(cluster.namespace):
             if is_cluster_selected(addon, cluster) or cluster.name in recorded_clusters(
                 addon, self._group

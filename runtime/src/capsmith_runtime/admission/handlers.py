@@ -39,7 +39,7 @@ KIND: Final = "AdmissionReview"
 _OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE")
 
 
-class UnreadableReviewError(ValueError):
+class AdmissionReviewError(ValueError):
     """The body of the request is not an AdmissionReview of this kind."""
 
 
@@ -92,21 +92,21 @@ ACCEPTED: Final = Verdict()
 
 
 def read_review(body: bytes, kind: AdmittedKind) -> AdmissionRequest:
-    """Return the request of a review of version v1; raise UnreadableReviewError."""
+    """Return the request of a review of version v1; raise AdmissionReviewError."""
     try:
         review = msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-        raise UnreadableReviewError(f"not JSON: {error}") from error
+        raise AdmissionReviewError(f"not JSON: {error}") from error
     request = review.get("request")
     if not isinstance(request, dict) or review.get("apiVersion") != API_VERSION:
-        raise UnreadableReviewError(f"not a {KIND} of {API_VERSION}")
+        raise AdmissionReviewError(f"not a {KIND} of {API_VERSION}")
     uid, operation, requested = (request.get(key) for key in ("uid", "operation", "kind"))
     if not (isinstance(uid, str) and operation in _OPERATIONS and isinstance(requested, dict)):
-        raise UnreadableReviewError("uid, operation and kind are required")
+        raise AdmissionReviewError("uid, operation and kind are required")
     name = str(requested.get("kind"))
     spec_keys = kind.spec_keys(name)
     if spec_keys is None or requested.get("group") != kind.group:
-        raise UnreadableReviewError(f"{name} is not served here")
+        raise AdmissionReviewError(f"{name} is not served here")
     return AdmissionRequest(
         uid=uid,
         operation=str(operation),
@@ -145,7 +145,7 @@ def _object(request: JSON, key: str, *, needed: bool) -> JSON:
     if not needed:
         return {}
     if not isinstance(found, dict) or not isinstance(found.get("metadata"), dict):
-        raise UnreadableReviewError(f"{key} is required")
+        raise AdmissionReviewError(f"{key} is required")
     return found
 
 
@@ -277,7 +277,7 @@ class AdmissionHandler:
     ) -> Response:
         try:
             admission = read_review(request.body, self._kind)
-        except UnreadableReviewError as error:
+        except AdmissionReviewError as error:
             return text_response(HTTPStatus.BAD_REQUEST, str(error))
         controller, began = f"{self._kind.kind}-{purpose}", time.monotonic()
         try:

@@ -119,7 +119,7 @@ class BootstrapConfigController:
         self, patcher: Patcher, key: NamespacedName, cluster: Cluster, owner: ConfigOwner
     ) -> Result:
         own_name, used_name = data_secret_of(patcher.obj), owner.data_secret_name
-        if owner.pool is None and self._status.created(patcher.obj):
+        if owner.pool is None and self._status.is_created(patcher.obj):
             if self.kind.has_other_versions and key not in self._owner_updated:
                 await self._secrets.update_owner(patcher.obj)
                 self._owner_updated.add(key)
@@ -280,10 +280,10 @@ class BootstrapConfigController:
         key = NamespacedName(metadata.namespace(patcher.obj), metadata.name(patcher.obj))
         if content is not None:
             self._owner_updated.add(key)
-        status = self._status.created_status(
+        status = self._status.build_created_status(
             patcher.obj, secret, encode_status(extra), self.kind.features
         )
-        status = self._context.writer.without_failure(status)
+        status = self._context.writer.remove_failure(status)
         await patcher.write_status(status, (ready(True, constants.REASON_READY, ""), paused("")))
         self._reporter.forget(key)
         left = self._seconds_left(content) if content is not None else None

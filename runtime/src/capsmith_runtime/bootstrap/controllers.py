@@ -91,7 +91,7 @@ class BootstrapGroup(ControllerGroup):
 
         def requeue_all(cluster: JSON) -> None:
             for config in self._of_cluster(*key_of(cluster)):
-                done = self._writer.created(config)
+                done = self._writer.is_created(config)
                 priority = Priority.LOW if done else Priority.NORMAL
                 queues[config["kind"]].add(key_of(config), priority)
 
@@ -100,7 +100,9 @@ class BootstrapGroup(ControllerGroup):
 
         for name, informer in self._configs.items():
             informer.add_handler(_enqueue(queues[name]), own_writes=False)
-        caches.machines.add_handler(on_change(caches.reader.machine, requeue_owned(MACHINE_KIND)))
+        caches.machines.add_handler(
+            on_change(caches.reader.read_machine, requeue_owned(MACHINE_KIND))
+        )
         caches.machines.add_handler(
             _on_delete(lambda machine: requeue(self._waiting_for_lock(machine)))
         )
@@ -108,13 +110,14 @@ class BootstrapGroup(ControllerGroup):
         # Tools change annotations of Clusters often: they concern only what is still waiting.
         caches.clusters.add_handler(
             on_change(
-                caches.reader.cluster, lambda obj: requeue(self._without_data(str(key_of(obj))))
+                caches.reader.read_cluster,
+                lambda obj: requeue(self._without_data(str(key_of(obj)))),
             )
         )
         caches.clusters.add_handler(on_change(self._shared_view, requeue_all))
 
     def _shared_view(self, obj: JSON) -> Cluster:
-        return replace(self._caches.reader.cluster(obj), annotations={})
+        return replace(self._caches.reader.read_cluster(obj), annotations={})
 
     def _owned_by(self, kind: str, owner: JSON) -> Iterator[JSON]:
         value = owner_key(kind, metadata.namespace(owner), metadata.name(owner))
@@ -129,14 +132,14 @@ class BootstrapGroup(ControllerGroup):
             yield from self._owned_by(MACHINE_POOL_KIND, pool)
 
     def _index_without_data(self, config: JSON) -> Iterable[str]:
-        return () if self._writer.created(config) else cluster_of(config)
+        return () if self._writer.is_created(config) else cluster_of(config)
 
     def _waiting_for_lock(self, machine: JSON) -> Iterator[JSON]:
         """Yield configurations that may wait for the lock that a deleted Machine held (BC-12).
 
         Only members of a control plane that is not initialized take the lock or wait for it.
         """
-        deleted = self._caches.reader.machine(machine)
+        deleted = self._caches.reader.read_machine(machine)
         cluster = self._caches.cluster(deleted.namespace, deleted.cluster_name)
         if not deleted.is_control_plane or cluster is None or cluster.control_plane_initialized:
             return

@@ -84,7 +84,7 @@ class ConfigOwnerFinder:
         """Return another control plane machine with data; "" if this is the first (BC-12)."""
         cluster = f"{machine.namespace}/{machine.cluster_name}"
         for obj in self._caches.machines.by_index(BY_CLUSTER, cluster):
-            other = self._caches.reader.machine(obj)
+            other = self._caches.reader.read_machine(obj)
             if other.is_control_plane and other.data_secret_name and other.name != machine.name:
                 return other.name
         return ""

@@ -31,11 +31,11 @@ class BootstrapStatusWriter(Protocol):
         """``v1beta1`` or ``v1beta2``."""
         ...
 
-    def created(self, obj: Object) -> bool:
+    def is_created(self, obj: Object) -> bool:
         """Return whether the status says that the data are created (BC-01 to BC-04)."""
         ...
 
-    def created_status(
+    def build_created_status(
         self, obj: Object, secret: str, extra: Mapping[str, Any], features: Set[str]
     ) -> dict[str, Any]:
         """Return the status of an object with data in a Secret; ``extra`` is its own fields."""
@@ -268,11 +268,11 @@ class V1Beta1BootstrapStatus:
 
     contract = "v1beta1"
 
-    def created(self, obj: Object) -> bool:
+    def is_created(self, obj: Object) -> bool:
         """Return whether ``status.ready`` and the name of the Secret are set (BC-02, BC-04)."""
         return metadata.lookup(obj, "status", "ready") is True and bool(data_secret_name(obj))
 
-    def created_status(
+    def build_created_status(
         self, obj: Object, secret: str, extra: Mapping[str, Any], features: Set[str]
     ) -> dict[str, Any]:
         """Return the status with ready and the name of the Secret, set together."""
@@ -285,12 +285,12 @@ class V1Beta2BootstrapStatus:
 
     contract = "v1beta2"
 
-    def created(self, obj: Object) -> bool:
+    def is_created(self, obj: Object) -> bool:
         """Return whether ``dataSecretCreated`` and the Secret's name are set (BC-01, BC-03)."""
         created = metadata.lookup(obj, "status", "initialization", "dataSecretCreated")
         return created is True and bool(data_secret_name(obj))
 
-    def created_status(
+    def build_created_status(
         self, obj: Object, secret: str, extra: Mapping[str, Any], features: Set[str]
     ) -> dict[str, Any]:
         """Return the status with the flag and the name of the Secret, set together."""

@@ -108,19 +108,19 @@ class CoreMachines(Protocol):
         """Return the view of a Machine."""
         ...
 
-    def failure_domains(self, cluster: Object) -> tuple[str, ...]:
+    def read_failure_domains(self, cluster: Object) -> tuple[str, ...]:
         """Return the names of the Cluster's failure domains for control planes (CP-24)."""
         ...
 
-    def new(self, draft: MachineDraft) -> dict[str, Any]:
+    def build(self, draft: MachineDraft) -> dict[str, Any]:
         """Return the object to create."""
         ...
 
-    def spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
+    def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
         """Return the whole spec of a Machine with these settings."""
         ...
 
-    def status(
+    def build_status(
         self, obj: Object, present: Sequence[Condition], absent: Iterable[str], now: str
     ) -> dict[str, Any]:
         """Return the whole status of a Machine with some conditions set, and others removed."""
@@ -280,22 +280,24 @@ class ControlPlaneShape(Protocol):
         """``v1beta1`` or ``v1beta2``."""
         ...
 
-    def initialized(self, obj: Object) -> bool:
+    def is_initialized(self, obj: Object) -> bool:
         """Report whether the status says that the control plane is initialised."""
         ...
 
-    def machine_template(self, obj: Object) -> MachineTemplate:
+    def read_machine_template(self, obj: Object) -> MachineTemplate:
         """Return ``spec.machineTemplate``."""
         ...
 
-    def status(self, obj: Object, facts: ControlPlaneFacts, features: Set[str]) -> dict[str, Any]:
+    def build_status(
+        self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
+    ) -> dict[str, Any]:
         """Return the whole status without conditions; fields that are not in the facts are kept."""
         ...
 
-    def conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
+    def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
         """Return the conditions to write."""
         ...
 
-    def absent(self, conditions: Sequence[Condition]) -> frozenset[str]:
+    def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:
         """Return the types of conditions to remove."""
         ...

@@ -32,11 +32,11 @@ class V1Beta1ControlPlane:
 
     contract = "v1beta1"
 
-    def initialized(self, obj: Object) -> bool:
+    def is_initialized(self, obj: Object) -> bool:
         """Read ``status.initialized`` (CP-03)."""
         return metadata.lookup(obj, "status", "initialized") is True
 
-    def machine_template(self, obj: Object) -> MachineTemplate:
+    def read_machine_template(self, obj: Object) -> MachineTemplate:
         """Read ``spec.machineTemplate`` (CP-13, CP-15)."""
         template = metadata.mapping(obj, "spec", "machineTemplate")
         reference = metadata.mapping(template, "infrastructureRef")
@@ -57,7 +57,9 @@ class V1Beta1ControlPlane:
             ),
         )
 
-    def status(self, obj: Object, facts: ControlPlaneFacts, features: Set[str]) -> dict[str, Any]:
+    def build_status(
+        self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
+    ) -> dict[str, Any]:
         """Return the status (CP-03, CP-04, CP-06, CP-10, CP-25).
 
         Core up to v1.10 reads ``ready`` as "the API server answers", so it stays true once the
@@ -81,7 +83,7 @@ class V1Beta1ControlPlane:
             status["externalManagedControlPlane"] = True
         return set_extra_fields(status, facts.extra)
 
-    def conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
+    def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
         """Copy Available to Ready (CP-27); omit negative-polarity conditions (ST-02)."""
         shown = [c for c in conditions if c.type not in NEGATIVE or c.status is True]
         available = next((c for c in conditions if c.type == AVAILABLE), None)
@@ -89,7 +91,7 @@ class V1Beta1ControlPlane:
             shown.append(replace(available, type=READY_CONDITION))
         return shown
 
-    def absent(self, conditions: Sequence[Condition]) -> frozenset[str]:
+    def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:
         """Return the types of negative-polarity conditions that are False."""
         return frozenset(c.type for c in conditions if c.type in NEGATIVE and c.status is not True)
 
@@ -99,11 +101,11 @@ class V1Beta2ControlPlane:
 
     contract = "v1beta2"
 
-    def initialized(self, obj: Object) -> bool:
+    def is_initialized(self, obj: Object) -> bool:
         """Read ``status.initialization.controlPlaneInitialized`` (CP-02)."""
         return metadata.lookup(obj, "status", "initialization", "controlPlaneInitialized") is True
 
-    def machine_template(self, obj: Object) -> MachineTemplate:
+    def read_machine_template(self, obj: Object) -> MachineTemplate:
         """Read ``spec.machineTemplate.{metadata, spec}`` (CP-11, CP-12, CP-14)."""
         template = metadata.mapping(obj, "spec", "machineTemplate")
         spec = metadata.mapping(template, "spec")
@@ -126,7 +128,9 @@ class V1Beta2ControlPlane:
             ),
         )
 
-    def status(self, obj: Object, facts: ControlPlaneFacts, features: Set[str]) -> dict[str, Any]:
+    def build_status(
+        self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
+    ) -> dict[str, Any]:
         """Return the status (CP-02, CP-04, CP-05, CP-09, CP-10, CP-25)."""
         status = dict(metadata.mapping(obj, "status"))
         if facts.initialized:
@@ -153,11 +157,11 @@ class V1Beta2ControlPlane:
             status["externalManagedControlPlane"] = True
         return set_extra_fields(status, facts.extra)
 
-    def conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
+    def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
         """Return all conditions; Available replaces Ready (CP-26)."""
         return conditions
 
-    def absent(self, conditions: Sequence[Condition]) -> frozenset[str]:
+    def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:
         """Return nothing: every condition is always present."""
         return frozenset()
 
@@ -189,12 +193,12 @@ class CoreMachinesV1Beta1:
             conditions=(*old, *new),
         )
 
-    def failure_domains(self, cluster: Object) -> tuple[str, ...]:
+    def read_failure_domains(self, cluster: Object) -> tuple[str, ...]:
         """Return the names, which are the keys of an object."""
         domains = metadata.mapping(cluster, "status", "failureDomains")
         return tuple(sorted(name for name, d in domains.items() if d.get("controlPlane") is True))
 
-    def new(self, draft: MachineDraft) -> dict[str, Any]:
+    def build(self, draft: MachineDraft) -> dict[str, Any]:
         """Return the object to create."""
         obj = build_machine(
             draft,
@@ -202,9 +206,9 @@ class CoreMachinesV1Beta1:
             bootstrap=v1beta1.build_reference(draft.bootstrap),
             infrastructure=v1beta1.build_reference(draft.infrastructure),
         )
-        return {**obj, "spec": self.spec(obj, draft.settings)}
+        return {**obj, "spec": self.build_spec(obj, draft.settings)}
 
-    def spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
+    def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
         """Write timeouts as durations, unless the existing one is of the same length."""
         deletion = settings.deletion_seconds
         timeouts = {
@@ -221,7 +225,7 @@ class CoreMachinesV1Beta1:
         set_or_remove(spec, "readinessGates", [dict(gate) for gate in settings.readiness_gates])
         return spec
 
-    def status(
+    def build_status(
         self, obj: Object, present: Sequence[Condition], absent: Iterable[str], now: str
     ) -> dict[str, Any]:
         """Set metav1 conditions; remove conditions from both lists."""
@@ -255,12 +259,12 @@ class CoreMachinesV1Beta2:
             conditions=metadata.items(obj, "status", "conditions"),
         )
 
-    def failure_domains(self, cluster: Object) -> tuple[str, ...]:
+    def read_failure_domains(self, cluster: Object) -> tuple[str, ...]:
         """Return the names from the list of failure domains."""
         domains = metadata.items(cluster, "status", "failureDomains")
         return tuple(sorted(d["name"] for d in domains if d.get("controlPlane") is True))
 
-    def new(self, draft: MachineDraft) -> dict[str, Any]:
+    def build(self, draft: MachineDraft) -> dict[str, Any]:
         """Return the object to create."""
         obj = build_machine(
             draft,
@@ -268,9 +272,9 @@ class CoreMachinesV1Beta2:
             bootstrap=v1beta2.build_reference(draft.bootstrap),
             infrastructure=v1beta2.build_reference(draft.infrastructure),
         )
-        return {**obj, "spec": self.spec(obj, draft.settings)}
+        return {**obj, "spec": self.build_spec(obj, draft.settings)}
 
-    def spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
+    def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
         """Write timeouts in seconds; ``minReadySeconds`` always, as 0 is a value, too (CP-32)."""
         deletion = settings.deletion_seconds
         timeouts = {
@@ -289,7 +293,7 @@ class CoreMachinesV1Beta2:
         set_or_remove(spec, "taints", [dict(taint) for taint in settings.taints])
         return spec
 
-    def status(
+    def build_status(
         self, obj: Object, present: Sequence[Condition], absent: Iterable[str], now: str
     ) -> dict[str, Any]:
         """Set and remove conditions in the only list."""

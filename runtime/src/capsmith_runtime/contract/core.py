@@ -92,11 +92,11 @@ class CoreReader(Protocol):
         """``v1beta1`` or ``v1beta2``."""
         ...
 
-    def cluster(self, obj: Object) -> Cluster:
+    def read_cluster(self, obj: Object) -> Cluster:
         """Return the view of a Cluster."""
         ...
 
-    def machine(self, obj: Object) -> Machine:
+    def read_machine(self, obj: Object) -> Machine:
         """Return the view of a Machine."""
         ...
 

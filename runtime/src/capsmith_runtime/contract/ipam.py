@@ -58,7 +58,7 @@ class IpamDialect(ABC):
 
     version: ClassVar[str]
 
-    def claim(self, obj: Object) -> IPAddressClaim:
+    def read_claim(self, obj: Object) -> IPAddressClaim:
         """Return the view of a claim."""
         return IPAddressClaim(
             name=metadata.name(obj),
@@ -70,7 +70,7 @@ class IpamDialect(ABC):
             address_name=metadata.text(obj, "status", "addressRef", "name"),
         )
 
-    def address(self, obj: Object) -> IPAddress:
+    def read_address(self, obj: Object) -> IPAddress:
         """Return the view of an address."""
         prefix = metadata.lookup(obj, "spec", "prefix")
         return IPAddress(
@@ -83,12 +83,12 @@ class IpamDialect(ABC):
             pool=_pool(obj),
         )
 
-    def claim_spec(self, pool: ObjectRef, cluster_name: str) -> dict[str, Any]:
+    def build_claim_spec(self, pool: ObjectRef, cluster_name: str) -> dict[str, Any]:
         """Return the spec of a new claim (IP-05)."""
         cluster = {"clusterName": cluster_name} if cluster_name else {}
         return {**cluster, "poolRef": _reference(pool)}
 
-    def address_spec(self, address: IPAddress) -> dict[str, Any]:
+    def build_address_spec(self, address: IPAddress) -> dict[str, Any]:
         """Return the spec of a new address; a prefix of 0 is written too (IP-06)."""
         return {
             "address": address.address,
@@ -98,11 +98,11 @@ class IpamDialect(ABC):
             "poolRef": _reference(address.pool),
         }
 
-    def with_address_ref(self, obj: Object, address_name: str) -> dict[str, Any]:
+    def set_address_ref(self, obj: Object, address_name: str) -> dict[str, Any]:
         """Return the status of a claim with a reference to its IPAddress."""
         return {**metadata.mapping(obj, "status"), "addressRef": {"name": address_name}}
 
-    def conditions(
+    def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
     ) -> dict[str, Any]:
         """Return ``status`` of a claim with the wanted conditions; ``now`` is RFC 3339.

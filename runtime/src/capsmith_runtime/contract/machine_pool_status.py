@@ -47,7 +47,7 @@ class PoolFacts:
     """Status fields of the kind itself."""
 
 
-class PoolStatusWriter(Protocol):
+class MachinePoolStatusWriter(Protocol):
     """Write the status of a pool in the form of one contract version."""
 
     @property
@@ -55,11 +55,11 @@ class PoolStatusWriter(Protocol):
         """``v1beta1`` or ``v1beta2``."""
         ...
 
-    def provisioned(self, obj: Object) -> bool:
+    def is_provisioned(self, obj: Object) -> bool:
         """Return whether the status reports the pool as provisioned (MP-01, MP-02)."""
         ...
 
-    def status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
+    def build_status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
         """Return the whole status, without conditions."""
         ...
 
@@ -115,30 +115,30 @@ def _instance(one: InstanceFacts) -> dict[str, Any]:
 
 
 class V1Beta1PoolStatus:
-    """The :class:`.PoolStatusWriter` for contract v1beta1."""
+    """The :class:`.MachinePoolStatusWriter` for contract v1beta1."""
 
     contract = "v1beta1"
 
-    def provisioned(self, obj: Object) -> bool:
+    def is_provisioned(self, obj: Object) -> bool:
         """Return whether the pool is reported as provisioned: ``status.ready`` (MP-01)."""
         return metadata.lookup(obj, "status", "ready") is True
 
-    def status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
+    def build_status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
         """Return the whole status, without conditions."""
         return build_common_status(obj, facts, features)
 
 
 class V1Beta2PoolStatus:
-    """The :class:`.PoolStatusWriter` for contract v1beta2."""
+    """The :class:`.MachinePoolStatusWriter` for contract v1beta2."""
 
     contract = "v1beta2"
 
-    def provisioned(self, obj: Object) -> bool:
+    def is_provisioned(self, obj: Object) -> bool:
         """Return whether the pool is reported as provisioned, in either field (MP-01, MP-02)."""
         new = metadata.lookup(obj, "status", "initialization", "provisioned")
         return new is True or metadata.lookup(obj, "status", "ready") is True
 
-    def status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
+    def build_status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
         """Return the whole status, without conditions.
 
         ``ready`` and ``initialization.provisioned`` have the same value: the contract requires the
@@ -151,8 +151,8 @@ class V1Beta2PoolStatus:
         return status
 
 
-_WRITERS: Final[tuple[PoolStatusWriter, ...]] = (V1Beta2PoolStatus(), V1Beta1PoolStatus())
-POOL_STATUS_WRITERS: Final[Mapping[str, PoolStatusWriter]] = {
+_WRITERS: Final[tuple[MachinePoolStatusWriter, ...]] = (V1Beta2PoolStatus(), V1Beta1PoolStatus())
+POOL_STATUS_WRITERS: Final[Mapping[str, MachinePoolStatusWriter]] = {
     known.contract: known for known in _WRITERS
 }
 """By contract version."""

@@ -37,7 +37,7 @@ class MachineFacts:
 class ConditionWriter(Protocol):
     """Write conditions in the form of one API version."""
 
-    def conditions(
+    def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
     ) -> dict[str, Any]:
         """Return ``status`` with the wanted conditions; ``now`` is in RFC 3339."""
@@ -56,39 +56,43 @@ class StatusWriter(ConditionWriter, Protocol):
         """``v1beta1`` or ``v1beta2``."""
         ...
 
-    def with_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:
+    def add_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:
         """Return the status with a terminal failure, where the contract has fields for it."""
         ...
 
-    def without_failure(self, status: Object) -> dict[str, Any]:
+    def remove_failure(self, status: Object) -> dict[str, Any]:
         """Return the status without the fields of a terminal failure."""
         ...
 
-    def provisioned(self, obj: Object) -> bool:
+    def is_provisioned(self, obj: Object) -> bool:
         """Return whether the object is reported as provisioned, which is final (IC-05, IM-03)."""
         ...
 
-    def cluster_spec(self, obj: Object, facts: ClusterFacts, features: Set[str]) -> dict[str, Any]:
+    def build_cluster_spec(
+        self, obj: Object, facts: ClusterFacts, features: Set[str]
+    ) -> dict[str, Any]:
         """Return the spec with the observed values; an endpoint from the user is kept."""
         ...
 
-    def cluster_status(
+    def build_cluster_status(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
         """Return the status of the provisioned infrastructure of a cluster."""
         ...
 
-    def with_failure_domains(
+    def set_failure_domains(
         self, status: Object, domains: Sequence[FailureDomain], features: Set[str]
     ) -> dict[str, Any]:
         """Return the status with the failure domains, without them if there are none."""
         ...
 
-    def machine_spec(self, obj: Object, facts: MachineFacts, features: Set[str]) -> dict[str, Any]:
+    def build_machine_spec(
+        self, obj: Object, facts: MachineFacts, features: Set[str]
+    ) -> dict[str, Any]:
         """Return the spec with the observed values."""
         ...
 
-    def machine_status(
+    def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
         """Return the status of a provisioned machine."""

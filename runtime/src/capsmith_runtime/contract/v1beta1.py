@@ -50,7 +50,7 @@ class CoreV1Beta1:
 
     version = "v1beta1"
 
-    def cluster(self, obj: Object) -> Cluster:
+    def read_cluster(self, obj: Object) -> Cluster:
         """Return the view of a Cluster."""
         return read_cluster(
             obj,
@@ -61,7 +61,7 @@ class CoreV1Beta1:
             infrastructure=_infrastructure(obj),
         )
 
-    def machine(self, obj: Object) -> Machine:
+    def read_machine(self, obj: Object) -> Machine:
         """Return the view of a Machine."""
         return read_machine(obj, infrastructure=_infrastructure(obj))
 
@@ -84,7 +84,7 @@ class V1Beta1Status:
 
     contract = "v1beta1"
 
-    def with_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:
+    def add_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:
         """Set ``failureReason`` and ``failureMessage`` (IC-12, IM-11, BC-10, CP-27)."""
         return {
             **status,
@@ -92,40 +92,44 @@ class V1Beta1Status:
             "failureMessage": shorten_message(message or reason),
         }
 
-    def without_failure(self, status: Object) -> dict[str, Any]:
+    def remove_failure(self, status: Object) -> dict[str, Any]:
         """Remove ``failureReason`` and ``failureMessage``."""
         return {key: value for key, value in status.items() if key not in _FAILURE}
 
-    def provisioned(self, obj: Object) -> bool:
+    def is_provisioned(self, obj: Object) -> bool:
         """Return ``status.ready`` (IC-06, IM-04)."""
         return metadata.lookup(obj, "status", "ready") is True
 
-    def cluster_spec(self, obj: Object, facts: ClusterFacts, features: Set[str]) -> dict[str, Any]:
+    def build_cluster_spec(
+        self, obj: Object, facts: ClusterFacts, features: Set[str]
+    ) -> dict[str, Any]:
         """Set ``controlPlaneEndpoint`` (IC-03)."""
         return add_endpoint(obj, facts.endpoint, features)
 
-    def cluster_status(
+    def build_cluster_status(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
         """Set ready and the failure domains, an object keyed by name (IC-09)."""
         status = {**(obj.get("status") or {}), "ready": True}
-        status = self.with_failure_domains(status, facts.failure_domains, features)
+        status = self.set_failure_domains(status, facts.failure_domains, features)
         return set_extra_fields(status, facts.extra)
 
-    def with_failure_domains(
+    def set_failure_domains(
         self, status: Object, domains: Sequence[FailureDomain], features: Set[str]
     ) -> dict[str, Any]:
         """Set the failure domains (IC-09)."""
         return set_feature_field(status, "failureDomains", _failure_domains(domains), features)
 
-    def machine_spec(self, obj: Object, facts: MachineFacts, features: Set[str]) -> dict[str, Any]:
+    def build_machine_spec(
+        self, obj: Object, facts: MachineFacts, features: Set[str]
+    ) -> dict[str, Any]:
         """Set ``providerID``, and the failure domain, which core reads from the spec (IM-07)."""
         spec = {**(obj.get("spec") or {}), "providerID": facts.provider_id}
         if "failureDomain" in features and facts.failure_domain:
             spec["failureDomain"] = facts.failure_domain
         return spec
 
-    def machine_status(
+    def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
         """Set ready and addresses."""
@@ -136,7 +140,7 @@ class V1Beta1Status:
             set_or_drop(status, "interruptible", facts.interruptible or None)
         return set_extra_fields(status, facts.extra)
 
-    def conditions(
+    def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
     ) -> dict[str, Any]:
         """Write conditions in the form of contract v1beta1 (ST-02).

@@ -40,7 +40,7 @@ class CoreV1Beta2:
 
     version = "v1beta2"
 
-    def cluster(self, obj: Object) -> Cluster:
+    def read_cluster(self, obj: Object) -> Cluster:
         """Return the view of a Cluster."""
         done = metadata.mapping(obj, "status", "initialization")
         return read_cluster(
@@ -50,7 +50,7 @@ class CoreV1Beta2:
             infrastructure=_infrastructure(obj),
         )
 
-    def machine(self, obj: Object) -> Machine:
+    def read_machine(self, obj: Object) -> Machine:
         """Return the view of a Machine."""
         return read_machine(obj, infrastructure=_infrastructure(obj))
 
@@ -64,41 +64,45 @@ class V1Beta2Status:
 
     contract = "v1beta2"
 
-    def with_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:
+    def add_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:
         """Return the status unchanged: conditions report terminal failures (IC-13)."""
         return dict(status)
 
-    def without_failure(self, status: Object) -> dict[str, Any]:
+    def remove_failure(self, status: Object) -> dict[str, Any]:
         """Return the status unchanged: it has no fields for terminal failures (IC-13)."""
         return dict(status)
 
-    def provisioned(self, obj: Object) -> bool:
+    def is_provisioned(self, obj: Object) -> bool:
         """Return ``status.initialization.provisioned`` (IC-05, IM-03)."""
         return metadata.lookup(obj, "status", "initialization", "provisioned") is True
 
-    def cluster_spec(self, obj: Object, facts: ClusterFacts, features: Set[str]) -> dict[str, Any]:
+    def build_cluster_spec(
+        self, obj: Object, facts: ClusterFacts, features: Set[str]
+    ) -> dict[str, Any]:
         """Set ``controlPlaneEndpoint`` (IC-02)."""
         return add_endpoint(obj, facts.endpoint, features)
 
-    def cluster_status(
+    def build_cluster_status(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
         """Set provisioned and the list of failure domains (IC-08)."""
         status = _provisioned_status(obj, features)
-        status = self.with_failure_domains(status, facts.failure_domains, features)
+        status = self.set_failure_domains(status, facts.failure_domains, features)
         return set_extra_fields(status, facts.extra)
 
-    def with_failure_domains(
+    def set_failure_domains(
         self, status: Object, domains: Sequence[FailureDomain], features: Set[str]
     ) -> dict[str, Any]:
         """Set the failure domains (IC-08)."""
         return set_feature_field(status, "failureDomains", _failure_domains(domains), features)
 
-    def machine_spec(self, obj: Object, facts: MachineFacts, features: Set[str]) -> dict[str, Any]:
+    def build_machine_spec(
+        self, obj: Object, facts: MachineFacts, features: Set[str]
+    ) -> dict[str, Any]:
         """Set ``providerID`` (IM-01)."""
         return {**(obj.get("spec") or {}), "providerID": facts.provider_id}
 
-    def machine_status(
+    def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
         """Set provisioned, the addresses and the actual failure domain (IM-05)."""
@@ -111,7 +115,7 @@ class V1Beta2Status:
             set_or_drop(status, "interruptible", facts.interruptible or None)
         return set_extra_fields(status, facts.extra)
 
-    def conditions(
+    def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
     ) -> dict[str, Any]:
         """Write conditions as metav1.Condition (ST-01)."""

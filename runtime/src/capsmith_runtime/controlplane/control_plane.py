@@ -92,7 +92,7 @@ def load_control_plane(
         key=NamespacedName(metadata.namespace(obj), metadata.name(obj)),
         patcher=patcher,
         cluster=cluster,
-        domains=core.failure_domains(caches.clusters.get(key) or {}),
+        domains=core.read_failure_domains(caches.clusters.get(key) or {}),
         machines=tuple(machines),
         objects={metadata.name(each): each for each in owned},
         deleted=frozenset(machine.name for machine in machines if is_deleted(machine.uid)),
@@ -144,7 +144,7 @@ def _desired_machine(
     return DesiredMachine(
         owner=obj,
         cluster=cluster,
-        template=shape.machine_template(obj),
+        template=shape.read_machine_template(obj),
         version=normalize(metadata.text(obj, "spec", "version")),
         bootstrap=ObjectRef(kind.bootstrap_group, kind.bootstrap_kind, ""),
         bootstrap_spec=metadata.lookup(obj, "spec", "bootstrapConfigSpec"),

@@ -128,7 +128,7 @@ class ControlPlaneController:
         self, patcher: ControlPlanePatcher, cluster: Cluster, spec: Any
     ) -> Result:
         control_plane = self._load(patcher, cluster)
-        summary = ReconcileSummary(initialized=self._shape.initialized(patcher.obj))
+        summary = ReconcileSummary(initialized=self._shape.is_initialized(patcher.obj))
         scope = build_scope(
             control_plane,
             summary,
@@ -171,7 +171,7 @@ class ControlPlaneController:
         if cluster is None:
             cluster = build_deleted_cluster(key.namespace, name or "")
         control_plane = self._load(patcher, cluster)
-        summary = ReconcileSummary(initialized=self._shape.initialized(patcher.obj))
+        summary = ReconcileSummary(initialized=self._shape.is_initialized(patcher.obj))
         try:
             if await self._delete.reconcile(control_plane, summary):
                 await patcher.remove_finalizer(self.kind.finalizer)
@@ -197,9 +197,11 @@ class ControlPlaneController:
         self, control_plane: ControlPlane, summary: ReconcileSummary, *, complete: bool = True
     ) -> None:
         facts = build_facts(control_plane, summary)
-        status = self._shape.status(control_plane.obj, facts, self.kind.features)
+        status = self._shape.build_status(control_plane.obj, facts, self.kind.features)
         conditions = (*build_conditions(control_plane, summary), paused(""))
-        present, absent = self._shape.conditions(conditions), self._shape.absent(conditions)
+        present, absent = self._shape.select_conditions(
+            conditions
+        ), self._shape.find_obsolete_conditions(conditions)
         status = self._with_failure(control_plane, summary, status)
         await control_plane.patcher.patch_status(status, present, absent, complete=complete)
 
@@ -209,9 +211,9 @@ class ControlPlaneController:
         """Return the status with the terminal failure of a hook, until all hooks succeed."""
         error, writer = summary.error, self._context.writer
         if isinstance(error, TerminalHookCallError) and not metadata.is_deleting(control_plane.obj):
-            return writer.with_failure(status, error.reason, error.message)
+            return writer.add_failure(status, error.reason, error.message)
         if error is None and not summary.waits:
-            return writer.without_failure(status)
+            return writer.remove_failure(status)
         return status
 
     def _forget(self, key: NamespacedName) -> Result:

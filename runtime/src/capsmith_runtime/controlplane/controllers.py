@@ -95,7 +95,7 @@ class ControlPlaneGroup(ControllerGroup):
         self._access.set_handler(lambda cluster: self._enqueue_by_cluster(str(cluster)))
 
     def _cluster_view(self, cluster: JSON) -> Any:
-        return self._caches.reader.cluster(cluster), self._core.failure_domains(cluster)
+        return self._caches.reader.read_cluster(cluster), self._core.read_failure_domains(cluster)
 
     def _enqueue_cluster(self, obj: JSON) -> None:
         self._enqueue_by_cluster(f"{metadata.namespace(obj)}/{metadata.name(obj)}")
@@ -129,7 +129,7 @@ class ControlPlaneGroup(ControllerGroup):
         key = (metadata.namespace(obj), obj["kind"], metadata.name(obj))
         for name, informer in self._informers.items():
             for control_plane in informer.items():
-                template = self._shape.machine_template(control_plane).infrastructure
+                template = self._shape.read_machine_template(control_plane).infrastructure
                 if (metadata.namespace(control_plane), template.kind, template.name) == key:
                     self._queues[name].add(key_of(control_plane))
 

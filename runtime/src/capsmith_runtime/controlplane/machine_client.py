@@ -64,7 +64,7 @@ class MachineClient:
         config = desired.bootstrap_config(pending.name, bootstrap_type)
         bootstrap = await self._ensure(bootstrap_type, config, desired)
         draft = desired.machine(pending, infrastructure, bootstrap, replaced)
-        await self._ensure(self._machines, self._core.new(draft), desired)
+        await self._ensure(self._machines, self._core.build(draft), desired)
 
     async def exists(self, desired: DesiredMachine, name: str) -> bool:
         """Report whether the API server has the Machine, regardless of the cache."""

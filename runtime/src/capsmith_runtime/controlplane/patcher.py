@@ -56,7 +56,7 @@ class ControlPlanePatcher(Patcher):
         complete: bool = True,
     ) -> None:
         """Write the changed fields of the status, and remove the conditions in ``absent``."""
-        full = self._writer.conditions(self.obj, status, present, self._now())
+        full = self._writer.merge_conditions(self.obj, status, present, self._now())
         for name in absent:
             full["conditions"] = conditions.remove(full["conditions"], name)
         await self._write(status=self._with_generation(full) if complete else full)
@@ -86,11 +86,13 @@ class ManagedControlPlanePatcher(ControlPlanePatcher):
     ) -> None:
         """Write the changed fields of the status, including these conditions."""
         facts = ControlPlaneFacts(
-            initialized=self._shape.initialized({"status": status}), externally_managed=True
+            initialized=self._shape.is_initialized({"status": status}), externally_managed=True
         )
-        full = self._shape.status({"status": status}, facts, self._features)
+        full = self._shape.build_status({"status": status}, facts, self._features)
         conditions = (*(_available(each) for each in present), *self._progress(full))
-        shown, absent = self._shape.conditions(conditions), self._shape.absent(conditions)
+        shown, absent = self._shape.select_conditions(
+            conditions
+        ), self._shape.find_obsolete_conditions(conditions)
         await self.patch_status(full, shown, absent, complete=complete)
 
     def _progress(self, status: Object) -> Iterator[Condition]:

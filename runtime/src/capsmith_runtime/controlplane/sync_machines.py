@@ -118,7 +118,7 @@ class MachineSyncer:
 
         Raises Conflict if core has changed the Machine since it was read.
         """
-        status = self._core.status(obj, present, absent, now)
+        status = self._core.build_status(obj, present, absent, now)
         changed = merge_patch(dict(metadata.mapping(obj, "status")), status)
         if not changed:
             return
@@ -141,7 +141,7 @@ class MachineSyncer:
     ) -> None:
         desired = control_plane.desired
         old = control_plane.objects[machine.name]
-        new = {**old, "spec": self._core.spec(old, desired.template.settings)}
+        new = {**old, "spec": self._core.build_spec(old, desired.template.settings)}
         if not machine.deleting:
             annotation = control_plane.annotations.propagated
             new["metadata"] = propagate_metadata(old, desired.template_metadata, annotation)

@@ -84,22 +84,22 @@ API_VERSION: Final = "apiextensions.k8s.io/v1"
 KIND: Final = "ConversionReview"
 
 
-class UnreadableReviewError(ValueError):
+class ConversionReviewError(ValueError):
     """The body of the request is not a ConversionReview."""
 
 
 def respond(review: Any, converter: Converter) -> dict[str, Any]:
     """Return a review with the response: all objects in the same order, or a failure.
 
-    Raises UnreadableReviewError for anything but a review of version v1.
+    Raises ConversionReviewError for anything but a review of version v1.
     """
     request = review.get("request") if isinstance(review, dict) else None
     if not isinstance(request, dict) or review.get("apiVersion") != API_VERSION:
-        raise UnreadableReviewError(f"not a {KIND} of {API_VERSION}")
+        raise ConversionReviewError(f"not a {KIND} of {API_VERSION}")
     uid, objects = request.get("uid"), request.get("objects")
     api_version = request.get("desiredAPIVersion")
     if not (isinstance(uid, str) and isinstance(api_version, str) and isinstance(objects, list)):
-        raise UnreadableReviewError("uid, desiredAPIVersion and objects are required")
+        raise ConversionReviewError("uid, desiredAPIVersion and objects are required")
     response: dict[str, Any] = {"uid": uid}
     try:
         response["convertedObjects"] = [_convert(obj, api_version, converter) for obj in objects]
@@ -176,7 +176,7 @@ class ConversionWebhookGroup(WebhookGroup):
     async def _review(self, request: Request) -> Response:
         try:
             review = await self._convert(json.loads(request.body))
-        except (UnreadableReviewError, ValueError, RecursionError) as error:
+        except (ConversionReviewError, ValueError, RecursionError) as error:
             return text_response(HTTPStatus.BAD_REQUEST, str(error))
         except ApiError as error:
             return text_response(HTTPStatus.SERVICE_UNAVAILABLE, str(error))

@@ -99,9 +99,9 @@ class InfraClusterController:
             extra=encode_status(state.status),
         )
         writer, features = self._context.writer, self.kind.features
-        spec = writer.cluster_spec(patcher.obj, facts, features)
+        spec = writer.build_cluster_spec(patcher.obj, facts, features)
         await patcher.write_spec(spec, state.conditions)
-        status = writer.cluster_status(patcher.obj, facts, features)
+        status = writer.build_cluster_status(patcher.obj, facts, features)
         return await self._reporter.report_state(patcher, status, state)
 
     async def _reconcile_delete(self, key: NamespacedName, patcher: Patcher) -> Result:
@@ -134,7 +134,7 @@ class InfraClusterController:
             await patcher.write_spec(add_endpoint(patcher.obj, endpoint, features))
         status = self._reporter.author_status(patcher, waiting.status)
         if waiting.failure_domains is not None:
-            status = writer.with_failure_domains(status, waiting.failure_domains, features)
+            status = writer.set_failure_domains(status, waiting.failure_domains, features)
         return await self._reporter.report_wait(patcher, waiting, status)
 
     def _forget(self, key: NamespacedName) -> Result:

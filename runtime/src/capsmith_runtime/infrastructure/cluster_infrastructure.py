@@ -52,7 +52,7 @@ class ClusterInfrastructure:
         return cls(_view(caches, obj), credentials.of_cluster(obj), blocker)
 
 
-def core_blocker(cluster: Cluster, owner: Machine | MachinePool, kind: str) -> Waiting | None:
+def find_core_blocker(cluster: Cluster, owner: Machine | MachinePool, kind: str) -> Waiting | None:
     """Return what core must do before machines can be created for the owner (IM-19, IM-20)."""
     if not cluster.infrastructure_provisioned:
         message = f"infrastructure of Cluster {cluster.name} is not provisioned yet"

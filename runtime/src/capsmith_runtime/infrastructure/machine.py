@@ -17,7 +17,7 @@ from capsmith_runtime.contract.status_writer import MachineFacts, build_addresse
 from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
 from capsmith_runtime.infrastructure.cluster_infrastructure import (
     ClusterInfrastructure,
-    core_blocker,
+    find_core_blocker,
 )
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.kinds import InfraMachineKind
@@ -85,7 +85,7 @@ class InfraMachineController:
     ) -> Result:
         # Before anything is created: a crash must leave the id by which it is found (SM-08, SM-09).
         await patcher.add_finalizer(self.kind)
-        blocker = core_blocker(cluster, machine, constants.MACHINE_KIND)
+        blocker = find_core_blocker(cluster, machine, constants.MACHINE_KIND)
         if blocker is not None:
             return await self._wait(patcher, blocker)
         spec = await self._author.decode_spec(patcher)
@@ -120,9 +120,9 @@ class InfraMachineController:
             extra=encode_status(state.status),
         )
         writer, features = self._context.writer, self.kind.features
-        spec = writer.machine_spec(patcher.obj, facts, features)
+        spec = writer.build_machine_spec(patcher.obj, facts, features)
         await patcher.write_spec(spec, state.conditions)
-        status = writer.machine_status(patcher.obj, facts, features)
+        status = writer.build_machine_status(patcher.obj, facts, features)
         return await self._reporter.report_state(patcher, status, state)
 
     async def _reconcile_delete(
@@ -194,7 +194,7 @@ class InfraMachineController:
             failure_domain=machine.failure_domain,
             is_control_plane=machine.is_control_plane,
             credentials=credentials,
-            is_provisioned=self._context.writer.provisioned(obj),
+            is_provisioned=self._context.writer.is_provisioned(obj),
             ip_addresses=addresses,
             _bootstrap=bootstrap_reader(self._context.client, machine),
             _loop=asyncio.get_running_loop(),

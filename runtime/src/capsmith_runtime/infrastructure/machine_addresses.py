@@ -79,11 +79,11 @@ class MachineAddresses(ControllerGroup):
         if metadata.uid(machine) not in _owners(obj):
             return _waiting(f"IPAddressClaim {name} exists, but is not this machine's")
         await self._keep_owned(obj, machine)
-        claim = self._dialect.claim(obj)
+        claim = self._dialect.read_claim(obj)
         found = self._addresses.get(NamespacedName(key.namespace, claim.address_name))
         if not claim.address_name or found is None:
             return _waiting(f"IPAddressClaim {name} has no address yet{_ready_message(obj)}")
-        address = self._dialect.address(found)
+        address = self._dialect.read_address(found)
         return ClaimedAddress(address.address, address.prefix, address.gateway, claim.pool.name)
 
     async def _keep_owned(self, claim: JSON, machine: JSON) -> None:
@@ -123,7 +123,7 @@ class MachineAddresses(ControllerGroup):
                 "labels": labels,
                 "ownerReferences": [owner],
             },
-            "spec": self._dialect.claim_spec(reference, cluster.name),
+            "spec": self._dialect.build_claim_spec(reference, cluster.name),
         }
         try:
             await self._client.create(self._claims.resource, claim)
@@ -132,7 +132,7 @@ class MachineAddresses(ControllerGroup):
         return _waiting(f"IPAddressClaim {key.name} has no address yet")
 
     def _enqueue_machine_of_address(self, change: Delta) -> None:
-        address = self._dialect.address(change.latest)
+        address = self._dialect.read_address(change.latest)
         claim = self._claims.get(NamespacedName(address.namespace, address.claim_name))
         if claim is not None:
             self._enqueue_machine(Delta(claim, claim))

@@ -44,7 +44,7 @@ class InfrastructureWatches:
         for informers in (caches.clusters, caches.machines, caches.templates):
             for informer in informers.values():
                 self._watch_objects(informer)
-        core.machines.add_handler(on_change(core.reader.machine, self._enqueue_infra_machine))
+        core.machines.add_handler(on_change(core.reader.read_machine, self._enqueue_infra_machine))
         core.clusters.add_handler(self._enqueue_objects_of_cluster)
         for informer in caches.clusters.values():
             view = partial(_machine_relevant_fields, informer.resource.group)
@@ -72,7 +72,7 @@ class InfrastructureWatches:
 
     def _enqueue_infra_machine(self, obj: JSON) -> None:
         self._enqueue_reference(
-            metadata.namespace(obj), self._caches.core.reader.machine(obj).infrastructure
+            metadata.namespace(obj), self._caches.core.reader.read_machine(obj).infrastructure
         )
 
     def _enqueue_objects_of_cluster(self, change: Delta) -> None:
@@ -81,7 +81,7 @@ class InfrastructureWatches:
         Tools keep their own records in annotations, and change them often: only a machine that
         waits, perhaps for one of them, is enqueued; the others see them at their next reconcile.
         """
-        read = self._caches.core.reader.cluster
+        read = self._caches.core.reader.read_cluster
         old, new = (read(obj) if obj is not None else None for obj in (change.old, change.new))
         if old == new:
             return

@@ -271,7 +271,7 @@ class AddressIndex:
     def _indexed(self, obj: JSON | None) -> _IndexedAddress | None:
         if obj is None:
             return None
-        address = self._dialect.address(obj)
+        address = self._dialect.read_address(obj)
         pool, number = self.pool_key(address.pool, address.namespace), parse_number(address.address)
         return _IndexedAddress(pool, number) if pool is not None and number is not None else None
 

@@ -45,7 +45,7 @@ class IPAddressWriter:
         self, claim: JSON, pool: JSON | None, resource: ResourceType, allocation: Allocation
     ) -> JSON:
         """Create the IPAddress of a claim and return it.  Raises AlreadyExists."""
-        view = self._dialect.claim(claim)
+        view = self._dialect.read_claim(claim)
         labels = {constants.CLUSTER_NAME_LABEL: view.cluster_name} if view.cluster_name else {}
         identity = external_id.annotation(resource.group)
         address = IPAddress(
@@ -68,7 +68,7 @@ class IPAddressWriter:
                 "finalizers": [PROTECT_ADDRESS],
                 "ownerReferences": self._owner_references(claim, pool, resource),
             },
-            "spec": self._dialect.address_spec(address),
+            "spec": self._dialect.build_address_spec(address),
         }
         return await self._client.create(self._addresses.resource, obj)
 
@@ -185,7 +185,7 @@ class OrphanedAddressController:
         obj = self._addresses.get(key)
         pool = None
         if obj is not None and not is_deleted_for_move(obj):
-            view = self._dialect.address(obj)
+            view = self._dialect.read_address(obj)
             pool = self._index.pool_key(view.pool, view.namespace)
         if obj is None or pool is None or self._claims.get(key) is not None:
             self._debounce.forget(key)

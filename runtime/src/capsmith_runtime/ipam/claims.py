@@ -67,7 +67,7 @@ class ClaimController:
         self._reporter = ClaimReporter(self.kind, context)
         self._author = AuthorStep(self.kind, context, self._reporter, registry.reconciler)
         external = isinstance(registry.reconciler, ExternalPoolReconciler)
-        self._source: AddressSource = (
+        self._source: AllocationSource = (
             ExternalSource(registry, self._author) if external else RangeSource(registry)
         )
         # The conditions of claims follow the version of core's API, not the provider's contract.
@@ -85,7 +85,7 @@ class ClaimController:
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
-        claim = self._dialect.claim(patcher.obj)
+        claim = self._dialect.read_claim(patcher.obj)
         if is_deleted_for_move(patcher.obj):
             return Result()
         if metadata.is_deleting(patcher.obj):
@@ -125,7 +125,7 @@ class ClaimController:
         self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON
     ) -> Result:
         """Bind the IPAddress with the claim's name: created earlier, moved here, or a user's."""
-        view = self._dialect.address(address)
+        view = self._dialect.read_address(address)
         if view.claim_name != claim.name or view.pool != claim.pool:
             return await self._report_waiting(
                 patcher, _allocation_failed(f"IPAddress {key} exists, but has another owner")
@@ -158,7 +158,7 @@ class ClaimController:
             return Result()
         address = self._addresses.get(key)
         if address is not None:
-            view = self._dialect.address(address)
+            view = self._dialect.read_address(address)
             if view.claim_name != claim.name or view.pool != claim.pool:
                 address = None
         result = await self._source.release(patcher, key, claim, address)
@@ -171,7 +171,7 @@ class ClaimController:
 
     async def _write_address_ref(self, patcher: Patcher, key: NamespacedName) -> Result:
         """Write the status of a claim that has an address: the only status write it needs."""
-        status = self._dialect.with_address_ref(patcher.obj, key.name)
+        status = self._dialect.set_address_ref(patcher.obj, key.name)
         await patcher.write_status(status, [ready(True, constants.REASON_READY, "")])
         return self._forget(key)
 
@@ -214,7 +214,7 @@ def _allocation_failed(message: str) -> Waiting:
     return Waiting(REASON_ALLOCATION_FAILED, message, None)
 
 
-class AddressSource(Protocol):
+class AllocationSource(Protocol):
     """Where the addresses of a kind of pools come from."""
 
     async def allocate(

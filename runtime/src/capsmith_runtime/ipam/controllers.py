@@ -168,7 +168,7 @@ class IPAMGroup(ControllerGroup):
             claim = self._claims.get(key)
             if claim is None:
                 self._queues[ADDRESS_KIND].add(key)
-            elif delta.new is None or not self._dialect.claim(claim).address_name:
+            elif delta.new is None or not self._dialect.read_claim(claim).address_name:
                 self._queues[CLAIM_KIND].add(key)
 
     def _on_cluster(self, obj: JSON) -> None:
@@ -177,7 +177,7 @@ class IPAMGroup(ControllerGroup):
             self._queues[CLAIM_KIND].add(key_of(claim))
 
     def _pause_flags(self, obj: JSON) -> tuple[bool, bool]:
-        paused = self._caches.reader.cluster(obj).paused
+        paused = self._caches.reader.read_cluster(obj).paused
         return paused, constants.PAUSED_ANNOTATION in metadata.annotations(obj)
 
     def _requeue_claims(self, pool: PoolKey) -> None:
@@ -189,7 +189,7 @@ class IPAMGroup(ControllerGroup):
         self._queues[pool.kind].add_after(pool.key, _COUNT_SECONDS)
 
     def _pool_key(self, claim: JSON) -> PoolKey | None:
-        view = self._dialect.claim(claim)
+        view = self._dialect.read_claim(claim)
         return self._index.pool_key(view.pool, view.namespace)
 
     def _index_by_pool(self, claim: JSON) -> Iterable[str]:
@@ -198,6 +198,6 @@ class IPAMGroup(ControllerGroup):
             yield str(pool)
 
     def _index_by_cluster(self, claim: JSON) -> Iterable[str]:
-        view = self._dialect.claim(claim)
+        view = self._dialect.read_claim(claim)
         if view.cluster_name:
             yield f"{view.namespace}/{view.cluster_name}"

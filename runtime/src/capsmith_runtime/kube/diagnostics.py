@@ -22,13 +22,19 @@ from capsmith_runtime.errors import ApiError
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
 from capsmith_runtime.kube.client import KubeClient, ResourceType
 from capsmith_runtime.kube.clock import monotonic
-from capsmith_runtime.kube.http_server import HTTPServer, Limits, Request, Response, text_response
+from capsmith_runtime.kube.http_server import (
+    HTTPLimits,
+    HTTPServer,
+    Request,
+    Response,
+    text_response,
+)
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 
 Check = Callable[[], bool]
 
-LIMITS: Final = Limits(
+LIMITS: Final = HTTPLimits(
     head_bytes=8 * 1024,
     body_bytes=8 * 1024,
     request_seconds=5.0,
@@ -62,7 +68,7 @@ class DiagnosticsServer:
         address: str,
         metrics: Metrics | None,
         checks: Mapping[str, Check],
-        limits: Limits = LIMITS,
+        limits: HTTPLimits = LIMITS,
         *,
         health: Mapping[str, Check] = {},
         insecure: bool = False,

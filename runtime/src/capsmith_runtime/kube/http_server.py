@@ -32,7 +32,7 @@ _CHUNK: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class HTTPLimits:
     """Bounds of one server; no client can make it use more memory or wait longer."""
 
     connections: int = 32
@@ -120,7 +120,7 @@ class Connection:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         handler: RequestHandler,
-        limits: Limits,
+        limits: HTTPLimits,
         budget: Budget,
     ) -> None:
         self._reader = reader
@@ -227,12 +227,12 @@ class HTTPServer:
     """Serves between ``start`` and ``close``, on the running event loop."""
 
     def __init__(
-        self, host: str | None, port: int, handler: RequestHandler, limits: Limits | None = None
+        self, host: str | None, port: int, handler: RequestHandler, limits: HTTPLimits | None = None
     ) -> None:
         self._host = host or None
         self._port = port
         self._handler = handler
-        self._limits = limits or Limits()
+        self._limits = limits or HTTPLimits()
         self._budget = Budget(self._limits.total_bytes)
         self._server: asyncio.Server | None = None
         # In order of arrival, so that the connection that has been idle longest comes first.

@@ -306,16 +306,11 @@ class LightkubeClient:
         It is sent again with new credentials after a 401, or after repeated failures of TLS.
         """
         query = {name: value for name, value in params.items() if value}
+        timeout = timeout or httpx2.Timeout(self._request_seconds, connect=self._connect_seconds)
         for retry in (False, True):
             session = self._session
             request = session.build_request(
-                method,
-                path,
-                params=query,
-                content=content,
-                headers=headers,
-                timeout=timeout
-                or httpx2.Timeout(self._request_seconds, connect=self._connect_seconds),
+                method, path, params=query, content=content, headers=headers, timeout=timeout
             )
             try:
                 response = await session.send(request, stream=stream)

@@ -31,6 +31,20 @@ class Metrics:
         )
         workload = "Requests to API servers of workload clusters."
         self.workload_requests = self._counter("workload_kube_requests", workload, "verb", "code")
+        self.events_dropped = self._counter(
+            "events_dropped", "Kubernetes events that were not sent.", "cause"
+        )
+        rewritten = "Objects rewritten because they may be stored in another version."
+        self.objects_rewritten = self._counter("stored_objects_rewritten", rewritten, "kind")
+        self.certificate_expiration = self._gauge(
+            "certificate_expiration_timestamp_seconds",
+            "When the certificate that is served expires, as Unix time.",
+            "server",
+        )
+        self.leader = self._gauge("leader", "1 while this process holds the lease.")
+        self._create_controller_metrics()
+
+    def _create_controller_metrics(self) -> None:
         self.queue_depth = self._gauge("workqueue_depth", "Keys that wait for a worker.", "name")
         self.reconcile_seconds = Histogram(
             "reconcile_duration_seconds",
@@ -59,17 +73,6 @@ class Metrics:
         self.hooks_abandoned = self._gauge(
             "hooks_abandoned", "Hooks past their time-out that still run."
         )
-        self.events_dropped = self._counter(
-            "events_dropped", "Kubernetes events that were not sent.", "cause"
-        )
-        rewritten = "Objects rewritten because they may be stored in another version."
-        self.objects_rewritten = self._counter("stored_objects_rewritten", rewritten, "kind")
-        self.certificate_expiration = self._gauge(
-            "certificate_expiration_timestamp_seconds",
-            "When the certificate that is served expires, as Unix time.",
-            "server",
-        )
-        self.leader = self._gauge("leader", "1 while this process holds the lease.")
 
     def render(self) -> bytes:
         """Return the metrics of runtime and author in the text exposition format."""

@@ -119,7 +119,7 @@ class Caches:
     def cluster(self, namespace: str, name: str | None) -> Cluster | None:
         """Return the Cluster from the cache."""
         obj = self.clusters.get(NamespacedName(namespace, name)) if name else None
-        return self.reader.cluster(obj) if obj is not None else None
+        return self.reader.read_cluster(obj) if obj is not None else None
 
     async def live_cluster(self, namespace: str, name: str | None) -> Cluster | None:
         """Return the Cluster from the API server.
@@ -129,7 +129,7 @@ class Caches:
         if not name:
             return None
         try:
-            return self.reader.cluster(
+            return self.reader.read_cluster(
                 await self.client.get(self._cluster_type, NamespacedName(namespace, name))
             )
         except NotFoundError:
@@ -139,7 +139,7 @@ class Caches:
         """Return the Machine that owns an object, from the cache."""
         name = metadata.owner_name(obj, MACHINE_KIND, CORE_GROUP)
         owner = self.machines.get(NamespacedName(metadata.namespace(obj), name)) if name else None
-        return self.reader.machine(owner) if owner is not None else None
+        return self.reader.read_machine(owner) if owner is not None else None
 
     def informer(
         self,

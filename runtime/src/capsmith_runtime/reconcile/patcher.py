@@ -110,7 +110,7 @@ class Patcher:
 
         Only a status that completes a reconcile reports the observed generation (CRD-14).
         """
-        full = self._writer.conditions(self.obj, status, wanted, self._now())
+        full = self._writer.merge_conditions(self.obj, status, wanted, self._now())
         await self._write(status=self._with_generation(full) if complete else full)
 
     async def write_conditions(self, *wanted: Condition) -> None:

@@ -166,7 +166,7 @@ class StatusReporter:
         types = {condition.type for condition in state.conditions}
         await patcher.record_conditions(patcher.recorded_conditions | types)
         patcher.drop_conditions(patcher.recorded_conditions - types)
-        await patcher.write_status(self._context.writer.without_failure(status), conditions)
+        await patcher.write_status(self._context.writer.remove_failure(status), conditions)
         await patcher.record_conditions(types)
         self._debounce.forget(key_of(patcher.obj))
         return Result(state.requeue_after)
@@ -177,7 +177,7 @@ class StatusReporter:
         self._context.events.warn(patcher.obj, error.reason, message)
         status = self.author_status(patcher, error.status)
         if self._has_failure_fields(patcher.obj) and not metadata.is_deleting(patcher.obj):
-            status = self._context.writer.with_failure(status, error.reason, message)
+            status = self._context.writer.add_failure(status, error.reason, message)
         # Unlike a retried error this one is not reported again soon: a failed write is raised.
         await patcher.write_status(
             status, (ready(False, error.reason, message, "Error"), paused(""))

@@ -102,7 +102,7 @@ class ManagedControlPlaneController:
             cluster=cluster,
             version=normalize(metadata.text(patcher.obj, "spec", "version")),
             control_plane_endpoint=read_endpoint(patcher.obj),
-            initialized=self._shape.initialized(patcher.obj),
+            initialized=self._shape.is_initialized(patcher.obj),
         )
         hook = self._author.reconciler.reconcile_normal
         state = await self._author.call(patcher, hook, scope, ManagedControlPlaneState)
@@ -123,7 +123,7 @@ class ManagedControlPlaneController:
             externally_managed=True,
             extra=encode_status(state.status),
         )
-        status = self._shape.status(patcher.obj, facts, self.kind.features)
+        status = self._shape.build_status(patcher.obj, facts, self.kind.features)
         return await self._reporter.report_state(patcher, status, _with_report(state, report))
 
     async def _reconcile_kubeconfig(

@@ -74,7 +74,9 @@ class ManagedControlPlaneGroup(ControllerGroup):
 
         for name, informer in self._informers.items():
             informer.add_handler(_enqueue(queues[name]), own_writes=False)
-        self._caches.clusters.add_handler(on_change(self._caches.reader.cluster, cluster_changed))
+        self._caches.clusters.add_handler(
+            on_change(self._caches.reader.read_cluster, cluster_changed)
+        )
         self._store.set_handler(enqueue)
 
 

@@ -16,7 +16,7 @@ from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.machine_pool_status import InstanceFacts, PoolFacts
 from capsmith_runtime.contract.model import Address
 from capsmith_runtime.errors import ContractError
-from capsmith_runtime.infrastructure.cluster_infrastructure import core_blocker
+from capsmith_runtime.infrastructure.cluster_infrastructure import find_core_blocker
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.machine_pool.create import PoolMachineClient
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
@@ -120,7 +120,7 @@ class MachinePoolMachinesController:
         self, key: NamespacedName, patcher: Patcher, cluster: Cluster, pool: MachinePool
     ) -> Result:
         await patcher.add_finalizer(self.kind)
-        blocker = core_blocker(cluster, pool, constants.MACHINE_POOL_KIND)
+        blocker = find_core_blocker(cluster, pool, constants.MACHINE_POOL_KIND)
         if blocker is not None:
             return await self._reporter.report_wait(patcher, blocker)
         spec = await self._author.decode_spec(patcher)
@@ -277,7 +277,7 @@ class MachinePoolMachinesController:
             provider_id=metadata.text(machine, "spec", "providerID"),
             addresses=addresses,
             version=version,
-            ready=self._context.writer.provisioned(machine),
+            ready=self._context.writer.is_provisioned(machine),
         )
 
 

@@ -9,7 +9,7 @@ from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.machine_pool_status import InstanceFacts, PoolFacts
-from capsmith_runtime.infrastructure.cluster_infrastructure import core_blocker
+from capsmith_runtime.infrastructure.cluster_infrastructure import find_core_blocker
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.machine_pool.kinds import InfraMachinePoolKind
 from capsmith_runtime.infrastructure.machine_pool.steps import (
@@ -79,7 +79,7 @@ class InfraMachinePoolController:
         self, patcher: Patcher, cluster: Cluster, pool: MachinePool
     ) -> Result:
         await patcher.add_finalizer(self.kind)
-        blocker = core_blocker(cluster, pool, constants.MACHINE_POOL_KIND)
+        blocker = find_core_blocker(cluster, pool, constants.MACHINE_POOL_KIND)
         if blocker is not None:
             return await self._reporter.report_wait(patcher, blocker)
         spec = await self._author.decode_spec(patcher)

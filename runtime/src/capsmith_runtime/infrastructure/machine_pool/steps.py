@@ -78,7 +78,7 @@ class PoolStatusWriter:
 
     def is_provisioned(self, obj: JSON) -> bool:
         """Return whether the pool was reported as provisioned."""
-        return self._writer.provisioned(obj)
+        return self._writer.is_provisioned(obj)
 
     async def write(
         self, patcher: Patcher, facts: PoolFacts, state: InfraMachinePoolState
@@ -90,7 +90,7 @@ class PoolStatusWriter:
         features = self._kind.features
         for known in (facts, drop_addresses(facts)):
             spec = build_pool_spec(patcher.obj, known, features)
-            status = self._writer.status(patcher.obj, known, features)
+            status = self._writer.build_status(patcher.obj, known, features)
             if is_storable(spec, status):
                 await patcher.write_spec(spec, state.conditions)
                 return await self._reporter.report_state(patcher, status, state)
