@@ -1,0 +1,114 @@
+"""Installations: the record on the add-on, their statuses, and what conditions say of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capsmith_runtime.addon.addons import is_cluster_selected
+from capsmith_runtime.addon.installations import (
+    PENDING,
+    REMOVED,
+    Installation,
+    InstallationStatus,
+    InstallationStatuses,
+    describe_not_ready,
+    format_clusters,
+    parse_key,
+    record_annotation,
+    recorded_clusters,
+)
+from capsmith_runtime.contract import external_id
+from capsmith_runtime.kube.client import NamespacedName
+
+GROUP = "addons.cluster.x-k8s.io"
+LAMP = NamespacedName("one", "lamp")
+READY = InstallationStatus(True, "Ready")
+
+
+def addon(clusters: str = "", **metadata: Any) -> dict[str, Any]:
+    annotations = {
+        external_id.annotation(GROUP): "lamp.1234",
+        record_annotation(GROUP): clusters,
+    }
+    return {
+        "metadata": {"name": "lamp", "namespace": "one", "annotations": annotations, **metadata}
+    }
+
+
+def test_a_key_names_add_on_and_cluster() -> None:
+    installation = Installation(LAMP, "b")
+
+    assert str(installation.key) == "one/lamp/b"
+    assert parse_key(installation.key) == installation
+
+
+@pytest.mark.parametrize("clusters", [set(), {"b"}, {"b", "a", "c"}])
+def test_the_record_comes_back(clusters: set[str]) -> None:
+    text = format_clusters(clusters)
+
+    assert text == ",".join(sorted(clusters))
+    assert recorded_clusters(addon(text), GROUP) == clusters
+
+
+def test_the_record_of_a_copied_add_on_does_not_count() -> None:
+    """A user has copied the manifest with its annotations: nothing is installed for the copy."""
+    assert recorded_clusters(addon("a,b", name="copy"), GROUP) == frozenset()
+    assert recorded_clusters(addon("a,b", annotations={}), GROUP) == frozenset()
+
+
+def test_a_status_is_news_once() -> None:
+    statuses, installation = InstallationStatuses(), Installation(LAMP, "a")
+
+    assert statuses.put(installation, PENDING)
+    assert not statuses.put(installation, InstallationStatus(False, "Pending"))
+    assert statuses.put(installation, READY)
+    assert statuses.put(Installation(LAMP, "b"), REMOVED)
+    assert statuses.of_addon(LAMP) == {"a": READY, "b": REMOVED}
+    statuses.drop(installation)
+    statuses.drop(Installation(NamespacedName("two", "lamp"), "a"))
+    assert statuses.of_addon(LAMP) == {"b": REMOVED}
+    statuses.forget(LAMP)
+    assert statuses.of_addon(LAMP) == {}
+
+
+def test_an_entry_holds_what_the_status_field_takes() -> None:
+    status = InstallationStatus(False, "SdkError", "\ud800" + "x" * 2000)
+
+    assert READY.entry("a") == {"name": "a", "ready": True, "reason": "Ready"}
+    assert status.entry("a")["message"] == "?" + "x" * 1023
+
+
+@pytest.mark.parametrize(
+    ("not_ready", "message"),
+    [
+        (0, ""),
+        (2, "c0 (Pending), c1 (Pending)"),
+        (5, "c0 (Pending), c1 (Pending), c2 (Pending), c3 (Pending), c4 (Pending)"),
+        (7, "c0 (Pending), c1 (Pending), c2 (Pending), c3 (Pending), c4 (Pending) and 2 more"),
+    ],
+)
+def test_the_message_names_some_clusters(not_ready: int, message: str) -> None:
+    entries = [READY.entry("ready"), *(PENDING.entry(f"c{n}") for n in range(not_ready))]
+
+    assert describe_not_ready(entries) == message
+
+
+@pytest.mark.parametrize(
+    ("namespace", "selector", "selected"),
+    [
+        ("one", {}, True),
+        ("one", {"matchLabels": {"light": "on"}}, True),
+        ("one", {"matchLabels": {"light": "off"}}, False),
+        ("two", {}, False),
+    ],
+)
+def test_an_add_on_selects_clusters_of_its_namespace(
+    namespace: str, selector: dict[str, Any], selected: bool
+) -> None:
+    cluster = {"metadata": {"name": "a", "namespace": namespace, "labels": {"light": "on"}}}
+
+    assert (
+        is_cluster_selected({**addon(), "spec": {"clusterSelector": selector}}, cluster) is selected
+    )
