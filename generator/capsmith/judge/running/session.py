@@ -170,7 +170,7 @@ class Session(BaseSession):
     def _cluster(self, name: str, infrastructure: JSON) -> JSON:
         """Return a Cluster, with an endpoint if its infrastructure has none."""
         cluster = self.core.cluster(name, infrastructure)
-        # Core reports a Cluster as provisioned only with an endpoint, whoever supplies it.
+        # Core reports a Cluster as provisioned only with an endpoint, from whatever source.
         if not self.provides_endpoint:
             cluster["spec"]["controlPlaneEndpoint"] = _ENDPOINT
         return cluster
