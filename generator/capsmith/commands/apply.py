@@ -44,6 +44,8 @@ def conclude(repository: Repository) -> Report:
 
     Raises Refused when there is none, UnreadableInput for notes that capsmith did not write.
     """
+    # Read first: completing removes the record.  An interrupted --abort can only be completed as
+    # what it was, and --continue after it must not claim that the update is finished.
     was_undoing = repository.is_undoing
     completed = repository.complete_pending()
     if was_undoing:
@@ -61,6 +63,7 @@ def conclude(repository: Repository) -> Report:
             change.write(path, _kept(repository, kept))
         else:
             change.remove(path)
+    # In the same change: notes that stay behind would let --abort undo a finished update.
     _remove_notes(repository, change, unfinished)
     repository.apply(change)
     return Report(outcomes=_outcomes(unfinished.conflicts, Outcome.MERGED))
@@ -77,6 +80,8 @@ def abort(repository: Repository, *, force: bool = False) -> Report:
     unfinished = _unfinished(repository)
     if unfinished is None:
         return _concluded(undone, "abort", "the state before the interrupted run is restored")
+    # The author works on files with conflicts, and that work is dropped with the update.  An edit
+    # of any other file that the update wrote is work that the author does not expect to lose.
     paths = tuple(unfinished.touched)
     present = repository.read_existing(paths)
     edited = [
@@ -137,6 +142,7 @@ def _markers(repository: Repository, unfinished: Unfinished, path: str) -> list[
     content = repository.read_bytes(path)
     if content is None:  # deleting the file resolves its conflict
         return []
+    # A bare ======= may have been in the author's text, or in capsmith's, before the merge.
     kept = (unfinished.touched[path].before, unfinished.records.get(f"{BASE_FOLDER}/{path}"))
     merged = [_kept(repository, each) for each in kept if each]
     lines = find_conflict_markers(content, unfinished.names, merged)
@@ -153,6 +159,7 @@ def _markers(repository: Repository, unfinished: Unfinished, path: str) -> list[
 
 def _kept(repository: Repository, kept: str) -> bytes:
     content = repository.read_bytes(locate_kept_text(kept))
+    # Contents are kept under their digests, so a damaged or exchanged one shows.
     if content is None or digest(content) != kept:
         raise UnreadableInput(
             "unfinished-damaged",

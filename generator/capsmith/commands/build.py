@@ -132,12 +132,15 @@ def build_overlaid(
     runtime = select_runtime(provider, library, legacy_imports)
     planned = plan_files(entries, provider, runtime)
     added, found = plan_rows(overlay, provider, runtime, planned)
+    # Only these and the added files pass through the sandbox: capsmith's own blueprints are
+    # trusted, and their compiled form is in the cache.
     replaced = {file.path for file in planned if PROJECT + file.entry.source in overlay.sources}
     renderer = OverlayRenderer(overlay, sources, Formatter(cache))
     renderer.check()
     overlaid = [*(file for file in planned if file.path in replaced), *added]
     rendered = renderer.render(overlaid)
     found += renderer.findings
+    # Without a tree, so that nothing is compared with half of a repository.
     if found:
         return None, tuple(found)
     rest = [file for file in planned if file.path not in replaced]
@@ -177,6 +180,8 @@ def check_manifests(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
     cache = FolderCache.of_user()
     content = "".join(file.path + file.digest for file in files)
     contracts = "-".join(contract.version for contract in provider.contracts)
+    # Whatever the result depends on is in the key.  Only success is kept: findings have positions
+    # and texts that a later run must print again.
     key = f"conforms-{__version__}-{contracts}-{_rules_digest()}-{digest(content)}"
     if cache is not None and cache.get(key) is not None:
         return ()

@@ -338,6 +338,8 @@ def _report(run: _Run) -> ConformanceReport:
         if any(selection.includes(check, all_rules) for check in part.checks)
     ]
     for number, part in enumerate(parts, 1):
+        # The objects of one part may be missing from the user's file: the other parts can still
+        # run.
         try:
             session = part.open(run.provider, request, run.access, _namespace(run.provider, number))
         except UnreadableInput as error:
@@ -356,6 +358,7 @@ def _results(
 ) -> tuple[CheckResult, ...]:
     rules = load_rules(resources.schemas(), session.contract)
     with ExitStack() as ends:
+        # A cluster of the user stays in use: the run ends only when all that it created is gone.
         if run.servers is None:
             session.needed += _prerequisites(run.request)
             ends.callback(session.wait_removed)

@@ -40,6 +40,7 @@ def generate(
             else set()
         )
         allowed = set(repository.list_names()) if beside_others else own
+        # The same file by another name, or through a link, is not copied onto itself.
         in_place = _is_same(path, folder / SPEC_NAME)
         return _bring_in_line(repository, loaded, allowed, options, add_spec=not in_place)
 
@@ -81,9 +82,11 @@ def _bring_in_line(
     """Generate; ``allowed`` are the names that a folder without a lock may hold."""
     if loaded.provider is None or has_errors(loaded.findings):
         return Report().with_findings(loaded.findings)
+    # Only with a valid description: one with errors must leave even an interrupted run as it is.
     completed = complete_interrupted(repository)
     refuse_unfinished(repository)
     lock = read_lock(repository)
+    # With a lock each file is known or refused by name; without one, a wrong folder is likelier.
     if lock is None:
         _refuse_foreign(repository, allowed)
     plan = make_plan(repository, loaded, lock, options)

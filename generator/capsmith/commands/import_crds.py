@@ -76,6 +76,7 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
         for series, contract in imported.corrected.items()
     ]
     findings = [*found, *report_differences(imported.crds, imported.refusals)]
+    # Additions need no action of the author, and each provider has dozens; --check lists them.
     kept = [each for each in findings if each.id != "import-added"]
     if options.partial:
         kept = [_tolerated(each) for each in kept]

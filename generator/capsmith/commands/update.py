@@ -37,6 +37,7 @@ def update(folder: Path, options: UpdateOptions) -> Report:
     with repository.hold():
         completed = complete_interrupted(repository)
         plan = _plan(repository, options)
+        # After the plan, as a run that would change nothing needs no clean work tree.
         if plan.is_possible and not plan.is_nothing and not options.allow_dirty:
             refuse_dirty(folder, plan.overlay, plan.change.writes)
         apply.apply_plan(repository, plan)
@@ -54,10 +55,13 @@ def check(folder: Path, options: UpdateOptions) -> Report:
     """Report what :func:`update` would do; any change is an error."""
     repository = Repository(folder)
     with repository.hold(writes=False):
+        # Before the check, which takes seconds: a file that is edited meanwhile gives another key,
+        # and nothing is recorded.
         known = up_to_date.compute_key(repository)
         plan = _preview(repository, options)
         if plan.is_nothing and not plan.report.findings:
             up_to_date.record_up_to_date(repository, known)
+    # An error of its own says more than the drift that it causes.
     if plan.is_nothing or plan.report.exit_code != 0:
         return plan.report
     behind = Finding(

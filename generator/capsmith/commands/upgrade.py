@@ -56,6 +56,7 @@ def upgrade(
         lock = require_lock(repository)
         spec = folder / SPEC_NAME
         loaded = load(spec, options.blueprints)
+        # The completed run may have been this command, interrupted: asking again must not fail.
         if completed:
             request = _without_dropped(request, loaded)
         loaded = apply_request(loaded, request, str(spec))
@@ -97,6 +98,7 @@ def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
     if not values:
         return loaded
     updated = load_text(result.text, file)
+    # Judged by the new description: only that tells which fields the new contract has.
     if request.keep_api_version and updated.provider is not None:
         errors = _losses(updated.provider, PathReporter(loaded.document, (), []))
         if errors:

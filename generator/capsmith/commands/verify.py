@@ -100,6 +100,7 @@ def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
     else:
         rules = load_upgrade_rules(resources.schemas())
         verdict = verify_upgrade(_release([request.upgrade]), release, rules, options, baseline)
+    # Rules for these releases are read from their source; no test has run them.
     unknown = tuple(core for core in verdict.cores if core not in targets.executed)
     verdict = replace(verdict, from_source=unknown)
     if request.write_baseline is not None:
@@ -135,6 +136,7 @@ def _build(files: Sequence[SourceFile], manifests: Sequence[Manifest]) -> tuple[
     if command is None:
         refuse_what_needs_kustomize(manifests)
         return build(manifests)
+    # kustomize reports real paths; findings should name files as the user did.
     names = {os.path.realpath(file.name): file.name for file in files}
 
     def run(folder: str) -> BuiltFolder:

@@ -109,6 +109,7 @@ def _skeleton(
         | kinds.describe_place(each, head, SECTION_TYPES[each.section].group)
         for each in sources
     }
+    # First with default features only: what differs from these has to be written.
     usual = _usual_features(_checked(base, sources, head, repository, contracts))
     configs = [source.crd.kind for source in sources if source.role == "BootstrapConfig"]
     machines = [source.crd.kind for source in sources if source.role == "InfraMachine"]
@@ -236,6 +237,7 @@ def _generated(checked: CheckedData, contracts: Mapping[str, Contract]) -> Crds:
     """Return the CRDs of a provider, also of one with errors that do not concern its kinds."""
     provider: Provider | None = checked.provider
     if provider is None and checked.draft is not None:
+        # Findings elsewhere, such as on the name, must not hide how the CRDs differ.
         try:
             provider = build_provider(checked.draft, contracts)
         except (ValueError, KeyError):

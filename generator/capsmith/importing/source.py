@@ -87,6 +87,8 @@ def read_sources(
         role = _role(crd, crds, roles, contract)
         template = None if role == RESOURCE else crds.get((group, kind + _TEMPLATE))
         sources.append(SourceCrd(crd, role, _SECTIONS.get(role, _INFRASTRUCTURE), template))
+    # A folder of CRDs often has those of other projects, such as a CNI plug-in.  The provider's
+    # share a group with a kind that has a role, or carry the label that kustomize adds.
     sources = _in_sections(sources)
     groups = {each.crd.group for each in sources if each.role != RESOURCE}
     sources = [
