@@ -1,4 +1,4 @@
-"""The text of a rule: its quoted parts and comments, and whether it reads the old value.
+"""The text of CEL rules: quoted parts and comments, and rules that read the old value.
 
 Loads neither the CEL library nor pydantic.
 """
@@ -6,6 +6,8 @@ Loads neither the CEL library nor pydantic.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 LITERAL = re.compile(
     r"//[^\n]*|(?P<prefix>[rRbB]{0,2})(?:\"\"\"(?P<d3>(?:\\.|[^\\])*?)\"\"\""
@@ -27,3 +29,23 @@ def strip_literals(expression: str) -> str:
 def is_transition(rule: str) -> bool:
     """Return whether a rule reads ``oldSelf``, the value before the update."""
     return _OLD_SELF.search(strip_literals(rule)) is not None
+
+
+def remove_transition_rules(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema without the rules that compare with the old value, at any depth."""
+    kept = dict(schema)
+    rules = [
+        rule
+        for rule in kept.pop("x-kubernetes-validations", ())
+        if not is_transition(str(rule["rule"]))
+    ]
+    if rules:
+        kept["x-kubernetes-validations"] = rules
+    if "properties" in kept:
+        kept["properties"] = {
+            name: remove_transition_rules(below) for name, below in kept["properties"].items()
+        }
+    for part in ("items", "additionalProperties"):
+        if isinstance(kept.get(part), Mapping):
+            kept[part] = remove_transition_rules(kept[part])
+    return kept

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from capsmith.cel_text import is_transition
+from capsmith.cel_text import remove_transition_rules
 from capsmith.contract.model import Contract, ContractField, TypeShape
 from capsmith.provider.contract_fields import apply_own_schemas, choose_schema
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
@@ -42,16 +42,6 @@ def set_list_types(schema: Schema) -> dict[str, Any]:
     result = _mapped(schema, set_list_types)
     if result.get("type") == "array":
         result.setdefault("x-kubernetes-list-type", "atomic")
-    return result
-
-
-def drop_transition_rules(schema: Schema) -> dict[str, Any]:
-    """Return ``schema`` without the validations that compare with the old object."""
-    result = _mapped(schema, drop_transition_rules)
-    rules = result.pop("x-kubernetes-validations", [])
-    kept = [rule for rule in rules if not is_transition(str(rule["rule"]))]
-    if kept:
-        result["x-kubernetes-validations"] = kept
     return result
 
 
@@ -190,7 +180,7 @@ def build_spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]
     if resource.role.is_template:
         written = own.spec if own is not None else {}
         properties |= {
-            name: drop_transition_rules(schema)
+            name: remove_transition_rules(schema)
             for name, schema in properties.items()
             if name not in written
         }
@@ -206,7 +196,7 @@ def build_spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]
         properties, required, _WANTED, {**extra, **resource.options.limits(part)}
     )
     is_free = resource.role.is_template and not resource.options.transition_rules
-    return drop_transition_rules(schema) if is_free else schema
+    return remove_transition_rules(schema) if is_free else schema
 
 
 def _contract_spec(shape: TypeShape, resource: Resource) -> list[ContractField]:

@@ -10,14 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from capsmith.cel_text import remove_transition_rules
 from capsmith.provider.model import Field, GroupKind, Schema
 from capsmith.provider.naming import name_attribute
-from capsmith.provider_yaml.field_schemas import (
-    convert_field,
-    convert_rule,
-    is_required,
-    remove_transition_rules,
-)
+from capsmith.provider_yaml.field_schemas import convert_field, convert_rule, is_required
 
 if TYPE_CHECKING:
     from capsmith.provider.draft import Draft

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from capsmith.cel_text import is_transition
+from capsmith.cel_text import is_transition, remove_transition_rules
 from capsmith.provider.described_kinds import FIELD as EMBEDDED
 from capsmith.provider.described_kinds import MACHINES, build_bootstrap_field, template_short_names
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftIdentity, DraftKind
@@ -30,7 +30,6 @@ from capsmith.provider_yaml.field_schemas import (
     convert_name_limits,
     convert_rule,
     is_required,
-    remove_transition_rules,
 )
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName, VersionName
 

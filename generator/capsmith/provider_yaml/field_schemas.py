@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from capsmith.cel_text import is_transition
 from capsmith.provider_yaml.forms import FieldLike, FieldSchema, NameLimits, Validation
 
 IMMUTABLE_RULE = "self == oldSelf"
@@ -97,24 +95,6 @@ def convert_name_limits(limits: NameLimits) -> dict[str, Any]:
 def convert_rule(rule: Validation) -> dict[str, Any]:
     """Return a validation rule with the keys that were given."""
     return rule.model_dump(by_alias=True, exclude_none=True)
-
-
-def remove_transition_rules(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without the rules that compare with the old value, at any depth."""
-    kept = dict(schema)
-    rules = [
-        rule for rule in kept.pop("x-kubernetes-validations", ()) if not is_transition(rule["rule"])
-    ]
-    if rules:
-        kept["x-kubernetes-validations"] = rules
-    if "properties" in kept:
-        kept["properties"] = {
-            name: remove_transition_rules(below) for name, below in kept["properties"].items()
-        }
-    for part in ("items", "additionalProperties"):
-        if part in kept:
-            kept[part] = remove_transition_rules(kept[part])
-    return kept
 
 
 def _shorthand(text: str) -> dict[str, Any]:

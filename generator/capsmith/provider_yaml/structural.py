@@ -37,7 +37,11 @@ _LIST_TYPE, _MAP_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 
 
 def check_list(field: FieldSchema, reporter: PathReporter) -> None:
-    """Report ``schema-no-items``, ``schema-list-set`` and ``schema-list-map-keys``."""
+    """Report a list without items, and sets and maps that the API server cannot merge.
+
+    Ids: ``schema-no-items``, ``schema-list-set``, ``schema-list-map-keys`` and
+    ``schema-list-nullable``.
+    """
     if field.type == "array" and field.items is None:
         hint = "Add items, such as `items: {type: string}`."
         reporter.add_error("schema-no-items", "a list must declare its items", hint)
@@ -129,7 +133,10 @@ _ALLOWED = frozenset(_LIMITS.split()) | frozenset(JUNCTORS)
 # Limits that allOf, anyOf, oneOf and not combine have no types, defaults or descriptions of their
 # own in a structural schema: the field beside them declares all that they mention.
 def check_limits(schema: Mapping[str, Any], reporter: PathReporter) -> None:
-    """Report ``schema-bounds`` and ``schema-pattern``."""
+    """Report limits that no value can meet, and patterns that the API server refuses.
+
+    Ids: ``schema-bounds`` and ``schema-pattern``.
+    """
     for low, high in _BOUNDS:
         if low in schema and high in schema and schema[low] > schema[high]:
             message = f"{low} {schema[low]} is greater than {high} {schema[high]}"

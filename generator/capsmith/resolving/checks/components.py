@@ -18,7 +18,10 @@ _INFRASTRUCTURE = "infrastructure"
 
 
 def check_components(draft: Draft, top: PathReporter) -> None:
-    """Report ``component-type``, ``component-repeated`` and ``section-unused``."""
+    """Report components that clusterctl cannot install (CC-51, CC-70).
+
+    Ids: ``component-type``, ``component-repeated`` and ``section-unused``.
+    """
     reporter = top.at("components")
     present = {section.section for section in draft.sections}
     seen: dict[str, str] = {}
@@ -59,7 +62,9 @@ def _check_namespaces(draft: Draft, main: str, parts: tuple[str, ...], top: Path
 
 
 def check_services(draft: Draft, top: PathReporter) -> None:
-    """Report ``namespace-too-long`` and ``namespace-digit``.
+    """Report namespaces that no name of a Service can begin with.
+
+    Ids: ``namespace-too-long`` and ``namespace-digit``.
 
     The name of a Service begins with the namespace (CC-31).
     """

@@ -205,7 +205,10 @@ _FIRST = re.compile(r"\.(spec|status)\.([A-Za-z0-9_-]+)")
 
 
 def check_columns(described: KindSpec, contracts: list[Contract], reporter: PathReporter) -> None:
-    """Report ``column-path``, ``column-path-unknown`` and ``spec-repeated``."""
+    """Report printer columns that the API server refuses, or that stay empty.
+
+    Ids: ``column-path``, ``column-path-unknown`` and ``spec-repeated``.
+    """
     seen: set[str] = set()
     for index, column in enumerate(described.printer_columns or ()):
         here = reporter.at("printerColumns", index)

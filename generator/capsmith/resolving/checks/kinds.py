@@ -52,7 +52,11 @@ _CONSEQUENCES: Mapping[str, str] = {
 
 
 def check_templates(draft: Draft, contracts: Iterable[Contract], top: PathReporter) -> None:
-    """Report ``template-*``, and the ids of fields for those in the status of templates."""
+    """Report templates that a kind cannot have, or cannot be without.
+
+    Ids: ``template-unknown``, ``template-needed``, ``template-left-out``, and the ids of fields for
+    the fields in the status of templates.
+    """
     known = list(contracts)
     for kind in draft.kinds:
         here = top.at(kind.section, kind.name)
@@ -113,7 +117,11 @@ def _named_kinds(draft: Draft) -> Iterator[tuple[str, Path]]:
 
 
 def check_kind_names(draft: Draft, top: PathReporter) -> None:
-    """Report CRD-02, CRD-04, IC-21, TP-02 and ``kind-reserved``."""
+    """Report names of kinds that are reserved, or too long for what is derived from them.
+
+    Ids: CRD-02 (name of the CRD), CRD-04 (kind of lists), IC-21 (finalizer), TP-02 (suffixes) and
+    ``kind-reserved``.
+    """
     for kind, path in _named_kinds(draft):
         _check_name(kind, draft, top.at(*path))
 
@@ -181,7 +189,7 @@ def check_clashes(draft: Draft, top: PathReporter) -> None:
 
 
 def check_short_names(draft: Draft, top: PathReporter) -> None:
-    """Report ``short-name-clash`` and ``short-name-taken``."""
+    """Report short names that another kind has (``short-name-clash``, ``short-name-taken``)."""
     taken = set(draft.kubectl_names)
     for kind in draft.kinds:
         reporter = top.at(kind.section, kind.name)
@@ -225,7 +233,7 @@ def check_scope(kind: DraftKind, reporter: PathReporter) -> None:
 
 
 def check_features(kind: DraftKind, reporter: PathReporter) -> None:
-    """Report ``feature-unknown``."""
+    """Report features that the role of the kind does not have (``feature-unknown``)."""
     known = kind.known_features
     for name in kind.spec.features or {}:
         if name == CREDENTIALS_FEATURE:
@@ -239,7 +247,10 @@ def check_features(kind: DraftKind, reporter: PathReporter) -> None:
 
 
 def check_webhooks(draft: Draft, top: PathReporter) -> None:
-    """Report ``webhooks-empty``, ``webhooks-deletion``, ``webhooks-templates``."""
+    """Report settings of webhooks that have no effect.
+
+    Ids: ``webhooks-empty``, ``webhooks-deletion`` and ``webhooks-templates``.
+    """
     for kind in draft.kinds:
         if kind.webhooks is not None:
             _check_settings(kind, top.at(kind.section, kind.name, "webhooks"))

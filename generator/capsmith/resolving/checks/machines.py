@@ -23,7 +23,9 @@ _FOR_PEOPLE = ("title", "description", "example")
 
 
 def check_pools(draft: Draft, top: PathReporter) -> None:
-    """Report ``pool-machine-kind``, ``pool-field-missing``, ``pool-field-differs`` (MP-07, MP-11).
+    """Report pools whose machines are of no known kind or lack fields (MP-07, MP-11).
+
+    Ids: ``pool-machine-kind``, ``pool-field-missing``, ``pool-field-differs``.
 
     A pool with Machines creates objects of another kind: what that kind requires has to be a field
     of the pool, and a field that both have has to mean the same.
@@ -111,7 +113,10 @@ def _meaning(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_control_planes(draft: Draft, top: PathReporter) -> None:
-    """Report ``bootstrap-missing``, ``-unknown``, ``-unused`` and ``field-reserved``."""
+    """Report control planes whose Machines have no kind of bootstrap configuration (CP-19).
+
+    Ids: ``bootstrap-missing``, ``bootstrap-unknown``, ``bootstrap-unused`` and ``field-reserved``.
+    """
     for kind in draft.kinds_of("controlPlane"):
         reporter = top.at("controlPlane", kind.name)
         if is_machine_based(kind.spec):

@@ -116,7 +116,10 @@ _RULES = "x-kubernetes-validations"
 
 
 def check_part_limits(spec: ProviderSpec, provider: Provider, top: PathReporter) -> None:
-    """Report ``part-limits-*`` and the ids of rules."""
+    """Report limits on a spec or status that what the manager writes cannot keep.
+
+    Ids: ``part-limits-required``, ``part-limits-zero`` and the ids of rules.
+    """
     resources = {str(resource.kind): resource for resource in provider.resources}
     for section, kind, described in spec.kinds():
         _check_limits_of_versions(described, resources[kind], top.at(section, kind))
@@ -162,7 +165,7 @@ def _check_limits(
 
 
 def _check_required(name: str, fields: Mapping[str, Any], reporter: PathReporter) -> None:
-    """Report a field for which the zero value is none, and say that there will be zero values."""
+    """Report a required field that is unknown, or for which the manager has no zero value."""
     if name not in fields:
         hint = suggest(name, fields) or "Name a field of the status."
         reporter.add_error("part-limits-required", f"unknown field {quote(name)} in status", hint)

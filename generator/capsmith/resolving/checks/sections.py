@@ -20,7 +20,10 @@ _ITSELF: Final = "kubeadm"
 
 
 def check_bootstrap(draft: Draft, top: PathReporter) -> None:
-    """Report ``kind-taken``; core also treats templates of that kind in its own way (BC-17)."""
+    """Report ``kind-taken`` for a KubeadmConfig in the group of the kubeadm bootstrap provider.
+
+    Core also treats templates of that kind in its own way (BC-17).
+    """
     for kind in (each.name for each in draft.kinds_of(_SECTION)):
         if kind.lower() != _TAKEN.lower():
             continue
@@ -39,7 +42,10 @@ _NEEDED = {"infrastructure": ("InfraCluster", "InfraMachine")}
 
 
 def check_sections(draft: Draft, top: PathReporter) -> None:
-    """Report ``section-missing``, ``kind-missing``, ``kind-taken`` and ``credentials-unused``."""
+    """Report a description without sections, and sections without the kinds that they need.
+
+    Ids: ``section-missing``, ``kind-missing`` and ``credentials-unused``.
+    """
     if not draft.sections:
         message = "the provider has no kinds and no runtime extension"
         hint = f"Add a section: {join_names(SECTION_TYPES)}."
@@ -63,7 +69,7 @@ def _check_roles(
 
 
 def check_extension(draft: Draft, top: PathReporter) -> None:
-    """Report RX-04 and RX-05."""
+    """Report a hook that is listed twice (RX-05), and a name of two hooks (RX-04)."""
     if draft.spec.runtime_extension is None:
         return
     hooks: set[str] = set()

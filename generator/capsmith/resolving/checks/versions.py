@@ -26,7 +26,12 @@ _LABEL_LIMIT = 63
 
 
 def check_versions(draft: Draft, contracts: Mapping[str, Contract], top: PathReporter) -> None:
-    """Report GEN-02, GEN-08, GEN-09, ``api-version-*``, ``contract-label-*``, ``release-order``."""
+    """Report contracts, API versions and releases that do not agree with each other.
+
+    Ids: ``contract-unknown``, GEN-02 (the storage version is served), GEN-08 (each contract has a
+    version), GEN-09 (the newest release has a contract that is served), ``api-version-*``,
+    ``contract-label-too-long`` and ``release-order``.
+    """
     _check_contracts(draft, contracts, top.at("contracts"))
     _check_api_versions(draft, top.at("apiVersions"))
     _check_releases(draft, top.at("releases"))
@@ -142,7 +147,10 @@ def _check_releases(draft: Draft, reporter: PathReporter) -> None:
 
 
 def check_kind_versions(draft: Draft, kind: DraftKind, reporter: PathReporter) -> None:
-    """Report ``kind-version-*``, GEN-02, GEN-08 and MP-07, also for the template of the kind."""
+    """Report API versions of a kind or its template that the provider lacks, or that it needs.
+
+    Ids: ``kind-version-*``, GEN-02, GEN-08, and MP-07 for a pool and its machines.
+    """
     template = kind.spec.template
     if isinstance(template, TemplateSpec) and template.api_versions is not None:
         here = reporter.at("template", "apiVersions")
@@ -208,7 +216,11 @@ def _check_machines(draft: Draft, pool: DraftKind, named: Set[str], reporter: Pa
 def check_version_fields(
     draft: Draft, kind: DraftKind, contracts: list[Contract], reporter: PathReporter
 ) -> None:
-    """Report ``version-fields-unknown``, ``-stored`` and ``-required``, and below as for fields."""
+    """Report fields of a version that is not served or stored so, or that stay empty in it.
+
+    Ids: ``version-fields-unknown``, ``version-fields-stored``, ``version-fields-required``, and the
+    ids of fields and columns for what a version declares.
+    """
     # A version that the kind is not in is reported with the versions of the kind.
     versions = {version.name: version for version in (*draft.api_versions, *kind.versions)}
     for name, written in (kind.spec.versions or {}).items():

@@ -22,7 +22,11 @@ _NEEDED = {"field": "path", "label": "label"}
 
 
 def check_watches(kind: DraftKind, draft: Draft, reporter: PathReporter) -> None:
-    """Report ``watch-own-kind``, ``-by``, ``-path-unknown``, ``-scope``, ``-plural``, repeated."""
+    """Report watches from which no way leads to objects of ``kind``, and watches that repeat.
+
+    Ids: ``watch-own-kind``, ``watch-by``, ``watch-path-unknown``, ``watch-scope``,
+    ``watch-plural`` and ``spec-repeated``.
+    """
     seen: set[tuple[str | None, ...]] = set()
     plurals: dict[tuple[str, str], tuple[str, str | None]] = {}
     for index, watch in enumerate(kind.spec.watches or ()):
