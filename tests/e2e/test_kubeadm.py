@@ -9,7 +9,7 @@ import pytest
 
 from capsmith.clusters.lab.simulated.kubeadm import read_configuration
 from capsmith.clusters.processes.cluster import Base
-from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.clusters.processes.repository import dump
 from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from capsmith.commands.conformance import run
@@ -105,7 +105,8 @@ def test_requests_of_the_oldest_release(base: Base, report: Report) -> None:
     """kubeadm's providers of the oldest release make the requests that the table of access has."""
     stack = KubeadmStack(base, KUBEADM_OLDEST, report)
     try:
-        stack.start()
+        management = stack.start().management
+        _let_delete_secrets(management.client)
         with stack.scenario(TEMPLATE_NAME) as scenario:
             scenario.create(stack.render(scenario, control_planes=1, workers=1))
             scenario.wait_running(2, timeout=WHOLE_SECONDS)
@@ -116,6 +117,22 @@ def test_requests_of_the_oldest_release(base: Base, report: Report) -> None:
             check_shown(stack.provider, scenario.management, AuditedTest.KUBEADM)
     finally:
         stack.stop()
+
+
+def _let_delete_secrets(client: KubeClient) -> None:
+    """Let the control plane provider own the Secrets for etcd, which the test makes.
+
+    Its role of v1.10 has no `delete`, which the API server's plugin
+    OwnerReferencesPermissionEnforcement demands of what sets an owner; later releases have it.
+    """
+    name, namespace = "own-secrets", "capi-kubeadm-control-plane-system"
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    account = "capi-kubeadm-control-plane-manager"
+    subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace}
+    rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["delete"]}
+    api = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": name}}
+    client.apply({**api, "kind": "ClusterRole", "rules": [rule]})
+    client.apply({**api, "kind": "ClusterRoleBinding", "roleRef": role, "subjects": [subject]})
 
 
 def _check_violations(scenario: Scenario, documents: list[JSON]) -> None:
