@@ -130,9 +130,14 @@ def functions(tree: ast.Module) -> Iterator[tuple[ast.ClassDef | None, Function]
 
 
 def is_public_function(function: Function) -> bool:
-    """Return whether a function is public; a fixture of pytest is a value, and does not count."""
+    """Return whether the name of a function is a choice that callers read.
+
+    Fixtures of pytest are values, commands of click have the names of the command line, and `main`
+    is a convention.
+    """
     decorators = " ".join(ast.unparse(each) for each in function.decorator_list)
-    return not function.name.startswith("_") and "fixture" not in decorators
+    is_named_elsewhere = any(word in decorators for word in ("fixture", ".command(", ".group("))
+    return not function.name.startswith("_") and function.name != "main" and not is_named_elsewhere
 
 
 def starts_with_verb(name: str) -> bool:
