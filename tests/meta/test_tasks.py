@@ -53,28 +53,38 @@ def test_another_python_has_to_exist() -> None:
     assert "no-such-python has to be Python 3.11 or later" in result.stderr
 
 
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ./dev and make, where `docs` prints the Python that another make has.
+
+    The first task creates the environment, which takes seconds; the next ones find it.
+    """
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in ("dev", "Makefile"):
+        shutil.copy(ROOT / name, folder / name)
+    (folder / "requirements").mkdir()
+    (folder / "requirements" / "docs.txt").touch()
+    # In place of the documentation's program: another make, and what it was given.
+    (folder / "mkdocs.py").write_text(
+        "import subprocess, sys\n"
+        "sys.exit(subprocess.call(['make', '--no-print-directory', '-f', 'inner']))\n"
+    )
+    (folder / "inner").write_text(
+        "PYTHON ?= its own\nall:\n\t@echo \"python: $(PYTHON)\"; test '$(origin PYTHON)' = file\n"
+    )
+    return folder
+
+
 @pytest.mark.parametrize(
     "command",
     [["sh", "dev", "docs"], ["make", "docs"], ["make", "docs", f"PYTHON={sys.executable}"]],
     ids=["dev", "make", "make with an argument"],
 )
-def test_the_chosen_python_is_not_passed_on(tmp_path: Path, command: list[str]) -> None:
+def test_the_chosen_python_is_not_passed_on(checkout: Path, command: list[str]) -> None:
     """A task's tests run make in generated repositories, which have environments of their own."""
-    for name in ("dev", "Makefile"):
-        shutil.copy(ROOT / name, tmp_path / name)
-    (tmp_path / "requirements").mkdir()
-    (tmp_path / "requirements" / "docs.txt").touch()
-    # In place of the documentation's program: another make, and what it was given.
-    (tmp_path / "mkdocs.py").write_text(
-        "import subprocess, sys\n"
-        "sys.exit(subprocess.call(['make', '--no-print-directory', '-f', 'inner']))\n"
-    )
-    (tmp_path / "inner").write_text(
-        "PYTHON ?= its own\nall:\n\t@echo \"python: $(PYTHON)\"; test '$(origin PYTHON)' = file\n"
-    )
     done = subprocess.run(
         command,
-        cwd=tmp_path,
+        cwd=checkout,
         env={**os.environ, "PYTHON": sys.executable},
         check=False,
         capture_output=True,
