@@ -317,7 +317,7 @@ class ClaimReporter(StatusReporter):
     """Reports errors of allocation with the reason that other IPAM providers use (IP-05)."""
 
     async def report_failure(self, patcher: Patcher, error: Exception) -> None:
-        """Report an exception of the author's code; a terminal one like any other."""
+        """Report an exception that the author's code raised; a terminal one like any other."""
         reason, message = reason_and_message(error)
         if not isinstance(error, ReconcileError):
             reason = REASON_ALLOCATION_FAILED
