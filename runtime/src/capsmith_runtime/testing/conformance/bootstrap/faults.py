@@ -11,8 +11,6 @@ from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
 from capsmith_runtime.testing.environment import condition
 
-DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
-
 
 class TestBootstrapFaults(BootstrapConformance):
     """Bootstrap data during pauses, moves and crashes: no machine ever gets two sets of data."""
@@ -114,20 +112,6 @@ class TestBootstrapFaults(BootstrapConformance):
         env.start()
         await env.has_data(key)
         assert made is None or env.secret(key) == made
-
-    @scenario
-    async def test_a_copy_that_a_move_deletes_is_left_alone(
-        self, env: BootstrapEnvironment
-    ) -> None:
-        """Proves: MV-07, MV-08."""
-        cluster = env.add_cluster(ready=False)
-        key = env.add_machine(cluster, "cp1", control_plane=True)
-        marks = {"metadata": {"annotations": {DELETE_FOR_MOVE: ""}}}
-        env.api.change(env.kind.resource.kind, key, marks)
-        env.infrastructure_is_ready(cluster)
-        await env.quiet()
-        assert env.secret(key) is None
-        assert env.lock(cluster) is None
 
     @scenario
     async def test_deletion_needs_neither_machine_nor_cluster(

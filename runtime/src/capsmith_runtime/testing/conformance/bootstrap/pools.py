@@ -71,18 +71,3 @@ class TestBootstrapDataOfPools(BootstrapConformance):
         done = {"metadata": {"annotations": {IN_PLACE: None}}}
         env.api.change(env.kind.resource.kind, key, done)
         await env.eventually("created again", lambda: env.secret(key) != before)
-
-    @scenario
-    async def test_a_pool_never_reports_a_terminal_failure(self, env: BootstrapEnvironment) -> None:
-        """Core panics if a pool's configuration reports any terminal failure.
-
-        Proves: MP-13.
-        """
-        cluster = env.add_cluster()
-        env.control_plane_is_initialized(cluster)
-        metadata = {"namespace": cluster.namespace, "name": "p1"}
-        env.api.add({"apiVersion": "v1", "kind": "Secret", "metadata": metadata})
-        key = env.add_pool(cluster)
-        await env.says(key, "DataSecretNameTaken")
-        await env.quiet()
-        assert not {"failureReason", "failureMessage"} & env.config(key)["status"].keys()

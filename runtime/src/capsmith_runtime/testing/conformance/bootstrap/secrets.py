@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.bootstrap.environment import (
-    CLUSTER_NAME,
     BootstrapEnvironment,
     reference_to,
 )
@@ -33,92 +32,6 @@ class TestBootstrapSecrets(BootstrapConformance):
         (owner,) = secret["metadata"]["ownerReferences"]
         assert owner["uid"] == env.config(key)["metadata"]["uid"]
         assert env.data(key) == before
-
-    @scenario
-    async def test_the_secret_of_a_former_configuration_is_not_used(
-        self, env: BootstrapEnvironment
-    ) -> None:
-        """It has the same name, but belongs to another machine; garbage collection removes it.
-
-        Proves: BC-06.
-        """
-        _, key = await env.running_worker()
-        former = env.secret(key)
-        await env.stop()
-        _replace(env, key)
-        env.start()
-        await env.has_data(key)
-        secret = env.secret(key)
-        assert former is not None
-        assert secret is not None
-        assert secret["metadata"]["uid"] != former["metadata"]["uid"]
-
-    @scenario
-    async def test_a_secret_of_another_owner_is_kept(self, env: BootstrapEnvironment) -> None:
-        """Proves: BC-06."""
-        cluster = env.add_cluster()
-        env.control_plane_is_initialized(cluster)
-        name = {"namespace": cluster.namespace, "name": "m1"}
-        theirs = {"apiVersion": "v1", "kind": "Secret", "metadata": name, "data": {"value": "eA=="}}
-        env.api.add(theirs)
-        key = env.add_machine(cluster, "m1")
-        await env.says(key, "DataSecretNameTaken")
-        await env.quiet()
-        secret = env.secret(key)
-        assert secret is not None
-        assert secret["data"] == {"value": "eA=="}
-        assert "ownerReferences" not in secret["metadata"]
-        assert not env.created(key)
-
-    @scenario
-    async def test_owner_references_have_the_stored_version(
-        self, env: BootstrapEnvironment
-    ) -> None:
-        """The garbage collector cannot look up owners in a version that is no longer served.
-
-        Proves: BC-06, CRD-16.
-        """
-        _, key = await env.running_worker()
-        secret = env.secret(key)
-        assert secret is not None
-        (now,) = secret["metadata"]["ownerReferences"]
-        group = now["apiVersion"].partition("/")[0]
-        stranger = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "theirs"}
-        before = {**now, "apiVersion": f"{group}/v0alpha1"}
-        await env.stop()
-        owners = {"metadata": {"ownerReferences": [stranger, before]}}
-        env.api.change("Secret", key, owners)
-        env.api.requests.clear()
-        env.start()
-        await env.quiet()
-        secret = env.secret(key)
-        assert secret is not None
-        # Where there never was another version, no request is spent on it.
-        several = env.kind.has_other_versions
-        assert secret["metadata"]["ownerReferences"] == [stranger, now if several else before]
-        assert env.api.requests.count(("get", "Secret", key)) == int(several)
-
-    @scenario
-    async def test_data_without_owner_are_adopted(self, env: BootstrapEnvironment) -> None:
-        """Proves: BC-06, BC-12."""
-        cluster = env.add_cluster()
-        env.control_plane_is_initialized(cluster)
-        labels = {CLUSTER_NAME: cluster.name}
-        prepared = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "type": "cluster.x-k8s.io/secret",
-            "metadata": {"namespace": cluster.namespace, "name": "m1", "labels": labels},
-            "data": {"value": "eA=="},
-        }
-        env.api.add(prepared)
-        key = env.add_machine(cluster, "m1")
-        await env.has_data(key)
-        assert env.data(key) == b"x"
-        secret = env.secret(key)
-        assert secret is not None
-        (owner,) = secret["metadata"]["ownerReferences"]
-        assert owner["uid"] == env.config(key)["metadata"]["uid"]
 
 
 def _replace(env: BootstrapEnvironment, key: NamespacedName) -> None:
