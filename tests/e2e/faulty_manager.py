@@ -14,10 +14,10 @@ from typing import Any
 from capsmith_runtime.contract import constants, core, metadata
 from capsmith_runtime.contract.v1beta2 import V1Beta2Status
 from capsmith_runtime.infrastructure import machine
+from capsmith_runtime.infrastructure.api import InfraMachineDeleteScope
 from capsmith_runtime.infrastructure.cluster import InfraClusterController
 from capsmith_runtime.infrastructure.machine import InfraMachineController
 from capsmith_runtime.infrastructure.machine_pool import machines, pool
-from capsmith_runtime.infrastructure.scopes import InfraMachineDeleteScope
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.manager import main
@@ -67,7 +67,7 @@ def ignore_blocker(reason: str) -> None:
         return faulty
 
     for module in (machine, pool, machines):
-        replace(module, "core_blocker", make)
+        replace(module, "find_core_blocker", make)
 
 
 def no_wait_for_cluster() -> None:

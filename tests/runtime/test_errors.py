@@ -15,7 +15,7 @@ from capsmith_runtime.errors import (
     create_api_error,
     error_label,
 )
-from capsmith_runtime.reconcile.status_reporter import reason_and_message
+from capsmith_runtime.reconcile.status_reporter import describe_failure
 
 
 def test_the_drawing_is_the_tree() -> None:
@@ -40,7 +40,7 @@ def test_a_request_of_the_runtime_is_an_internal_error_for_users() -> None:
 
     assert type(error) is NotFoundError
     assert str(error) == "404 NotFound: no Secret"
-    assert reason_and_message(error) == ("InternalError", f"NotFoundError: {error}")
+    assert describe_failure(error) == ("InternalError", f"NotFoundError: {error}")
 
 
 def test_a_request_of_the_author_has_its_own_reason() -> None:
@@ -48,7 +48,7 @@ def test_a_request_of_the_author_has_its_own_reason() -> None:
 
     assert (type(error), error.status, error.retry_after) == (NotFoundError, 404, 2.0)
     expected = ("KubernetesObjectNotFound", "get Secret a: 404 NotFound: no Secret")
-    assert reason_and_message(error) == expected
+    assert describe_failure(error) == expected
 
 
 @pytest.mark.parametrize(

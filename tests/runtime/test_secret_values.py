@@ -23,7 +23,7 @@ from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.context import ControllerContext
-from capsmith_runtime.reconcile.results import unexpected_result
+from capsmith_runtime.reconcile.results import describe_unexpected_result
 from capsmith_runtime.reconcile.session_pools import SessionPools
 from capsmith_runtime.testing import bootstrap, controlplane, infrastructure
 from capsmith_runtime.testing.fake_api import FakeApi
@@ -93,7 +93,9 @@ def test_bootstrap_data_that_are_not_text_are_not_in_the_error() -> None:
 
 
 def test_a_message_about_a_result_names_only_its_type() -> None:
-    message = unexpected_result(asyncio.sleep, Credentials(CREDENTIALS), Deleted, type(None))
+    message = describe_unexpected_result(
+        asyncio.sleep, Credentials(CREDENTIALS), Deleted, type(None)
+    )
 
     assert message == "sleep must return Deleted or None, not Credentials"
 

@@ -11,19 +11,20 @@ import pytest
 
 from capsmith_runtime.contract.model import Condition, ObjectRef
 from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
+from capsmith_runtime.infrastructure.api import (
+    InfraClusterReconciler,
+    InfraClusterState,
+    InfraMachineReconciler,
+    InfraMachineState,
+)
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches, InfrastructureKinds
-from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
 from capsmith_runtime.infrastructure.credentials import CredentialsResolver
 from capsmith_runtime.infrastructure.kinds import (
     IdentityKind,
     InfraClusterKind,
     InfraMachineKind,
 )
-from capsmith_runtime.infrastructure.reconcilers import (
-    InfraClusterReconciler,
-    InfraMachineReconciler,
-)
-from capsmith_runtime.infrastructure.results import InfraClusterState, InfraMachineState
+from capsmith_runtime.infrastructure.prerequisites import ClusterInfrastructure
 from capsmith_runtime.kube.client import JSON, KubeClient, Page, ResourceType, Selection, WatchEvent
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.caches import Caches, WatchScope

@@ -10,7 +10,7 @@ from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.infrastructure.caches import InfrastructureKinds
 from capsmith_runtime.infrastructure.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, ResourceType
-from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.reconcile.sessions import Credentials
 from capsmith_runtime.testing import infrastructure as testing
 
 

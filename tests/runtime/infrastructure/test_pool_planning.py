@@ -13,10 +13,13 @@ from capsmith_runtime.infrastructure.machine_pool.plan import (
     Plan,
     PoolMember,
     Rollout,
+    assign_failure_domains,
     plan,
-    spread,
 )
-from capsmith_runtime.infrastructure.machine_pool.pool_machines import machine_name, number_of
+from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
+    format_machine_name,
+    parse_machine_number,
+)
 
 FLAGS = ("deleting", "delete_requested", "unhealthy", "outdated", "has_node")
 DOMAINS = ("", "a", "b", "c")
@@ -107,7 +110,7 @@ def test_a_pool_settles_in_the_desired_state(found: list[PoolMember], wanted: in
             break
         gone = {member.name for member in step.delete}
         pool = [replace(member, deleting=member.deleting or member.name in gone) for member in pool]
-        for domain in spread(DOMAINS[1:], pool, step.create):
+        for domain in assign_failure_domains(DOMAINS[1:], pool, step.create):
             number += 1
             pool.append(PoolMember(name=f"p-{number}", number=number, failure_domain=domain))
         assert len(alive(pool)) >= wanted - max(1, len(gone))
@@ -201,7 +204,7 @@ def test_new_machines_even_out_the_failure_domains(before: list[str], count: int
         PoolMember(name=f"p-{number}", number=number, failure_domain=domain)
         for number, domain in enumerate(before)
     ]
-    chosen = spread(["a", "b", "c"], pool, count)
+    chosen = assign_failure_domains(["a", "b", "c"], pool, count)
     load = {name: before.count(name) + chosen.count(name) for name in "abc"}
     assert len(chosen) == count
     for name in chosen:
@@ -210,7 +213,7 @@ def test_new_machines_even_out_the_failure_domains(before: list[str], count: int
 
 
 def test_without_failure_domains_machines_may_be_anywhere() -> None:
-    assert spread([], [], 2) == ["", ""]
+    assert assign_failure_domains([], [], 2) == ["", ""]
 
 
 def test_surplus_machines_leave_the_failure_domains_even() -> None:
@@ -223,17 +226,17 @@ def test_surplus_machines_leave_the_failure_domains_even() -> None:
 
 @given(st.from_regex(r"\A[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z"), st.integers(0, 9_999_999))
 def test_names_fit_and_contain_their_number(pool: str, number: int) -> None:
-    name = machine_name(pool, number)
+    name = format_machine_name(pool, number)
     assert len(name) <= 63
-    assert number_of(pool, name) == number
+    assert parse_machine_number(pool, name) == number
 
 
 def test_long_names_stay_apart() -> None:
     first, second = "a" * 60 + "-first", "a" * 60 + "-other"
-    assert machine_name(first, 1) != machine_name(second, 1)
-    assert number_of(first, machine_name(second, 1)) == -1
+    assert format_machine_name(first, 1) != format_machine_name(second, 1)
+    assert parse_machine_number(first, format_machine_name(second, 1)) == -1
 
 
 @pytest.mark.parametrize("name", ["p", "p-", "p-x", "q-1", "p-1-x", "p--1"])
 def test_other_names_have_no_number(name: str) -> None:
-    assert number_of("p", name) == -1
+    assert parse_machine_number("p", name) == -1

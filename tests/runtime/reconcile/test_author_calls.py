@@ -9,7 +9,7 @@ import pytest
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import DeferredError, Priority
-from capsmith_runtime.reconcile.author_calls import AuthorCalls
+from capsmith_runtime.reconcile.author_step import AuthorCalls
 from capsmith_runtime.reconcile.session_pools import SessionPools
 from capsmith_runtime.testing import clock
 

@@ -6,7 +6,7 @@ import pytest
 
 from capsmith_runtime.errors import InvalidRequestError, NotDeclaredError
 from capsmith_runtime.kube.client import NamespacedName, ResourceType
-from capsmith_runtime.reconcile.permissions import Permissions, PolicyRule, key_in
+from capsmith_runtime.reconcile.permissions import Permissions, PolicyRule, create_key
 
 CONFIG_MAPS = PolicyRule(("",), ("configmaps",), ("get", "create"))
 ANY = PolicyRule(("*",), ("*",), ("*",))
@@ -110,10 +110,10 @@ def test_texts_that_are_no_kind_are_refused(api_version: str, kind: str) -> None
 )
 def test_a_name_cannot_lead_to_another_path(namespace: str, name: str) -> None:
     with pytest.raises(InvalidRequestError):
-        key_in(Permissions([ANY]).resource("v1", "Secret"), namespace, name)
+        create_key(Permissions([ANY]).resource("v1", "Secret"), namespace, name)
 
 
 def test_a_kind_without_namespace_has_a_key_without_it() -> None:
     nodes = ResourceType("", "v1", "Node", "nodes", namespaced=False)
 
-    assert key_in(nodes, "default", "n:1") == NamespacedName("", "n:1")
+    assert create_key(nodes, "default", "n:1") == NamespacedName("", "n:1")

@@ -24,8 +24,11 @@ from capsmith_runtime.errors import (
     create_api_error,
 )
 from capsmith_runtime.kube.client import JSON
-from capsmith_runtime.reconcile.client_session import ClientSession, always
-from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
+from capsmith_runtime.reconcile.kubernetes_client import (
+    ClientSession,
+    KubernetesClient,
+    create_opener,
+)
 from capsmith_runtime.reconcile.permissions import Permissions, PolicyRule
 from capsmith_runtime.testing import infrastructure as testing
 from capsmith_runtime.testing.fake_api import FakeApi
@@ -154,7 +157,7 @@ def test_a_request_ends_with_its_call() -> None:
     async def call() -> None:
         api = Slow("v1beta2", Manifests(()))
         session = ClientSession(
-            always(api), Permissions(RULES), "default", asyncio.get_running_loop()
+            create_opener(api), Permissions(RULES), "default", asyncio.get_running_loop()
         )
         client = KubernetesClient(session)
         in_thread = asyncio.create_task(asyncio.to_thread(client.create, _config_map("b")))

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.reconcile.author_step import connect_scope
 from capsmith_runtime.reconcile.permissions import Anything
-from capsmith_runtime.reconcile.scope_connection import connected
 from capsmith_runtime.testing import infrastructure as testing
 from capsmith_runtime.testing.fake_api import FakeApi
 from capsmith_runtime.testing.manifests import Manifests
@@ -30,7 +30,7 @@ def _created(api_version: str, own: JSON, labels: JSON, method: str) -> JSON:
         )
         reconciled = {"apiVersion": f"{GROUP}/v1", "kind": "AcmeCluster", "metadata": own}
         new = {"apiVersion": api_version, "kind": "New", "metadata": {"name": "a", **labels}}
-        with connected(scope, to, reconciled):
+        with connect_scope(scope, to, reconciled):
             found: JSON = await getattr(scope.client, method)(new)
         return found["metadata"].get("labels") or {}
 

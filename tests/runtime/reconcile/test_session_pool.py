@@ -14,7 +14,7 @@ from capsmith_runtime.errors import SessionError
 from capsmith_runtime.infrastructure import Credentials, RateLimitedError, SessionFactory
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.reconcile.session_pool import MAX_DELAY, SessionPool
+from capsmith_runtime.reconcile.session_pools import MAX_DELAY, SessionPool
 from capsmith_runtime.testing import clock
 
 OLD = Credentials({"token": "old"}, "acme")

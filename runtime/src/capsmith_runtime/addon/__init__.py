@@ -24,11 +24,10 @@ from capsmith_runtime.errors import (
     ReconcileError,
     TerminalError,
 )
-from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
-from capsmith_runtime.reconcile.sessions import SessionFactory
+from capsmith_runtime.reconcile.sessions import Credentials, SessionFactory
 
 __all__ = [
     "AddonDeleteScope",

@@ -12,10 +12,10 @@ from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.errors import NotFoundError, check_reason
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, Selection
+from capsmith_runtime.reconcile.kubernetes_client import wait_for
 from capsmith_runtime.reconcile.results import Deleted, Waiting
 from capsmith_runtime.reconcile.scopes import SessionScope
 from capsmith_runtime.reconcile.sessions import SessionUser
-from capsmith_runtime.reconcile.waiting import wait_for
 
 __all__ = [
     "AddonDeleteScope",

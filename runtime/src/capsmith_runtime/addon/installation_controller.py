@@ -36,18 +36,16 @@ from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.requeue import DeferredError, Priority
-from capsmith_runtime.reconcile.author_calls import AuthorCalls
+from capsmith_runtime.reconcile.author_step import AuthorCalls, connect_scope
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
-from capsmith_runtime.reconcile.debounce import StatusDebounce
 from capsmith_runtime.reconcile.results import (
     Deleted,
     NotAvailableError,
     Waiting,
-    unexpected_result,
+    describe_unexpected_result,
 )
-from capsmith_runtime.reconcile.scope_connection import connected
-from capsmith_runtime.reconcile.status_reporter import reason_and_message
+from capsmith_runtime.reconcile.status_reporter import StatusDebounce, describe_failure
 from capsmith_runtime.workload.client import ClusterUnreachableError
 
 OpenWorkload = Callable[[str, str], Awaitable[Workload]]
@@ -147,7 +145,7 @@ class InstallationController:
             self._store(installation, status)
             raise
         except Exception as error:
-            reason, message = reason_and_message(error)
+            reason, message = describe_failure(error)
             self._context.events.warn(obj, reason, message)
             stored = self._store(installation, InstallationStatus(False, reason, message))
             if isinstance(error, TerminalError):
@@ -190,12 +188,12 @@ class InstallationController:
             scope = AddonScope(spec=spec, **common)
             handler = self._reconciler.reconcile_normal
             expected = AddonState
-        with connected(scope, self._context, obj):
+        with connect_scope(scope, self._context, obj):
             result = await self._author.call(
                 installation, handler, scope, cluster, workload, deletion=not selected
             )
         if not isinstance(result, (expected, Waiting)):
-            raise TypeError(unexpected_result(handler, result, expected, Waiting))
+            raise TypeError(describe_unexpected_result(handler, result, expected, Waiting))
         return result
 
     def _decoded_spec(self, obj: Object) -> Any:

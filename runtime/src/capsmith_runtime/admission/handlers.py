@@ -31,7 +31,7 @@ from capsmith_runtime.kube.executor import (
 from capsmith_runtime.kube.http_server import Request, RequestHandler, Response, text_response
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.reconcile.results import unexpected_result
+from capsmith_runtime.reconcile.results import describe_unexpected_result
 from capsmith_runtime.webhook.json_patch import Operation, canonical_json, json_patch
 
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -318,7 +318,9 @@ class AdmissionHandler:
         assert self._defaulter is not None, "the route exists only with a defaulter"
         spec = await self._executor.call(self._defaulter.default, obj)
         if type(spec) is not self._kind.spec:
-            raise TypeError(unexpected_result(self._defaulter.default, spec, self._kind.spec))
+            raise TypeError(
+                describe_unexpected_result(self._defaulter.default, spec, self._kind.spec)
+            )
         return Verdict(patch=build_spec_patch(request.new, request.spec_keys, obj.spec, spec))
 
     def _is_accepted(self, request: AdmissionRequest) -> bool:
@@ -350,7 +352,9 @@ class AdmissionHandler:
         results = tuple(islice(await self._executor.call(hook, *objects), MAX_RESULTS))
         for result in results:
             if not isinstance(result, (FieldError, AdmissionWarning)):
-                raise TypeError(unexpected_result(method, result, FieldError, AdmissionWarning))
+                raise TypeError(
+                    describe_unexpected_result(method, result, FieldError, AdmissionWarning)
+                )
         warnings = [each.message for each in results if isinstance(each, AdmissionWarning)]
         errors = [each for each in results if isinstance(each, FieldError)]
         return self._refused(request, errors, warnings) if errors else Verdict(warnings=warnings)

@@ -34,12 +34,11 @@ from capsmith_runtime.errors import (
     ReconcileError,
     TerminalError,
 )
-from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
-from capsmith_runtime.reconcile.sessions import SessionFactory
+from capsmith_runtime.reconcile.sessions import Credentials, SessionFactory
 
 __all__ = [
     "LINUX_SENTINEL",

@@ -19,10 +19,10 @@ from capsmith_runtime.contract.bootstrap import REASON_WAITING_FOR_ENDPOINT, Tai
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.reconcile.kubernetes_client import wait_for
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData, SessionScope
 from capsmith_runtime.reconcile.sessions import SessionUser
-from capsmith_runtime.reconcile.waiting import wait_for
 
 Spec = TypeVar("Spec")
 

@@ -24,7 +24,7 @@ from capsmith_runtime.bootstrap.api import (
 from capsmith_runtime.bootstrap.data_secrets import (
     DataSecretNameTakenError,
     DataSecretStore,
-    certificate_reader,
+    create_certificate_reader,
 )
 from capsmith_runtime.bootstrap.init_lock import ControlPlaneInitMutex
 from capsmith_runtime.bootstrap.owners import ConfigOwner, ConfigOwnerFinder
@@ -197,7 +197,7 @@ class BootstrapConfigController:
             is_first_control_plane=is_first,
             node_taints=() if owner.is_control_plane else (bootstrap.UNINITIALIZED_TAINT,),
             previous=BootstrapData(current.value, current.format) if current else None,
-            _certificates=certificate_reader(self._context.client, cluster),
+            _certificates=create_certificate_reader(self._context.client, cluster),
             _loop=asyncio.get_running_loop(),
         )
 

@@ -106,7 +106,7 @@ class DataSecretStore:
         await self._client.patch(SECRET, _key(config), body, resource_version=version)
 
 
-def certificate_reader(client: KubeClient, cluster: Cluster) -> CertificateReader:
+def create_certificate_reader(client: KubeClient, cluster: Cluster) -> CertificateReader:
     """Return the function that reads certificates of a Cluster for the reconciler (SEC-03)."""
 
     async def read(purpose: CertificatePurpose) -> CertificatePair:

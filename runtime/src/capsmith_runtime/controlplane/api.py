@@ -19,10 +19,10 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.errors import ApiError
 from capsmith_runtime.kube.client import KubeClient
+from capsmith_runtime.reconcile.kubernetes_client import wait_for
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.scopes import SessionScope
 from capsmith_runtime.reconcile.sessions import SessionUser
-from capsmith_runtime.reconcile.waiting import wait_for
 
 Spec = TypeVar("Spec")
 

@@ -30,12 +30,15 @@ from capsmith_runtime.controlplane.sync_machines import MachineSyncer
 from capsmith_runtime.errors import ContractError, ReconcileError, TerminalError
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.requeue import DeferredError
-from capsmith_runtime.reconcile.author_calls import AuthorCalls
+from capsmith_runtime.reconcile.author_step import AuthorCalls, connect_scope
 from capsmith_runtime.reconcile.context import ControllerContext
-from capsmith_runtime.reconcile.results import NotAvailableError, Waiting, unexpected_result
-from capsmith_runtime.reconcile.scope_connection import connected
+from capsmith_runtime.reconcile.results import (
+    NotAvailableError,
+    Waiting,
+    describe_unexpected_result,
+)
 from capsmith_runtime.reconcile.scopes import ScopeFields
-from capsmith_runtime.reconcile.status_reporter import limited_message, reason_and_message
+from capsmith_runtime.reconcile.status_reporter import describe_failure, limit_message
 
 T = TypeVar("T")
 
@@ -113,7 +116,7 @@ class HookCaller:
             calls = AuthorCalls(self._reconciler, self._context.sessions)
             self._calls[key_of(obj)] = calls
         try:
-            with connected(scope, self._context, obj):
+            with connect_scope(scope, self._context, obj):
                 result = await calls.call(key, hook, scope, arguments=(argument,))
         except NotAvailableError as error:
             return error.waiting
@@ -123,13 +126,13 @@ class HookCaller:
             raise self._failure(obj, error) from error
         if isinstance(result, (expected, Waiting)):
             return result
-        message = unexpected_result(hook, result, expected, Waiting)
+        message = describe_unexpected_result(hook, result, expected, Waiting)
         raise self._failure(obj, ContractError(constants.REASON_INVALID_RESULT, message))
 
     def _failure(self, obj: JSON, error: Exception) -> HookCallError:
         """Record an event, and return the error that the status reports."""
-        reason, message = reason_and_message(error)
-        message = limited_message(message)
+        reason, message = describe_failure(error)
+        message = limit_message(message)
         self._events.warn(obj, reason, message)
         if isinstance(error, TerminalError):
             return TerminalHookCallError(reason, message, status=error.status)

@@ -23,7 +23,7 @@ from capsmith_runtime.kube.executor import (
 from capsmith_runtime.kube.http_server import Request, Response, text_response
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.reconcile.results import unexpected_result
+from capsmith_runtime.reconcile.results import describe_unexpected_result
 
 _log = get_logger("hooks")
 
@@ -106,7 +106,7 @@ class Dispatcher:
             method = getattr(self._extension, handler.method)
             result = await self._executors[handler.path].call(method, request)
             if not isinstance(result, handler.codec.results):
-                raise TypeError(unexpected_result(method, result, *handler.codec.results))
+                raise TypeError(describe_unexpected_result(method, result, *handler.codec.results))
             return _success(handler.hook, handler.codec.write(result, request))
         except (HookError, DecodingError) as error:
             _log.info("hook says no", hook=handler.hook, message=str(error))

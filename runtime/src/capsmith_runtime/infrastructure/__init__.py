@@ -22,6 +22,20 @@ from capsmith_runtime.errors import (
     ReconcileError,
     TerminalError,
 )
+from capsmith_runtime.infrastructure.api import (
+    ClaimedAddress,
+    InfraClusterDeleteScope,
+    InfraClusterReconciler,
+    InfraClusterScope,
+    InfraClusterState,
+    InfraClusterView,
+    InfraMachineDeleteScope,
+    InfraMachineReconciler,
+    InfraMachineScope,
+    InfraMachineState,
+    InfraMachineTemplateScope,
+    MachineCapacity,
+)
 from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolReconciler,
@@ -30,30 +44,11 @@ from capsmith_runtime.infrastructure.machine_pool_api import (
     Instance,
     MachinePoolMachinesReconciler,
 )
-from capsmith_runtime.infrastructure.reconcilers import (
-    InfraClusterReconciler,
-    InfraMachineReconciler,
-)
-from capsmith_runtime.infrastructure.results import (
-    InfraClusterState,
-    InfraMachineState,
-    MachineCapacity,
-)
-from capsmith_runtime.infrastructure.scopes import (
-    ClaimedAddress,
-    InfraClusterDeleteScope,
-    InfraClusterScope,
-    InfraClusterView,
-    InfraMachineDeleteScope,
-    InfraMachineScope,
-    InfraMachineTemplateScope,
-)
-from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Terminated, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
-from capsmith_runtime.reconcile.sessions import SessionFactory
+from capsmith_runtime.reconcile.sessions import Credentials, SessionFactory
 
 __all__ = [
     "Address",

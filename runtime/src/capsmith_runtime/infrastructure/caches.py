@@ -9,8 +9,8 @@ from typing import Protocol
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import ObjectRef
+from capsmith_runtime.infrastructure.api import ClaimedAddress
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
-from capsmith_runtime.infrastructure.scopes import ClaimedAddress
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import (
@@ -30,7 +30,7 @@ Completion = Callable[[JSON, Machine], Machine]
 """Fill in fields of a Machine that are set elsewhere, given its infrastructure machine."""
 
 
-class AddressSource(Protocol):
+class MachineAddressSource(Protocol):
     """Source of the addresses that machines claim from pools (IP-12)."""
 
     async def of_machine(
@@ -89,7 +89,7 @@ class InfrastructureCaches:
         self.pools: dict[str, Informer] = {}
         """Machine pools by kind; the group that reconciles them runs these informers."""
         self.completions: list[Completion] = []
-        self.addresses: AddressSource | None = None
+        self.addresses: MachineAddressSource | None = None
         # The watch filter applies to objects that refer to identities, not to identities.
         around = Selection(namespace=scope.namespace)
         self.identities = {

@@ -13,15 +13,15 @@ from capsmith_runtime.contract.core import (
     read_endpoint,
 )
 from capsmith_runtime.contract.status_writer import ClusterFacts, add_endpoint
-from capsmith_runtime.infrastructure.context import InfrastructureContext
-from capsmith_runtime.infrastructure.kinds import InfraClusterKind
-from capsmith_runtime.infrastructure.results import InfraClusterState
-from capsmith_runtime.infrastructure.scopes import (
+from capsmith_runtime.infrastructure.api import (
     InfraClusterDeleteScope,
     InfraClusterScope,
-    reference_to,
+    InfraClusterState,
+    create_owner_reference,
 )
-from capsmith_runtime.infrastructure.workload_client import workload_client
+from capsmith_runtime.infrastructure.context import InfrastructureContext
+from capsmith_runtime.infrastructure.kinds import InfraClusterKind
+from capsmith_runtime.infrastructure.workload_client import create_workload_client
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -78,8 +78,8 @@ class InfraClusterController:
             return await self._wait(patcher, credentials)
         scope = InfraClusterScope(
             **self._author.scope_fields(patcher.obj),
-            _reference=reference_to(self.kind.resource, patcher.obj),
-            workload_client=workload_client(self.kind, cluster, self._context.workload),
+            _reference=create_owner_reference(self.kind.resource, patcher.obj),
+            workload_client=create_workload_client(self.kind, cluster, self._context.workload),
             spec=spec,
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),
@@ -112,7 +112,7 @@ class InfraClusterController:
             return Result()
         scope = InfraClusterDeleteScope(
             **self._author.delete_scope_fields(patcher.obj),
-            workload_client=workload_client(self.kind, cluster, self._context.workload),
+            workload_client=create_workload_client(self.kind, cluster, self._context.workload),
             _credentials=self._context.credentials.of_cluster(patcher.obj),
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),

@@ -12,8 +12,8 @@ from capsmith_runtime.contract.model import Object
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
-from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.sessions import Credentials
 
 _CONTRACT_FIELDS: Final = ("secretRef", "allowedNamespaces")
 
@@ -76,7 +76,7 @@ class CredentialsResolver:
         if secret is None:
             return _waiting(constants.REASON_SECRET_NOT_FOUND, f"Secret {where} does not exist")
         try:
-            credentials = decoded(secret)
+            credentials = decode_secret(secret)
         except ValueError:
             message = f"Secret {where} contains data that is not text"
             return _waiting(constants.REASON_SECRET_INCOMPLETE, message)
@@ -129,7 +129,7 @@ def _authors_fields(identity: JSON) -> dict[str, Any]:
     return {key: value for key, value in spec.items() if key not in _CONTRACT_FIELDS}
 
 
-def decoded(secret: Object) -> dict[str, str]:
+def decode_secret(secret: Object) -> dict[str, str]:
     """Return the data of a Secret as text.
 
     Raises ValueError if a value is not base64 or not UTF-8.

@@ -7,7 +7,7 @@ from typing import Any
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.model import Object
-from capsmith_runtime.infrastructure.reconcilers import (
+from capsmith_runtime.infrastructure.api import (
     InfraClusterReconciler,
     InfraMachineReconciler,
 )

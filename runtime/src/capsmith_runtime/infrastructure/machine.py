@@ -14,30 +14,30 @@ from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, Machine, is_deleted_for_move
 from capsmith_runtime.contract.status_writer import MachineFacts, build_addresses, set_or_drop
-from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
-from capsmith_runtime.infrastructure.cluster_infrastructure import (
-    ClusterInfrastructure,
-    find_core_blocker,
-)
-from capsmith_runtime.infrastructure.context import InfrastructureContext
-from capsmith_runtime.infrastructure.kinds import InfraMachineKind
-from capsmith_runtime.infrastructure.results import InfraMachineState
-from capsmith_runtime.infrastructure.scopes import (
+from capsmith_runtime.infrastructure.api import (
     ClaimedAddress,
     InfraMachineDeleteScope,
     InfraMachineScope,
-    reference_to,
+    InfraMachineState,
+    create_owner_reference,
 )
-from capsmith_runtime.infrastructure.workload_client import workload_client
+from capsmith_runtime.infrastructure.context import InfrastructureContext
+from capsmith_runtime.infrastructure.kinds import InfraMachineKind
+from capsmith_runtime.infrastructure.prerequisites import (
+    ClusterInfrastructure,
+    create_bootstrap_reader,
+    find_core_blocker,
+)
+from capsmith_runtime.infrastructure.workload_client import create_workload_client
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.caches import cluster_name_of
-from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Deleted, Waiting
 from capsmith_runtime.reconcile.runner import ReconcileRunner
+from capsmith_runtime.reconcile.sessions import Credentials
 from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 
@@ -184,8 +184,8 @@ class InfraMachineController:
     ) -> InfraMachineScope[Any]:
         return InfraMachineScope(
             **self._author.scope_fields(obj),
-            _reference=reference_to(self.kind.resource, obj),
-            workload_client=workload_client(self.kind, cluster, self._context.workload),
+            _reference=create_owner_reference(self.kind.resource, obj),
+            workload_client=create_workload_client(self.kind, cluster, self._context.workload),
             spec=spec,
             cluster=cluster,
             machine=machine,
@@ -196,7 +196,7 @@ class InfraMachineController:
             credentials=credentials,
             is_provisioned=self._context.writer.is_provisioned(obj),
             ip_addresses=addresses,
-            _bootstrap=bootstrap_reader(self._context.client, machine),
+            _bootstrap=create_bootstrap_reader(self._context.client, machine),
             _loop=asyncio.get_running_loop(),
         )
 
@@ -209,7 +209,7 @@ class InfraMachineController:
         )
         return InfraMachineDeleteScope(
             **self._author.delete_scope_fields(obj),
-            workload_client=workload_client(self.kind, cluster, self._context.workload),
+            workload_client=create_workload_client(self.kind, cluster, self._context.workload),
             _credentials=infrastructure.credentials,
             cluster=cluster,
             machine=machine,

@@ -14,8 +14,8 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.ipam import DIALECTS
 from capsmith_runtime.contract.model import ObjectRef
 from capsmith_runtime.errors import AlreadyExistsError, NotFoundError
+from capsmith_runtime.infrastructure.api import ClaimedAddress
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
-from capsmith_runtime.infrastructure.scopes import ClaimedAddress
 from capsmith_runtime.kube.client import JSON, NamespacedName, Selection
 from capsmith_runtime.kube.informer import Handler, Informer
 from capsmith_runtime.kube.patch import write

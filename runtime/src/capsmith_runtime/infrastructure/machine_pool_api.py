@@ -17,7 +17,8 @@ from typing import Generic, TypeVar
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Address
-from capsmith_runtime.infrastructure.scopes import InfraClusterView, InfraDeleteScope, InfraScope
+from capsmith_runtime.infrastructure.api import InfraClusterView, InfraDeleteScope, InfraScope
+from capsmith_runtime.reconcile.kubernetes_client import wait_for
 from capsmith_runtime.reconcile.results import (
     MAX_ADDRESSES,
     MAX_PROVIDER_ID,
@@ -30,7 +31,6 @@ from capsmith_runtime.reconcile.scopes import (
     BootstrapReader,
 )
 from capsmith_runtime.reconcile.sessions import SessionUser
-from capsmith_runtime.reconcile.waiting import wait_for
 
 Spec = TypeVar("Spec")
 

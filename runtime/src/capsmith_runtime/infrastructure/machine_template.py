@@ -9,24 +9,25 @@ from capsmith_runtime.contract import constants, external_id, metadata
 from capsmith_runtime.contract.core import Cluster, pause_message
 from capsmith_runtime.contract.status_writer import set_or_drop
 from capsmith_runtime.errors import TerminalError
-from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
+from capsmith_runtime.infrastructure.api import (
+    InfraMachineReconciler,
+    InfraMachineTemplateScope,
+    MachineCapacity,
+)
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.kinds import InfraMachineKind
-from capsmith_runtime.infrastructure.reconcilers import InfraMachineReconciler
-from capsmith_runtime.infrastructure.results import MachineCapacity
-from capsmith_runtime.infrastructure.scopes import InfraMachineTemplateScope
+from capsmith_runtime.infrastructure.prerequisites import ClusterInfrastructure
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.patch import write
 from capsmith_runtime.kube.requeue import DeferredError
-from capsmith_runtime.reconcile.author_calls import AuthorCalls, checked_result
+from capsmith_runtime.reconcile.author_step import AuthorCalls, check_result, connect_scope
 from capsmith_runtime.reconcile.caches import cluster_name_of
-from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
-from capsmith_runtime.reconcile.scope_connection import connected
-from capsmith_runtime.reconcile.status_reporter import limited_message, reason_and_message
+from capsmith_runtime.reconcile.sessions import Credentials
+from capsmith_runtime.reconcile.status_reporter import describe_failure, limit_message
 
 _NO_CLUSTER = Waiting(
     constants.REASON_IDENTITY_NOT_FOUND, "no Cluster owns the template", requeue_after=None
@@ -101,16 +102,16 @@ class MachineTemplateController:
         hook = self._reconciler.capacity
         argument = scope.spec if self._reconciler._capacity_gets_spec else scope
         try:
-            with connected(scope, self._context, obj):
+            with connect_scope(scope, self._context, obj):
                 result = await self._author.call(key, hook, scope, arguments=(argument,))
-            return None if result is None else checked_result(hook, result, MachineCapacity)
+            return None if result is None else check_result(hook, result, MachineCapacity)
         except NotAvailableError as error:
             return error.waiting
         except DeferredError:
             raise
         except Exception as error:
-            reason, message = reason_and_message(error)
-            self._context.events.warn(obj, reason, limited_message(message))
+            reason, message = describe_failure(error)
+            self._context.events.warn(obj, reason, limit_message(message))
             if isinstance(error, TerminalError):
                 return Waiting(reason, message, requeue_after=None)
             raise

@@ -9,9 +9,8 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.errors import NotDeclaredError
 from capsmith_runtime.kube.client import KubeClient
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.reconcile.client_session import ClientSession
 from capsmith_runtime.reconcile.kinds import Kind
-from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
+from capsmith_runtime.reconcile.kubernetes_client import ClientSession, KubernetesClient
 from capsmith_runtime.reconcile.permissions import Anything
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 
@@ -41,7 +40,7 @@ class WorkloadAccessFactory(Protocol):
         ...
 
 
-def workload_client(
+def create_workload_client(
     kind: Kind[Any], cluster: Cluster | None, access: WorkloadAccess | None
 ) -> KubernetesClient:
     """Return a client that connects at its first request.

@@ -22,12 +22,11 @@ from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, Resou
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import write
-from capsmith_runtime.reconcile.author_calls import AuthorCalls
+from capsmith_runtime.reconcile.author_step import AuthorCalls, connect_scope
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
-from capsmith_runtime.reconcile.debounce import StatusDebounce
 from capsmith_runtime.reconcile.results import Waiting
-from capsmith_runtime.reconcile.scope_connection import connected
+from capsmith_runtime.reconcile.status_reporter import StatusDebounce
 
 
 class IPAddressWriter:
@@ -206,7 +205,7 @@ class OrphanedAddressController:
             identity = metadata.annotations(obj)[external_id.annotation(group)]
             scope = registry.release_scope(key, identity, pool.key, obj)
             author = self._authors[pool.kind]
-            with connected(scope, self._context, obj):
+            with connect_scope(scope, self._context, obj):
                 result = await author.call(key, registry.reconciler.release, scope, deletion=True)
             if isinstance(result, Waiting):
                 return Result(result.requeue_after)

@@ -39,7 +39,7 @@ from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.patcher import Patcher, ready
 from capsmith_runtime.reconcile.results import Deleted, Waiting
 from capsmith_runtime.reconcile.runner import ReconcileRunner
-from capsmith_runtime.reconcile.status_reporter import StatusReporter, reason_and_message
+from capsmith_runtime.reconcile.status_reporter import StatusReporter, describe_failure
 
 _MOVE_LABEL = {"clusterctl.cluster.x-k8s.io/move": ""}
 _RETRY_SECONDS = 1.0
@@ -318,7 +318,7 @@ class ClaimReporter(StatusReporter):
 
     async def report_failure(self, patcher: Patcher, error: Exception) -> None:
         """Report an exception that the author's code raised; a terminal one like any other."""
-        reason, message = reason_and_message(error)
+        reason, message = describe_failure(error)
         if not isinstance(error, ReconcileError):
             reason = REASON_ALLOCATION_FAILED
         await self.report_error(patcher, reason, message)

@@ -6,7 +6,27 @@ from collections.abc import Awaitable
 from typing import ClassVar, Generic, TypeVar
 
 from capsmith_runtime.contract.machine_pool import MachinePool
-from capsmith_runtime.infrastructure import reconcilers
+from capsmith_runtime.infrastructure import api
+from capsmith_runtime.infrastructure.api import (
+    ClaimedAddress,
+    InfraClusterReconciler,
+    InfraClusterState,
+    InfraClusterView,
+    InfraMachineState,
+    MachineCapacity,
+)
+from capsmith_runtime.infrastructure.api import (
+    InfraClusterDeleteScope as InfraClusterDeletion,
+)
+from capsmith_runtime.infrastructure.api import (
+    InfraClusterScope as InfraCluster,
+)
+from capsmith_runtime.infrastructure.api import (
+    InfraMachineDeleteScope as InfraMachineDeletion,
+)
+from capsmith_runtime.infrastructure.api import (
+    InfraMachineScope as InfraMachine,
+)
 from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolDeleteScope as InfraMachinePoolDeletion,
 )
@@ -18,30 +38,6 @@ from capsmith_runtime.infrastructure.machine_pool_api import (
 )
 from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolScope as InfraMachinePool,
-)
-from capsmith_runtime.infrastructure.reconcilers import (
-    InfraClusterReconciler,
-)
-from capsmith_runtime.infrastructure.results import (
-    InfraClusterState,
-    InfraMachineState,
-    MachineCapacity,
-)
-from capsmith_runtime.infrastructure.scopes import (
-    ClaimedAddress,
-    InfraClusterView,
-)
-from capsmith_runtime.infrastructure.scopes import (
-    InfraClusterDeleteScope as InfraClusterDeletion,
-)
-from capsmith_runtime.infrastructure.scopes import (
-    InfraClusterScope as InfraCluster,
-)
-from capsmith_runtime.infrastructure.scopes import (
-    InfraMachineDeleteScope as InfraMachineDeletion,
-)
-from capsmith_runtime.infrastructure.scopes import (
-    InfraMachineScope as InfraMachine,
 )
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.scopes import (
@@ -73,7 +69,7 @@ __all__ = [
 Spec = TypeVar("Spec")
 
 
-class InfraMachineReconciler(reconcilers.InfraMachineReconciler[Spec], Generic[Spec]):
+class InfraMachineReconciler(api.InfraMachineReconciler[Spec], Generic[Spec]):
     """Manage the servers of Machines; ``capacity`` gets the spec of a template, not its scope."""
 
     _capacity_gets_spec: ClassVar[bool] = True

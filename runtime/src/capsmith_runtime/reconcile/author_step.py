@@ -1,26 +1,244 @@
-"""The step of a reconcile that runs the author's code."""
+"""The step of a reconcile that calls the author's code: with scopes, sessions and rate limits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+import asyncio
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, Protocol, TypeVar
 
 from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
+from capsmith_runtime.contract.constants import WATCH_FILTER_LABEL
+from capsmith_runtime.errors import (
+    ContractError,
+    RateLimitedError,
+    ReconcileError,
+    SessionError,
+    TerminalError,
+)
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, key_of
 from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.events import EventRecorder
+from capsmith_runtime.kube.executor import HandlerExecutor, StillRunningError
+from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.requeue import DeferredError
-from capsmith_runtime.reconcile.author_calls import AuthorCalls, checked_result
 from capsmith_runtime.reconcile.context import ControllerContext
+from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.kubernetes_client import (
+    ClientSession,
+    Inherited,
+    KubernetesClient,
+    Owner,
+    connect,
+    create_opener,
+    disconnect,
+)
 from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
-from capsmith_runtime.reconcile.scope_connection import connected
-from capsmith_runtime.reconcile.scopes import DeleteScopeFields, ScopeFields
-from capsmith_runtime.reconcile.status_reporter import StatusReporter, object_logger
+from capsmith_runtime.reconcile.permissions import Permissions
+from capsmith_runtime.reconcile.results import (
+    NotAvailableError,
+    Terminated,
+    Waiting,
+    describe_unexpected_result,
+)
+from capsmith_runtime.reconcile.scopes import DeleteScopeFields, ScopeFields, SessionScope
+from capsmith_runtime.reconcile.session_pools import SessionPool, SessionPools
+from capsmith_runtime.reconcile.sessions import Credentials, qualified_identity
+from capsmith_runtime.reconcile.status_reporter import StatusReporter, create_object_logger
+
+T = TypeVar("T")
+
+_log = get_logger("hooks")
+
+
+class AuthorCalls:
+    """Calls the methods of one reconciler for the objects of one controller."""
+
+    def __init__(self, reconciler: object, sessions: SessionPools) -> None:
+        self._executor = sessions.executor
+        self._shared = sessions.of(reconciler)
+        self._holds: dict[Hashable, tuple[str, float]] = {}
+
+    def forget(self, key: Hashable) -> None:
+        """Forget an object that no longer exists."""
+        self._holds.pop(key, None)
+
+    async def call(
+        self,
+        key: Hashable,
+        hook: Callable[..., Any],
+        scope: object,
+        *further: object,
+        arguments: tuple[object, ...] | None = None,
+        deletion: bool = False,
+    ) -> Any:
+        """Return the result of a method, called with the scope and further arguments.
+
+        ``arguments`` replace them all, for a method that gets its scope inside another object.
+
+        Raises its exception, SessionError, HookTimeoutError or HooksExhaustedError, and
+        DeferredError if the method may not be called yet.
+        """
+        credentials = (
+            scope._session_credentials() if isinstance(scope, SessionScope) else Credentials()
+        )
+        # A decorated method may be any callable.
+        method = getattr(hook, "__name__", repr(hook))
+        self._check_hold(key, method)
+        known = credentials if isinstance(credentials, Credentials) else Credentials()
+        if self._shared.pool is not None and not deletion:
+            self._shared.pool.check(known)
+        self._admit(key, qualified_identity(known), deletion=deletion)
+        if arguments is None:
+            arguments = (scope, *further)
+        try:
+            if self._shared.pool is None or not isinstance(scope, SessionScope):
+                return await self._executor.call(hook, *arguments)
+            needs_session = not deletion
+            call = _SessionCall(self._shared.pool, self._executor, scope, needs_session)
+            return await call.run(credentials, hook, *arguments)
+        except RateLimitedError as error:
+            self._pause(qualified_identity(known), error)
+            raise
+        except ReconcileError as error:
+            # A session is opened again as soon as its credentials change.
+            if error.retry_after is not None and not isinstance(error, SessionError):
+                self._holds[key] = method, monotonic() + error.retry_after
+            raise
+
+    def _check_hold(self, key: Hashable, method: str) -> None:
+        """Let no event shorten the delay that the author demanded."""
+        held, until = self._holds.get(key, ("", 0.0))
+        left = until - monotonic()
+        if held == method and left > 0:
+            raise DeferredError(f"{method} may be called in {left:.1f} s", seconds=left)
+        self._holds.pop(key, None)
+
+    def _pause(self, identity: str, error: RateLimitedError) -> None:
+        self._shared.limiter(identity).pause(error.retry_after)
+        seconds = round(error.retry_after, 1)
+        _log.warning("calls are paused", identity=identity, seconds=seconds, error=str(error))
+
+    def _admit(self, key: Hashable, identity: str, *, deletion: bool) -> None:
+        limiter, caller = self._shared.limiter(identity), (self, key)
+        if not limiter.admit(caller):
+            message = f"calls of identity {identity!r} are limited"
+            raise DeferredError(
+                message,
+                subscribe=lambda wake, priority: limiter.wait(
+                    caller, wake, priority, deletion=deletion
+                ),
+            )
+
+
+class _SessionCall:
+    """One call of a method that may use the session of its scope."""
+
+    def __init__(
+        self, pool: SessionPool, executor: HandlerExecutor, scope: SessionScope, needs_session: bool
+    ) -> None:
+        self._pool = pool
+        self._factory = type(pool.factory)
+        self._executor = executor
+        self._scope = scope
+        self._needs_session = needs_session
+
+    async def run(
+        self, credentials: Credentials | Waiting, hook: Callable[..., Any], *arguments: object
+    ) -> Any:
+        """Call a method; a deletion gets the error only when it requests the session."""
+        slot = self._scope._session
+        if isinstance(credentials, Waiting):
+            slot.fail(self._factory, NotAvailableError(credentials))
+            return await self._executor.call(hook, *arguments)
+        try:
+            session = await self._pool.acquire(credentials)
+        except SessionError as error:
+            if self._needs_session:
+                raise
+            slot.fail(self._factory, error)
+            return await self._executor.call(hook, *arguments)
+        slot.provide(self._factory, session.value)
+        try:
+            result = await self._executor.call(hook, *arguments)
+        except StillRunningError as error:
+            error.when_ended(lambda: self._pool.release(session))
+            raise
+        except BaseException:
+            self._pool.release(session)
+            raise
+        self._pool.release(session)
+        return result
+
+
+def check_result(hook: Callable[..., object], result: object, expected: type[T]) -> T | Waiting:
+    """Return a result of a method that has the expected type.
+
+    Raises TerminalError for Terminated, and ContractError for any other type.
+    """
+    if isinstance(result, (expected, Waiting)):
+        return result
+    if isinstance(result, Terminated):
+        raise TerminalError(result.reason, result.message, status=result.status)
+    message = describe_unexpected_result(hook, result, expected, Waiting)
+    raise ContractError(constants.REASON_INVALID_RESULT, message)
+
+
+class Connections(Protocol):
+    """What scopes are connected to."""
+
+    @property
+    def label(self) -> str:
+        """Return the name of the provider, which is its field manager."""
+        ...
+
+    @property
+    def client(self) -> KubeClient:
+        """Return the client of the management cluster."""
+        ...
+
+    @property
+    def events(self) -> EventRecorder:
+        """Return the recorder of events."""
+        ...
+
+    @property
+    def permissions(self) -> Permissions:
+        """Return what the author's code may request."""
+        ...
+
+
+@contextmanager
+def connect_scope(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
+    """Connect the scope of an object; its clients send nothing after this context."""
+    send_events(scope, to.events, obj)
+    client = getattr(scope, "client", None)
+    if isinstance(client, KubernetesClient):
+        namespace: str = getattr(scope, "namespace", "")
+        loop = asyncio.get_running_loop()
+        owner = Owner(to.label, str(obj.get("kind")), metadata.name(obj), metadata.uid(obj))
+        session = ClientSession(
+            create_opener(to.client), to.permissions, namespace, loop, _inherited_from(obj), owner
+        )
+        connect(client, session)
+    try:
+        yield
+    finally:
+        for each in (client, getattr(scope, "workload_client", None)):
+            if isinstance(each, KubernetesClient):
+                disconnect(each)
+
+
+def _inherited_from(obj: JSON) -> Inherited:
+    """Return the label without which a manager would not see what it creates (MG-01)."""
+    group = metadata.text(obj, "apiVersion").rpartition("/")[0]
+    value = metadata.labels(obj).get(WATCH_FILTER_LABEL)
+    return Inherited(group, {} if value is None else {WATCH_FILTER_LABEL: value})
+
 
 R = TypeVar("R")
-T = TypeVar("T")
 
 
 class AuthorStep(Generic[R]):
@@ -66,7 +284,7 @@ class AuthorStep(Generic[R]):
             "name": key.name,
             "namespace": key.namespace,
             "external_id": self._kind.external_id(obj),
-            "logger": object_logger(self._kind, key),
+            "logger": create_object_logger(self._kind, key),
             "_status": metadata.mapping(obj, "status"),
         }
 
@@ -91,7 +309,7 @@ class AuthorStep(Generic[R]):
         the conditions and raised again, except DeferredError, which is no failure.
         """
         return await self.call_checked(
-            patcher, hook, scope, lambda result: checked_result(hook, result, expected)
+            patcher, hook, scope, lambda result: check_result(hook, result, expected)
         )
 
     async def call_checked(
@@ -104,7 +322,7 @@ class AuthorStep(Generic[R]):
         """Call a method like :meth:`call`; ``check`` returns its result, or raises an error."""
         try:
             deletion = metadata.is_deleting(patcher.obj)
-            with connected(scope, self._context, patcher.obj):
+            with connect_scope(scope, self._context, patcher.obj):
                 key = key_of(patcher.obj)
                 result = await self._calls.call(key, hook, scope, deletion=deletion)
             return check(result)

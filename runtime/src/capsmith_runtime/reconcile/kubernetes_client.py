@@ -1,18 +1,147 @@
-"""The client of the Kubernetes API that authors get with each scope."""
+"""The client with which the author's code reads and writes other objects, during one call."""
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
-from capsmith_runtime.errors import CallEndedError, InvalidRequestError, NotFoundError
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.errors import (
+    ApiError,
+    CallEndedError,
+    InvalidRequestError,
+    NotFoundError,
+    create_api_error,
+)
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, Selection
-from capsmith_runtime.reconcile.client_session import ClientSession, Owner
-from capsmith_runtime.reconcile.permissions import key_in
-from capsmith_runtime.reconcile.waiting import wait_for
+from capsmith_runtime.reconcile.permissions import Permissions, create_key
 
 T = TypeVar("T")
+
+
+def wait_for(read: Callable[[], Awaitable[T]], loop: asyncio.AbstractEventLoop | None) -> T:
+    """Run a coroutine on the event loop and wait for it in the thread of a synchronous method."""
+
+    async def waited() -> T:
+        return await read()
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise RuntimeError("this blocks the event loop: use the _async method in async code")
+    if loop is None:
+        return asyncio.run(waited())
+    return asyncio.run_coroutine_threadsafe(waited(), loop).result()
+
+
+ClientOpener = Callable[[], Awaitable[KubeClient]]
+
+
+class Inherited(NamedTuple):
+    """Labels that new objects of an API group get from the object that is reconciled."""
+
+    group: str
+    labels: Mapping[str, str]
+
+
+class Owner(NamedTuple):
+    """Whose objects a session may change by server-side apply."""
+
+    field_manager: str
+    kind: str
+    name: str
+    uid: str
+
+    def check(self, existing: Object) -> None:
+        """Raise AlreadyExists for an object that neither the provider applied nor this one owns.
+
+        ``clusterctl move`` keeps owners, but not field managers.
+        """
+        managers = metadata.items(existing, "metadata", "managedFields")
+        is_applied = any(
+            (entry.get("manager"), entry.get("operation")) == (self.field_manager, "Apply")
+            for entry in managers
+        )
+        owners = metadata.items(existing, "metadata", "ownerReferences")
+        if not is_applied and self.uid not in [owner.get("uid") for owner in owners]:
+            raise create_api_error(
+                409,
+                "AlreadyExists",
+                f"it was not applied by {self.field_manager}, and {self.kind} {self.name} does not"
+                " own it; delete it or use another name, or take it over with adopt=True",
+            )
+
+
+class ClientSession:
+    """The requests of one call of a reconciler; ``end`` stops them."""
+
+    def __init__(
+        self,
+        open_client: ClientOpener,
+        permissions: Permissions,
+        namespace: str,
+        loop: asyncio.AbstractEventLoop | None,
+        inherited: Inherited | None = None,
+        owner: Owner | None = None,
+    ) -> None:
+        self._open_client = open_client
+        self.permissions = permissions
+        self.namespace = namespace
+        self.loop = loop
+        self.inherited = inherited
+        self.owner = owner
+        """None where any object may be changed."""
+        self.has_ended = False
+        self._running: set[asyncio.Task[Any]] = set()
+
+    async def send(self, request: str, send: Callable[[KubeClient], Awaitable[T]]) -> T:
+        """Return the response to a request.
+
+        Raises KubernetesError, CallEndedError if the call of the reconciler has ended, and
+        NotAvailableError if there is no client yet.
+        """
+        self._check(request)
+        task = asyncio.ensure_future(self._started(send))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            return await task
+        except ApiError as error:
+            raise error.for_request(request) from error
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is None or not current.cancelling():
+                self._check(request)
+            raise
+
+    def end(self) -> None:
+        """Cancel running requests and refuse further ones; call it on the event loop."""
+        self.has_ended = True
+        for task in tuple(self._running):
+            task.cancel()
+
+    async def _started(self, send: Callable[[KubeClient], Awaitable[T]]) -> T:
+        return await send(await self._open_client())
+
+    def _check(self, request: str) -> None:
+        if self.has_ended:
+            raise CallEndedError(f"{request}: the call of the reconciler has ended")
+
+
+def create_opener(client: KubeClient) -> ClientOpener:
+    """Return an opener for a client that exists."""
+
+    async def opened() -> KubeClient:
+        return client
+
+    return opened
+
+
 Objects = list[JSON]
 
 _PAGE = 250
@@ -192,7 +321,7 @@ class KubernetesClient:
     ) -> tuple[ResourceType, NamespacedName]:
         resource = session.permissions.resource(api_version, kind)
         where = session.namespace if namespace is None else namespace
-        return resource, key_in(resource, where, name)
+        return resource, create_key(resource, where, name)
 
     def _placed(
         self, session: ClientSession, obj: JSON, namespace: str | None

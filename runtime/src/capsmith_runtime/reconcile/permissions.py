@@ -53,11 +53,11 @@ class Permissions:
 
         Raises InvalidRequestError for texts that are no API version or no kind.
         """
-        found = resource_type(api_version, kind)
+        found = guess_resource_type(api_version, kind)
         known = self._kinds.get((found.group, kind))
         if known is not None:
             return ResourceType(found.group, found.version, kind, known.plural, known.namespaced)
-        candidates = set(plurals(kind))
+        candidates = set(guess_plurals(kind))
         for rule in self._rules:
             if _has(rule.groups, found.group):
                 for plural in rule.resources:
@@ -83,7 +83,7 @@ class Anything(Permissions):
         """Allow everything."""
 
 
-def resource_type(api_version: str, kind: str) -> ResourceType:
+def guess_resource_type(api_version: str, kind: str) -> ResourceType:
     """Return a resource type with the usual plural.
 
     Raises InvalidRequestError for texts that are no API version or no kind.
@@ -93,10 +93,10 @@ def resource_type(api_version: str, kind: str) -> ResourceType:
         raise InvalidRequestError(f"{api_version!r} is not an apiVersion such as v1 or apps/v1")
     if not _KIND.fullmatch(kind):
         raise InvalidRequestError(f"{kind!r} is not a kind such as ConfigMap")
-    return ResourceType(match["group"] or "", match["version"], kind, next(plurals(kind)))
+    return ResourceType(match["group"] or "", match["version"], kind, next(guess_plurals(kind)))
 
 
-def key_in(resource: ResourceType, namespace: str, name: str = "") -> NamespacedName:
+def create_key(resource: ResourceType, namespace: str, name: str = "") -> NamespacedName:
     """Return a key that is safe in a URL.
 
     Raises InvalidRequestError for names that no object can have.
@@ -107,7 +107,7 @@ def key_in(resource: ResourceType, namespace: str, name: str = "") -> Namespaced
     return NamespacedName(namespace if resource.namespaced else "", name)
 
 
-def plurals(kind: str) -> Iterator[str]:
+def guess_plurals(kind: str) -> Iterator[str]:
     """Yield what a kind may be called in URLs, the most likely name first."""
     word = kind.lower()
     if word.endswith(("s", "x", "z", "ch", "sh")):

@@ -104,7 +104,7 @@ class State:
         check_conditions(self.conditions)
 
 
-def unexpected_result(hook: Callable[..., object], result: object, *expected: type) -> str:
+def describe_unexpected_result(hook: Callable[..., object], result: object, *expected: type) -> str:
     """Return the message about a result of the wrong type; its value may be secret."""
     names = " or ".join("None" if each is type(None) else each.__name__ for each in expected)
     found = "None" if result is None else type(result).__name__

@@ -16,7 +16,7 @@ from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher
-from capsmith_runtime.reconcile.status_reporter import StatusReporter, object_logger
+from capsmith_runtime.reconcile.status_reporter import StatusReporter, create_object_logger
 
 P = TypeVar("P", bound=Patcher)
 
@@ -70,7 +70,7 @@ class ReconcileRunner(Generic[P]):
             return self._forget(key)
         except TerminalError as error:
             # It is reported already, and back-off would repeat a call that cannot succeed.
-            object_logger(self._kind, key).warning("terminal failure", error=str(error))
+            create_object_logger(self._kind, key).warning("terminal failure", error=str(error))
             result = Result(failed=True)
         except InvalidRequestError as error:
             # The CRD rejects what the reconciler returned: report it in the conditions.  A request

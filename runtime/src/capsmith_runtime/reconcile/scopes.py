@@ -9,11 +9,10 @@ from typing import Any, Generic, TypedDict, TypeVar
 from capsmith_runtime.api.serialization import DecodingError, decode
 from capsmith_runtime.contract import external_id
 from capsmith_runtime.kube.log import Logger
-from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.results import Waiting
-from capsmith_runtime.reconcile.sessions import ScopeSession, SessionFactory
+from capsmith_runtime.reconcile.sessions import Credentials, ScopeSession, SessionFactory
 
 Spec = TypeVar("Spec")
 T = TypeVar("T")

@@ -12,13 +12,35 @@ from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.contract.status_writer import set_extra_fields
 from capsmith_runtime.errors import ApiError, ContractError, ReconcileError, TerminalError
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
+from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.log import Logger, describe_error, get_logger
 from capsmith_runtime.reconcile.context import ControllerContext
-from capsmith_runtime.reconcile.debounce import StatusDebounce
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import Patcher, paused, ready
 from capsmith_runtime.reconcile.results import State, Waiting
+
+
+class StatusDebounce:
+    """Track since when each object waits, and for what; a restart may forget it."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = monotonic) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self._since: dict[NamespacedName, tuple[str, float]] = {}
+
+    def left(self, key: NamespacedName, reason: str) -> float:
+        """Return the seconds until a wait for ``reason`` is written; 0 means now."""
+        known, since = self._since.get(key, ("", 0.0))
+        if known != reason:
+            since = self._clock()
+            self._since[key] = (reason, since)
+        return max(0.0, since + self._seconds - self._clock())
+
+    def forget(self, key: NamespacedName) -> None:
+        """Forget the wait of an object."""
+        self._since.pop(key, None)
+
 
 _PARTIAL_RESULTS: Final = (
     "addresses",
@@ -31,12 +53,12 @@ _MESSAGE_CHARACTERS: Final = 4096
 """The CRD allows 32,768 (ST-01); that is too long to read."""
 
 
-def object_logger(kind: Kind[Any], key: NamespacedName) -> Logger:
+def create_object_logger(kind: Kind[Any], key: NamespacedName) -> Logger:
     """Return a logger whose records name the object; the author's code gets the same."""
     return get_logger("author", kind=kind.resource.kind, object=str(key))
 
 
-def reason_and_message(error: Exception) -> tuple[str, str]:
+def describe_failure(error: Exception) -> tuple[str, str]:
     """Return what the Ready condition reports about an exception that the author's code raised."""
     # Such as the read of bootstrap data: its reason would promise a request of the author.
     is_of_runtime = isinstance(error, ApiError) and error.is_of_runtime
@@ -45,7 +67,7 @@ def reason_and_message(error: Exception) -> tuple[str, str]:
     return constants.REASON_INTERNAL_ERROR, describe_error(error)
 
 
-def limited_message(message: str) -> str:
+def limit_message(message: str) -> str:
     """Return a message that a condition can hold, whatever characters an SDK put into it."""
     return message.encode(errors="replace").decode()[:_MESSAGE_CHARACTERS]
 
@@ -93,13 +115,13 @@ class StatusReporter:
 
         A failed write is only logged: callers raise the error itself, whose retry reports again.
         """
-        message = limited_message(message)
+        message = limit_message(message)
         self._context.events.warn(patcher.obj, reason, message)
         try:
             await patcher.write_conditions(ready(False, reason, message, "Error"), paused(""))
         except ApiError as error:
             # The original error is retried and reported again: this one must not replace it.
-            logger = object_logger(self._kind, key_of(patcher.obj))
+            logger = create_object_logger(self._kind, key_of(patcher.obj))
             logger.warning("cannot write conditions", error=str(error))
 
     async def report_failure(self, patcher: Patcher, error: Exception) -> None:
@@ -107,7 +129,7 @@ class StatusReporter:
         if isinstance(error, TerminalError):
             await self._report_terminal_failure(patcher, error)
         else:
-            await self.report_error(patcher, *reason_and_message(error))
+            await self.report_error(patcher, *describe_failure(error))
 
     async def refuse(self, patcher: Patcher, reason: str, message: str) -> NoReturn:
         """Report a result of the author that the contract forbids, and raise ContractError."""
@@ -173,7 +195,7 @@ class StatusReporter:
 
     async def _report_terminal_failure(self, patcher: Patcher, error: TerminalError) -> None:
         """Report a terminal failure; a provisioned object stays provisioned (IC-05, IM-03)."""
-        message = limited_message(error.message)
+        message = limit_message(error.message)
         self._context.events.warn(patcher.obj, error.reason, message)
         status = self.author_status(patcher, error.status)
         if self._has_failure_fields(patcher.obj) and not metadata.is_deleting(patcher.obj):

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.infrastructure.scopes import InfraClusterView, InfraDeleteScope, OwnerScope
-from capsmith_runtime.reconcile.credentials import Credentials
+from capsmith_runtime.infrastructure.api import InfraClusterView, InfraDeleteScope, OwnerScope
 from capsmith_runtime.reconcile.results import Deleted, State, Waiting
-from capsmith_runtime.reconcile.sessions import SessionUser
+from capsmith_runtime.reconcile.sessions import Credentials, SessionUser
 
 Spec = TypeVar("Spec")
 

@@ -6,9 +6,9 @@ from functools import partial
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
-from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
+from capsmith_runtime.infrastructure.api import InfraClusterView, create_owner_reference
 from capsmith_runtime.infrastructure.context import InfrastructureContext
-from capsmith_runtime.infrastructure.scopes import InfraClusterView, reference_to
+from capsmith_runtime.infrastructure.prerequisites import ClusterInfrastructure
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.reconcile.author_step import AuthorStep
@@ -80,7 +80,7 @@ class ResourceController:
             return await self._reporter.report_wait(patcher, credentials)
         scope = ResourceScope(
             **self._author.scope_fields(patcher.obj),
-            _reference=reference_to(self.kind.resource, patcher.obj),
+            _reference=create_owner_reference(self.kind.resource, patcher.obj),
             spec=spec,
             cluster=cluster,
             owners=_owners(patcher.obj),

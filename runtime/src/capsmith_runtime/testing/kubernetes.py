@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from capsmith_runtime.component import Component
 from capsmith_runtime.kube.client import JSON
-from capsmith_runtime.reconcile.client_session import ClientSession, always
-from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
+from capsmith_runtime.reconcile.kubernetes_client import (
+    ClientSession,
+    KubernetesClient,
+    create_opener,
+)
 from capsmith_runtime.reconcile.permissions import Anything, Permissions
 from capsmith_runtime.testing.core import NAMESPACE
 from capsmith_runtime.testing.fake_api import FakeApi
@@ -21,12 +24,14 @@ def fake_client(
     """
     kinds = [watch.resource for watch in component.watches]
     permissions = Permissions(component.permissions, kinds)
-    return KubernetesClient(ClientSession(always(_api(objects)), permissions, namespace, None))
+    return KubernetesClient(
+        ClientSession(create_opener(_api(objects)), permissions, namespace, None)
+    )
 
 
 def fake_workload_client(*objects: JSON) -> KubernetesClient:
     """Return a client of a workload cluster that holds ``objects``, and refuses nothing."""
-    return KubernetesClient(ClientSession(always(_api(objects)), Anything(), "", None))
+    return KubernetesClient(ClientSession(create_opener(_api(objects)), Anything(), "", None))
 
 
 def _api(objects: tuple[JSON, ...]) -> FakeApi:

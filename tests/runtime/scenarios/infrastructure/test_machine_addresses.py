@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.infrastructure.scopes import ClaimedAddress
+from capsmith_runtime.infrastructure.api import ClaimedAddress
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import (

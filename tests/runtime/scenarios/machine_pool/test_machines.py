@@ -7,9 +7,12 @@ from typing import Any, cast
 
 import pytest
 
-from capsmith_runtime.infrastructure.reconcilers import InfraMachineReconciler
-from capsmith_runtime.infrastructure.results import InfraMachineState
-from capsmith_runtime.infrastructure.scopes import InfraMachineDeleteScope, InfraMachineScope
+from capsmith_runtime.infrastructure.api import (
+    InfraMachineDeleteScope,
+    InfraMachineReconciler,
+    InfraMachineScope,
+    InfraMachineState,
+)
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.machine_pool.base import (
     PoolMachinesCase,

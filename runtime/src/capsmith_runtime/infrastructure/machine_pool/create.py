@@ -13,12 +13,12 @@ from capsmith_runtime.contract.constants import WATCH_FILTER_LABEL
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.errors import AlreadyExistsError, ConflictError, NotFoundError
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
-from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember, spread
+from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember, assign_failure_domains
 from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
     PoolMachines,
     PoolMachinesLister,
+    format_machine_name,
     key_beside,
-    machine_name,
     pool_labels,
 )
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, key_of
@@ -123,7 +123,7 @@ class PoolMachineClient:
         the existing machines.
         """
         first = max([self._created_count(patcher.obj), *(member.number + 1 for member in members)])
-        domains = spread(pool.failure_domains, members, count)
+        domains = assign_failure_domains(pool.failure_domains, members, count)
         manifests = [
             self._manifest(patcher.obj, pool, first + offset, domain)
             for offset, domain in enumerate(domains)
@@ -231,7 +231,7 @@ class PoolMachineClient:
             "apiVersion": kind.machines.api_version,
             "kind": kind.machines.kind,
             "metadata": {
-                "name": machine_name(metadata.name(pool), number),
+                "name": format_machine_name(metadata.name(pool), number),
                 "namespace": metadata.namespace(pool),
                 "labels": labels,
                 "annotations": {name: value for name, value in annotations.items() if value},

@@ -16,7 +16,6 @@ from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.machine_pool_status import InstanceFacts, PoolFacts
 from capsmith_runtime.contract.model import Address
 from capsmith_runtime.errors import ContractError
-from capsmith_runtime.infrastructure.cluster_infrastructure import find_core_blocker
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.machine_pool.create import PoolMachineClient
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
@@ -27,14 +26,15 @@ from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
 )
 from capsmith_runtime.infrastructure.machine_pool.steps import (
     MachinePoolClient,
+    PoolReporter,
     PoolScopes,
-    PoolStatusWriter,
-    cluster_name,
+    find_cluster_name,
 )
 from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolScope,
     InfraMachinePoolState,
 )
+from capsmith_runtime.infrastructure.prerequisites import find_core_blocker
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -80,7 +80,7 @@ class MachinePoolMachinesController:
         self._author = AuthorStep(kind, context, self._reporter)
         self._rollout(0)  # refuse wrong limits at the start
         self._machine_pools = MachinePoolClient(context.client, machine_pools)
-        self._status = PoolStatusWriter(kind, context, self._reporter)
+        self._status = PoolReporter(kind, context, self._reporter)
         self._scopes = PoolScopes(kind, context, self._author)
         self._lister = PoolMachinesLister(context.caches, kind)
         self._machines_client = PoolMachineClient(context.client, kind, self._lister)
@@ -164,7 +164,7 @@ class MachinePoolMachinesController:
     ) -> Result:
         if self.kind.finalizer not in metadata.finalizers(patcher.obj):
             return self._forget(key)
-        name = cluster_name(patcher.obj, pool)
+        name = find_cluster_name(patcher.obj, pool)
         cluster = await self._caches.live_cluster(key.namespace, name)
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()

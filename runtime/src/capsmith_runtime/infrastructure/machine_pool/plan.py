@@ -85,7 +85,9 @@ def plan(
     return Plan(delete=_outdated(kept, spare - (len(members) - len(alive))))
 
 
-def spread(domains: Sequence[str], members: Sequence[PoolMember], count: int) -> list[str]:
+def assign_failure_domains(
+    domains: Sequence[str], members: Sequence[PoolMember], count: int
+) -> list[str]:
     """Return failure domains for ``count`` new machines: the least loaded, the first of equals.
 
     Return empty texts if there are no failure domains.

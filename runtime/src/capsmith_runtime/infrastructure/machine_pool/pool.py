@@ -9,16 +9,16 @@ from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.machine_pool_status import InstanceFacts, PoolFacts
-from capsmith_runtime.infrastructure.cluster_infrastructure import find_core_blocker
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.machine_pool.kinds import InfraMachinePoolKind
 from capsmith_runtime.infrastructure.machine_pool.steps import (
     MachinePoolClient,
+    PoolReporter,
     PoolScopes,
-    PoolStatusWriter,
-    cluster_name,
+    find_cluster_name,
 )
 from capsmith_runtime.infrastructure.machine_pool_api import InfraMachinePoolState
+from capsmith_runtime.infrastructure.prerequisites import find_core_blocker
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -44,7 +44,7 @@ class InfraMachinePoolController:
         self._reporter = StatusReporter(kind, context)
         self._author = AuthorStep(kind, context, self._reporter)
         self._machine_pools = MachinePoolClient(context.client, machine_pools)
-        self._status = PoolStatusWriter(kind, context, self._reporter)
+        self._status = PoolReporter(kind, context, self._reporter)
         self._scopes = PoolScopes(kind, context, self._author)
         self._runner = ReconcileRunner(
             kind,
@@ -102,7 +102,7 @@ class InfraMachinePoolController:
     ) -> Result:
         if self.kind.finalizer not in metadata.finalizers(patcher.obj):
             return self._forget(key)
-        name = cluster_name(patcher.obj, pool)
+        name = find_cluster_name(patcher.obj, pool)
         cluster = await self._caches.live_cluster(key.namespace, name)
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()

@@ -1,6 +1,6 @@
 """Machines of a pool with Machines, from the caches or from the API server.
 
-A cache may lag behind this process's own writes: see :mod:`.expectations` for when a plan is made
+A cache may lag behind this process's own writes: see ``PoolExpectations`` for when a plan is made
 from it, and when from the live objects.
 """
 
@@ -139,7 +139,7 @@ class PoolMachinesLister:
         annotations = metadata.annotations(obj)
         return PoolMember(
             name=metadata.name(obj),
-            number=number_of(metadata.name(pool), metadata.name(obj)),
+            number=parse_machine_number(metadata.name(pool), metadata.name(obj)),
             deleting=metadata.is_deleting(obj) or (view is not None and view.deleting),
             delete_requested=view is not None and view.delete_requested,
             unhealthy=view is not None and view.unhealthy,
@@ -210,12 +210,12 @@ _HASH: Final = 8
 # Numbered names, so that no machine is created twice: a controller with an outdated cache creates
 # a machine with the same name again, and receives AlreadyExists. Numbers only grow: a name never
 # refers to two machines, nor to two Nodes.
-def machine_name(pool: str, number: int) -> str:
+def format_machine_name(pool: str, number: int) -> str:
     """Return the name of a machine: ``<pool>-<number>``."""
     return f"{_base(pool)}-{number}"
 
 
-def number_of(pool: str, name: str) -> int:
+def parse_machine_number(pool: str, name: str) -> int:
     """Return the number in the name of a machine, or -1 for another name."""
     base, _, number = name.rpartition("-")
     return int(number) if base == _base(pool) and number.isdecimal() else -1

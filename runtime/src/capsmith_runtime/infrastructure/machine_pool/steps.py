@@ -21,15 +21,17 @@ from capsmith_runtime.contract.machine_pool_status import (
     drop_addresses,
     is_storable,
 )
-from capsmith_runtime.infrastructure.bootstrap_data import bootstrap_reader
-from capsmith_runtime.infrastructure.cluster_infrastructure import ClusterInfrastructure
+from capsmith_runtime.infrastructure.api import create_owner_reference
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolScope,
     InfraMachinePoolState,
 )
-from capsmith_runtime.infrastructure.scopes import reference_to
+from capsmith_runtime.infrastructure.prerequisites import (
+    ClusterInfrastructure,
+    create_bootstrap_reader,
+)
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -66,7 +68,7 @@ class MachinePoolClient:
         self._machine_pools.update_from_write(response)
 
 
-class PoolStatusWriter:
+class PoolReporter:
     """Writes the state of the pools of one kind into spec and status."""
 
     def __init__(
@@ -126,14 +128,14 @@ class PoolScopes:
             return credentials
         return InfraMachinePoolScope(
             **self._author.scope_fields(obj),
-            _reference=reference_to(self._kind.resource, obj),
+            _reference=create_owner_reference(self._kind.resource, obj),
             spec=spec,
             cluster=cluster,
             machine_pool=pool,
             infra_cluster=infrastructure.infra_cluster,
             provider_ids=_provider_ids(obj),
             credentials=credentials,
-            _bootstrap=bootstrap_reader(context.client, pool),
+            _bootstrap=create_bootstrap_reader(context.client, pool),
             _loop=asyncio.get_running_loop(),
         )
 
@@ -147,7 +149,7 @@ class PoolScopes:
             context.credentials,
             metadata.namespace(obj),
             cluster,
-            cluster_name(obj, pool),
+            find_cluster_name(obj, pool),
         )
         return InfraMachinePoolDeleteScope(
             **self._author.delete_scope_fields(obj),
@@ -159,7 +161,7 @@ class PoolScopes:
         )
 
 
-def cluster_name(obj: JSON, pool: MachinePool | None) -> str | None:
+def find_cluster_name(obj: JSON, pool: MachinePool | None) -> str | None:
     """Return the name of a pool's Cluster, by its MachinePool or else by its label."""
     return pool.cluster_name if pool is not None else cluster_name_of(obj)
 

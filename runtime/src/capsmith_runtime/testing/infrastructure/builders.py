@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract.model import Endpoint
-from capsmith_runtime.infrastructure.scopes import (
+from capsmith_runtime.infrastructure.api import (
     ClaimedAddress,
     InfraClusterDeleteScope,
     InfraClusterScope,
@@ -17,9 +17,8 @@ from capsmith_runtime.infrastructure.scopes import (
     InfraMachineTemplateScope,
 )
 from capsmith_runtime.kube.log import get_logger
-from capsmith_runtime.reconcile.credentials import Credentials
 from capsmith_runtime.reconcile.scopes import BootstrapData
-from capsmith_runtime.reconcile.sessions import ScopeSession
+from capsmith_runtime.reconcile.sessions import Credentials, ScopeSession
 from capsmith_runtime.testing.core import NAMESPACE, core_cluster, core_machine
 
 Spec = TypeVar("Spec")

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from capsmith_runtime.api.serialization import encode_status
+from capsmith_runtime.infrastructure.api import InfraClusterView
 from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolDeleteScope,
     InfraMachinePoolScope,
 )
-from capsmith_runtime.infrastructure.scopes import InfraClusterView
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.scopes import BootstrapData
 from capsmith_runtime.reconcile.sessions import ScopeSession

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from capsmith_runtime.api.serialization import encode_status
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.infrastructure.scopes import InfraClusterView
+from capsmith_runtime.infrastructure.api import InfraClusterView
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.sessions import ScopeSession
 from capsmith_runtime.resource.api import Owner, ResourceDeleteScope, ResourceScope

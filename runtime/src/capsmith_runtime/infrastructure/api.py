@@ -1,27 +1,36 @@
-"""Arguments of infrastructure reconcilers: one object and the objects that it refers to."""
+"""The author's API of infrastructure clusters and machines: scopes, results and reconcilers."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 
 from capsmith_runtime.api.serialization import decode
 from capsmith_runtime.contract import external_id, metadata
 from capsmith_runtime.contract.core import Cluster, Machine
-from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.contract.model import Address, Endpoint, FailureDomain
 from capsmith_runtime.kube.client import JSON, ResourceType
-from capsmith_runtime.reconcile.credentials import Credentials
-from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
-from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient, wait_for
+from capsmith_runtime.reconcile.results import (
+    Deleted,
+    NotAvailableError,
+    State,
+    Terminated,
+    Waiting,
+    check_failure_domains,
+    check_machine,
+)
 from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
     BootstrapReader,
     DeleteScope,
     SessionScope,
 )
-from capsmith_runtime.reconcile.waiting import wait_for
+from capsmith_runtime.reconcile.sessions import Credentials, SessionUser
 
 Spec = TypeVar("Spec")
 T = TypeVar("T")
@@ -78,7 +87,7 @@ class InfraClusterView:
         return decode(cls, self.raw_status, "status")
 
 
-def reference_to(resource: ResourceType, obj: JSON) -> Mapping[str, str]:
+def create_owner_reference(resource: ResourceType, obj: JSON) -> Mapping[str, str]:
     """Return what an entry of ``ownerReferences`` says of its owner."""
     return {
         "apiVersion": resource.api_version,
@@ -262,3 +271,122 @@ class InfraMachineDeleteScope(InfraDeleteScope[Spec]):
 
     Raises NotAvailableError if the Cluster no longer exists, or was never initialized.
     """
+
+
+_QUANTITY: Final = re.compile(
+    r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfraClusterState(State):
+    """State of the existing infrastructure of a cluster.
+
+    A provisioned cluster stays provisioned; report a current problem with ``ready=False``, a reason
+    and a message.
+    """
+
+    control_plane_endpoint: Endpoint | None = None
+    """Endpoint of the control plane.  An endpoint that the user has set is kept."""
+    failure_domains: Sequence[FailureDomain] = ()
+    """At most 100, each name once."""
+
+    def __post_init__(self) -> None:
+        State.__post_init__(self)
+        check_failure_domains(self.failure_domains)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfraMachineState(State):
+    """State of an existing machine.
+
+    A provisioned machine stays provisioned; report a current problem with ``ready=False``, a reason
+    and a message.
+    """
+
+    provider_id: str
+    """Exactly the provider id of the Node; it never changes for a machine."""
+    addresses: Sequence[Address] = ()
+    """At most 256."""
+    failure_domain: str | None = None
+    """The failure domain in which the machine was created."""
+    interruptible: bool = False
+    """Whether the infrastructure may delete it at any time, like a spot instance."""
+
+    def __post_init__(self) -> None:
+        State.__post_init__(self)
+        check_machine(self.provider_id, self.addresses)
+        if self.failure_domain is not None and not 1 <= len(self.failure_domain) <= 256:
+            raise ValueError("failure_domain must have 1 to 256 characters")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineCapacity:
+    """Capacity of one machine, with which the autoscaler scales up from zero (IM-16)."""
+
+    resources: Mapping[str, str]
+    """Kubernetes quantities: ``{"cpu": "4", "memory": "16Gi"}``."""
+    architecture: Literal["amd64", "arm64", "s390x", "ppc64le"] | None = None
+    """Architecture of its CPU; None if unknown."""
+    operating_system: str | None = None
+    """Such as ``linux``; None if unknown."""
+
+    def __post_init__(self) -> None:
+        for name, quantity in self.resources.items():
+            if not _QUANTITY.fullmatch(quantity):
+                raise ValueError(f"{name}: {quantity!r} is not a Kubernetes quantity")
+
+
+class InfraClusterReconciler(SessionUser, ABC, Generic[Spec]):
+    """Manage the resources that the machines of a cluster share, such as load balancers."""
+
+    @abstractmethod
+    def reconcile_normal(
+        self, cluster: InfraClusterScope[Spec]
+    ) -> InfraClusterState | Waiting | Awaitable[InfraClusterState | Waiting]:
+        """Create or update the infrastructure and return its state."""
+
+    @abstractmethod
+    def reconcile_delete(
+        self, cluster: InfraClusterDeleteScope[Spec]
+    ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
+        """Delete the infrastructure; return Deleted only when it no longer exists."""
+
+
+class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
+    """Manage the servers of Machines."""
+
+    # True for code that was written with capsmith 0.1: see capsmith_runtime.legacy.
+    _capacity_gets_spec: ClassVar[bool] = False
+
+    @abstractmethod
+    def reconcile_normal(
+        self, machine: InfraMachineScope[Spec]
+    ) -> (
+        InfraMachineState
+        | Waiting
+        | Terminated
+        | Awaitable[InfraMachineState | Waiting | Terminated]
+    ):
+        """Create or update the server and return its state.
+
+        Never create a second server for a machine that has a provider id: return Terminated.
+        """
+
+    @abstractmethod
+    def reconcile_delete(
+        self, machine: InfraMachineDeleteScope[Spec]
+    ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
+        """Delete the server; return Deleted only when it no longer exists."""
+
+    # Any, since an override that was written with capsmith 0.1 takes another type.
+    def capacity(
+        self, template: Any
+    ) -> MachineCapacity | Waiting | Awaitable[MachineCapacity | Waiting | None] | None:
+        """Return the capacity of a machine that is created from a template, None if unknown.
+
+        ``template`` is an ``InfraMachineTemplateScope`` of the kind's spec.
+        Called only for kinds with the feature ``capacity``, for each template once and after
+        changes of it or of its cluster.
+        """
+        return None

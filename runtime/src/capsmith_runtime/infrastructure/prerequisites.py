@@ -1,18 +1,70 @@
-"""Infrastructure of a cluster, as its machines and machine pools need it."""
+"""What must exist before a machine can be created: infrastructure, credentials, bootstrap data."""
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass
+from typing import Protocol
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, Machine, read_endpoint
 from capsmith_runtime.contract.machine_pool import MachinePool
+from capsmith_runtime.errors import NotFoundError
+from capsmith_runtime.infrastructure.api import InfraClusterView
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.credentials import CredentialsResolver
-from capsmith_runtime.infrastructure.scopes import InfraClusterView
-from capsmith_runtime.kube.client import JSON
-from capsmith_runtime.reconcile.credentials import Credentials
-from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName
+from capsmith_runtime.reconcile.kinds import SECRET
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+from capsmith_runtime.reconcile.scopes import BootstrapData, BootstrapReader
+from capsmith_runtime.reconcile.sessions import Credentials
+
+DEFAULT_FORMAT = "cloud-config"
+
+
+class DataOwner(Protocol):
+    """Owner of bootstrap data: a Machine or a MachinePool."""
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+        ...
+
+    @property
+    def namespace(self) -> str:
+        """Return its namespace, which is also that of the Secret."""
+        ...
+
+    @property
+    def data_secret_name(self) -> str | None:
+        """Return the name of the Secret with the data."""
+        ...
+
+
+def create_bootstrap_reader(client: KubeClient, owner: DataOwner) -> BootstrapReader:
+    """Return a function that reads the bootstrap data of a Machine or MachinePool."""
+
+    async def read() -> BootstrapData:
+        name = owner.data_secret_name
+        if not name:
+            # A Machine of a deleted MachinePool: it used the bootstrap data of the pool (IM-21).
+            raise _no_data(f"{owner.name} does not name a bootstrap Secret")
+        try:
+            secret = await client.get(SECRET, NamespacedName(owner.namespace, name))
+        except NotFoundError:
+            raise _no_data(f"Secret {name} does not exist") from None
+        data = metadata.mapping(secret, "data")
+        if "value" not in data:
+            raise _no_data(f'Secret {name} has no key "value"')
+        # Bytes, not text: bootstrap data may be compressed.
+        kind = base64.b64decode(data.get("format", "")).decode()
+        return BootstrapData(base64.b64decode(data["value"]), kind or DEFAULT_FORMAT)
+
+    return read
+
+
+def _no_data(message: str) -> NotAvailableError:
+    return NotAvailableError(Waiting(constants.REASON_WAITING_FOR_BOOTSTRAP, message))
 
 
 @dataclass(frozen=True, slots=True)
