@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from capsmith_runtime.options import parse, parse_duration
+from capsmith_runtime.version import __version__
 
 
 @pytest.mark.parametrize(
@@ -129,3 +130,12 @@ def test_rates_as_deployments_write_them() -> None:
     ):
         with pytest.raises(SystemExit):
             parse(arguments, ["infrastructure"])
+
+
+def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse(["--version"], ["infrastructure"], distribution="pytest")
+
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert shown == f"pytest {pytest.__version__}, capsmith_runtime {__version__}\n"

@@ -59,9 +59,13 @@ def main(
     load: Callable[[str], Component],
     arguments: Sequence[str] | None = None,
     extras: Sequence[ExtraFlags] = (),
+    distribution: str = "",
 ) -> int:
-    """Run one of the components until a signal; return the exit code."""
-    options = parse(arguments, components, extras)
+    """Run one of the components until a signal; return the exit code.
+
+    ``distribution`` is the name under which pip has installed the provider, for ``--version``.
+    """
+    options = parse(arguments, components, extras, distribution)
     component = load(options.component)
     options = options.with_default_namespace(component.namespace)
     package = load.__module__.partition(".")[0]

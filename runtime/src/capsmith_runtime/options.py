@@ -8,11 +8,13 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Final, Protocol
 
 from capsmith_runtime.kube.diagnostics import DiagnosticsOptions, parse_address
 from capsmith_runtime.kube.leaderelection import LeaseTimings
+from capsmith_runtime.version import __version__
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _CONCURRENCY: Final = 10
@@ -97,12 +99,16 @@ def parse(
     arguments: Sequence[str] | None,
     components: Sequence[str],
     extras: Sequence[ExtraFlags] = (),
+    distribution: str = "",
 ) -> Options:
     """Parse a command line; exit with a usage message if it is invalid.
 
-    The component is optional if there is only one.
+    The component is optional if there is only one.  With the name of the provider's distribution,
+    ``--version`` prints its version and exits.
     """
     parser = _parser(components)
+    if distribution:
+        parser.add_argument("--version", action="version", version=_versions(distribution))
     for extra in extras:
         extra.add(parser)
     found = parser.parse_args(arguments)
@@ -155,6 +161,14 @@ def parse_duration(text: str) -> float:
     if not text or _PART.sub("", text):
         raise ValueError(f"not a duration such as 10s or 1m30s: {text!r}")
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+
+
+def _versions(distribution: str) -> str:
+    try:
+        found = metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        found = "(not installed)"  # run from its sources, by PYTHONPATH
+    return f"{distribution} {found}, capsmith_runtime {__version__}"
 
 
 def _parser(components: Sequence[str]) -> argparse.ArgumentParser:

@@ -9,5 +9,7 @@ from capsmith_runtime.manager import main
 
 from ._generated.wiring import COMPONENTS, load
 
+DISTRIBUTION = "cluster-api-provider-keel"
+
 if __name__ == "__main__":
-    sys.exit(main(COMPONENTS, load))
+    sys.exit(main(COMPONENTS, load, distribution=DISTRIBUTION))

@@ -10,5 +10,7 @@ from capsmith_runtime.webhook.options import WEBHOOK
 
 from ._generated.wiring import COMPONENTS, load
 
+DISTRIBUTION = "cluster-api-provider-beacon"
+
 if __name__ == "__main__":
-    sys.exit(main(COMPONENTS, load, extras=[WEBHOOK]))
+    sys.exit(main(COMPONENTS, load, extras=[WEBHOOK], distribution=DISTRIBUTION))

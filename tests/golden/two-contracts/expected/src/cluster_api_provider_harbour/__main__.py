@@ -11,5 +11,7 @@ from capsmith_runtime.webhook.options import WEBHOOK
 
 from ._generated.wiring import COMPONENTS, load
 
+DISTRIBUTION = "cluster-api-provider-harbour"
+
 if __name__ == "__main__":
-    sys.exit(main(COMPONENTS, load, extras=[MIGRATION, WEBHOOK]))
+    sys.exit(main(COMPONENTS, load, extras=[MIGRATION, WEBHOOK], distribution=DISTRIBUTION))
