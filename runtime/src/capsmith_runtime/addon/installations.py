@@ -29,7 +29,7 @@ class Installation(NamedTuple):
 
 
 def parse_key(key: NamespacedName) -> Installation:
-    """Return the installation with a key."""
+    """Return the installation with a queue key: the reverse of :attr:`Installation.key`."""
     addon, _, cluster = key.name.partition("/")
     return Installation(NamespacedName(key.namespace, addon), cluster)
 
@@ -51,7 +51,7 @@ def recorded_clusters(obj: Object, group: str) -> frozenset[str]:
 
 
 def format_clusters(clusters: Iterable[str]) -> str:
-    """Return the value of the annotation."""
+    """Return the value of the annotation: the names, sorted, with commas between them."""
     return ",".join(sorted(clusters))
 
 

@@ -17,7 +17,7 @@ _WORDS: Mapping[bool | None, str] = {True: "True", False: "False", None: "Unknow
 
 
 def find(conditions: Sequence[Object], condition_type: str) -> Object | None:
-    """Return the entry of this type, if any."""
+    """Return the entry of this type; None if there is none."""
     return next((entry for entry in conditions if entry.get("type") == condition_type), None)
 
 

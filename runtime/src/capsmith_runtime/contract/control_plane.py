@@ -117,7 +117,7 @@ class CoreMachines(Protocol):
         ...
 
     def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
-        """Return the whole spec of a Machine with these settings."""
+        """Return the whole spec of a Machine with these settings; its other fields are kept."""
         ...
 
     def build_status(

@@ -35,7 +35,7 @@ def stored(obj: Object, group: str) -> str | None:
 
 
 def of(obj: Object, group: str) -> str:
-    """Return the stored external id, or a new one."""
+    """Return the stored external id, or the one that :func:`create` gives; writes nothing."""
     return stored(obj, group) or create(obj)
 
 

@@ -71,7 +71,7 @@ class StatusWriter(ConditionWriter, Protocol):
     def build_cluster_spec(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the spec with the observed values; an endpoint from the user is kept."""
+        """Return the whole spec with the observed values; an endpoint from the user is kept."""
         ...
 
     def build_cluster_status(

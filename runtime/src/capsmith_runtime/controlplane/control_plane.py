@@ -67,7 +67,7 @@ class ControlPlane:
         return self.patcher.obj
 
     def is_deleting(self, machine: ControlPlaneMachine) -> bool:
-        """Report whether a Machine is being deleted, as far as is known."""
+        """Return whether a Machine is being deleted, in the cache or by this process."""
         return machine.deleting or machine.name in self.deleted
 
 
@@ -81,7 +81,10 @@ def load_control_plane(
     is_deleted: Callable[[str], bool],
     now: datetime,
 ) -> ControlPlane:
-    """Read the state from the caches."""
+    """Return the state that the caches show, which may be behind the API server.
+
+    ``is_deleted`` tells by uid which Machines this process has deleted; ``now`` is in UTC.
+    """
     obj, key = patcher.obj, NamespacedName(cluster.namespace, cluster.name)
     owned, foreign = find_control_plane_machines(caches, obj, cluster.namespace, cluster.name)
     machines = sorted((core.read(each) for each in owned), key=lambda m: (m.created, m.name))
@@ -227,7 +230,7 @@ class TerminalHookCallError(HookCallError, TerminalError):
 
 @dataclass(slots=True, kw_only=True)
 class ReconcileSummary:
-    """Filled in during a reconcile; the status is written from it in the end."""
+    """Filled in during a reconcile, at whose end the status is written from it."""
 
     initialized: bool
     outdated: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -259,7 +259,7 @@ class NormalReconciler:
         summary: ReconcileSummary,
         scope: ControlPlaneScope[Any],
     ) -> None:
-        """Do what can be done now.
+        """Take the phases that are possible now, and put results and waits into the summary.
 
         Raises NotAvailableError, CacheNotSyncedError and errors of the API server.
         """
@@ -331,7 +331,10 @@ class DeleteReconciler:
         self._syncer = syncer
 
     async def reconcile(self, control_plane: ControlPlane, summary: ReconcileSummary) -> bool:
-        """Delete what can be deleted now; report if nothing is left."""
+        """Delete what can be deleted now; return True if nothing is left.
+
+        Otherwise the summary has the reason to wait.
+        """
         workers = self._workers(control_plane)
         if workers:
             # Without an API server their Nodes could not be drained.

@@ -35,7 +35,11 @@ _EMPTY = "{}"
 # others stay. The propagated keys are recorded in an annotation of the object itself: clusterctl
 # move keeps annotations, but not managed fields.
 def propagate_metadata(obj: Object, template: Metadata, annotation: str) -> dict[str, Any]:
-    """Return the whole new metadata of an object."""
+    """Return the whole new metadata of an object, for a patch.
+
+    ``annotation`` is the name of the one that records the propagated keys, with digests of their
+    values.
+    """
     changed = dict(metadata.mapping(obj, "metadata"))
     previous = _recorded(obj, annotation)
     for part in _PARTS:

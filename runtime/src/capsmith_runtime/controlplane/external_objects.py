@@ -169,7 +169,7 @@ class ExternalObjects:
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Run the informers until cancelled."""
+        """Run the informers until cancelled, including those that are started later."""
         running: dict[Informer, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:

@@ -56,6 +56,7 @@ class MachineClient:
         key = NamespacedName(namespace, pending.name)
         if resumed and await self._get(self._machines, key, desired) is not None:
             return
+        # The Machine comes last: as soon as it exists, core works on it and needs the two others.
         template = await self._external.get_template(namespace, desired.template.infrastructure)
         infrastructure_type = self._kinds.object_type(template.resource)
         bootstrap_type = self._kinds.resolve(desired.bootstrap.group, desired.bootstrap.kind)
@@ -67,14 +68,14 @@ class MachineClient:
         await self._ensure(self._machines, self._core.build(draft), desired)
 
     async def exists(self, desired: DesiredMachine, name: str) -> bool:
-        """Report whether the API server has the Machine, regardless of the cache."""
+        """Return whether the API server has the Machine, regardless of the cache."""
         key = NamespacedName(desired.cluster.namespace, name)
         return await self._get_owned(self._machines, key, desired) is not None
 
     async def clean_up(
         self, desired: DesiredMachine, pending: PendingMachine, key: NamespacedName
     ) -> bool:
-        """Delete what was created of a Machine that does not exist; report if nothing is left.
+        """Delete what was created of a Machine that does not exist; return True if nothing is left.
 
         Once the Machine exists, it owns these objects, and core deletes them.
         """

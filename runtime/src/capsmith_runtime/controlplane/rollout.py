@@ -44,6 +44,7 @@ def find_outdated_reasons(
     reasons = []
     if machine.version != criteria.version:
         reasons.append(f"Version {machine.version}, {criteria.version} required")
+    # The name of the template counts, not its content: another spec needs another template.
     if infrastructure is not None and _has_other_template(infrastructure, criteria.template):
         reasons.append(f"{infrastructure['kind']} was not created from {criteria.template.name}")
     if bootstrap is not None and _has_other_spec(bootstrap, criteria):

@@ -83,7 +83,7 @@ class MachineScaler:
         self._deleted: set[str] = set()
 
     def is_deleted(self, uid: str) -> bool:
-        """Report whether this process has deleted a Machine."""
+        """Return whether this process has deleted a Machine, given its uid."""
         return uid in self._deleted
 
     def forget(self, uids: set[str]) -> None:
@@ -106,7 +106,11 @@ class MachineScaler:
             await control_plane.patcher.patch_annotations(stale)
 
     async def scale(self, control_plane: ControlPlane, summary: ReconcileSummary) -> None:
-        """Decide on the next step and take it, or clean up after an earlier one."""
+        """Decide on the next step and take it, or clean up after an earlier one.
+
+        At most one Machine is created or deleted.  Decision and waits are put into the summary.
+        Raises ConflictError if another manager has written the control plane in the meantime.
+        """
         strategy = read_remediation_strategy(control_plane.obj)
         scale_input = _scale_input(
             control_plane,
@@ -173,7 +177,10 @@ class MachineScaler:
                 control_plane.key.name, control_plane.cluster.name, control_plane.name_template
             )
             pending = desired.pending_machine(name, step.domain)
-            # Locked: a former leader that still runs has read another version.
+            # Recorded before any object is created: after a crash the next reconcile finds the
+            # name, and completes this Machine instead of creating a second one.  Locked: a former
+            # leader that still runs has read another version, so only one of the two writes
+            # succeeds.
             record = {annotations.pending_machine: encode(pending)}
             await control_plane.patcher.patch_annotations(record, locked=True)
             _log.info("makes a machine", control_plane=str(control_plane.key), machine=name)
@@ -198,8 +205,12 @@ class MachineScaler:
                 machine, annotations.remediation_for, strategy, control_plane.now
             )
             record = {annotations.remediation_in_progress: encode(data)}
+            # Before the deletion, which afterwards looks like one by a user: the retries
+            # would start again at 0.
             await control_plane.patcher.patch_annotations(record, locked=True)
         await self._machine_client.delete(machine)
+        # The cache may show the Machine as running for a while.  Without this the next reconcile
+        # could delete another one, and cost the quorum.
         self._deleted.add(machine.uid)
         _log.info(
             "removes a machine",
@@ -211,6 +222,7 @@ class MachineScaler:
     async def _clean_up(
         self, control_plane: ControlPlane, pending: PendingMachine, summary: ReconcileSummary
     ) -> bool:
+        # The API server is asked, not the cache: the parts of a Machine that exists must stay.
         if await self._machine_client.exists(control_plane.desired, pending.name):
             summary.wait(CACHE_IS_STALE)
             return False

@@ -104,7 +104,7 @@ def quorum(machines: int) -> int:
 
 
 def check_scale_up(scale_input: ScaleInput) -> str:
-    """Report why no Machine may join now; the first one needs no other."""
+    """Return why no Machine may join now, "" if one may; the first one needs no other."""
     machines = scale_input.machines
     if not machines:
         return ""
@@ -124,14 +124,14 @@ def check_scale_up(scale_input: ScaleInput) -> str:
 
 
 def check_scale_down(scale_input: ScaleInput, machine: MachineInput) -> str:
-    """Report why a Machine may not be deleted now; its own health does not matter."""
+    """Return why a Machine may not be deleted now, "" if it may; its own health does not matter."""
     if not scale_input.initialized:
         return "waits until the API server responds"
     return check_machines([m for m in scale_input.machines if m.name != machine.name])
 
 
 def check_machines(machines: Sequence[MachineInput]) -> str:
-    """Report Machines that have not joined, or are not healthy."""
+    """Return which Machines have not joined, or are not healthy; "" if there are none."""
     if joining := [m for m in machines if not m.joined]:
         return f"waits until {join_names(joining)} has joined"
     if unhealthy := [m for m in machines if not m.healthy]:
@@ -244,7 +244,10 @@ _SCALE_IN_REPLICAS: Final = 3
 
 
 def decide(scale_input: ScaleInput) -> Decision:
-    """Remediate first, then roll out, then scale."""
+    """Return the next step: remediate first, then roll out, then scale.
+
+    A broken Machine endangers the quorum, so its replacement goes before any other change.
+    """
     remediation = decide_remediation(scale_input)
     if remediation.step is not None:
         return remediation
@@ -255,6 +258,7 @@ def decide(scale_input: ScaleInput) -> Decision:
 def _roll_out_or_scale(scale_input: ScaleInput) -> Decision:
     machines, replicas = scale_input.machines, scale_input.replicas
     outdated = [m for m in machines if not m.up_to_date and not m.deleting]
+    # During a rollout the new Machine joins before the old one leaves, if the surge allows it.
     limit = replicas + _surge(scale_input) if outdated else replicas
     if len(machines) < limit:
         return _scale_up(scale_input)

@@ -77,7 +77,7 @@ class MachineSyncer:
         machine: ControlPlaneMachine,
         hooks: Mapping[str, str | None],
     ) -> tuple[str, ...]:
-        """Update a Machine and its objects; return why it is outdated nevertheless.
+        """Update a Machine and its objects in place; return why it is outdated nevertheless.
 
         ``hooks`` are annotations to set on the Machine; None removes one.
         """

@@ -211,6 +211,8 @@ class _ObjectConversion:
         stored = self._stored(annotations)
         if stored:
             del annotations[ANNOTATION]
+        # The object was in the target's shape before: what it had there is restored, except for
+        # fields that were changed in the meantime.
         original = stored.pop(self.kind.shape(self.target), None)
         # Data in the shape of the source are older than the source: they are dropped.
         stored.pop(self.kind.shape(self.source), None)

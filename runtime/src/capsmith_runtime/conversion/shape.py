@@ -1,4 +1,4 @@
-"""Spec and status of a kind in the shape of another contract, as far as it can express them."""
+"""Spec and status of a kind in the shape of another contract, without what it cannot express."""
 
 from __future__ import annotations
 

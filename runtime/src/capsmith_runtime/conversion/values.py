@@ -116,7 +116,7 @@ def drop_value(value: Any, context: ValueContext) -> Any:
 
 
 def drop_false(value: Any, context: ValueContext) -> Any:
-    """Drop false and null."""
+    """Return true as it is, MISSING for false and null: the new shape leaves out a false flag."""
     return MISSING if value is None or value is False else value
 
 
@@ -142,7 +142,7 @@ def drop_zeros(value: Any, context: ValueContext) -> Any:
 
 
 def drop_empty(value: Any, context: ValueContext) -> Any:
-    """Drop null and empty lists."""
+    """Return the value, or MISSING for null and for an empty list."""
     return MISSING if value is None or value == [] else value
 
 

@@ -60,7 +60,7 @@ class PoolUsage:
         return self._ranges
 
     def open(self, ranges: AddressRanges | None) -> None:
-        """Allocate from these ranges from now on."""
+        """Allocate from these ranges from now on; None if another system chooses the addresses."""
         self._reopened = self._reopened or self.problem is not None
         self.problem = None
         if ranges != self._ranges:
@@ -87,7 +87,7 @@ class PoolUsage:
         holders[holder] = None
 
     def remove_holder(self, number: int, holder: Holder) -> bool:
-        """Remove a holder; return whether the address became free."""
+        """Remove a holder; return True if it was the last one, so that the address is free."""
         holders = self._holders.get(number, {})
         if holder not in holders:
             return False

@@ -111,7 +111,7 @@ class AddressRanges:
 
 
 def number_of(address: Address) -> int:
-    """Return the number of an address."""
+    """Return the number by which an address is compared; :func:`address_of` is its inverse."""
     return int(address) + (_IPV6_OFFSET if address.version == 6 else 0)
 
 

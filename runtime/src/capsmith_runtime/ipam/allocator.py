@@ -63,7 +63,7 @@ class Reservations:
         return self._by_uid.get(uid)
 
     def snapshot(self) -> Mapping[str, Reservation]:
-        """Return a copy of all reservations, to be restored by :meth:`replace_all`."""
+        """Return a copy of all reservations, which :meth:`replace_all` can restore."""
         return dict(self._by_uid)
 
     def put(self, reservation: Reservation) -> None:
@@ -256,7 +256,10 @@ class PoolAllocator:
                 await self._patch(pool, {"addresses": self._counts()}, locked=False)
 
     async def _serve_requests(self) -> None:
-        """Answer all requests, after the reservations for them are written."""
+        """Answer all requests, after the reservations for them are written.
+
+        Raises ConflictError if the pool is changed by others at each attempt.
+        """
         pool = self._pools.get(self._pool.key)
         for _ in range(_ATTEMPTS):
             if pool is None:
@@ -302,11 +305,15 @@ class PoolAllocator:
         ]
         status = metadata.mapping(pool, "status")
         current = {name: status.get(name) for name in ("addresses", "allocation")}
+        # Nothing is answered before this write: an address counts as reserved only when the API
+        # server has it, under a version that no other manager has written since.
         change = merge_patch(current, self._status())
         try:
             if change:
                 await self._patch(pool, change)
         except BaseException:
+            # Cancelled, too: the write may or may not have arrived.  The next attempt reads the
+            # pool again if its version is outdated, and finds in it what was written.
             self._reservations.replace_all(before)
             raise
         for answer, result in answers:

@@ -105,7 +105,7 @@ class AddressClaim(SessionScope, Generic[Spec]):
     cluster: Cluster | None
     """None when the claim does not belong to a Cluster."""
     taken: Container[Address] = field(repr=False)
-    """The addresses of the pool that are in use, as far as Cluster API knows."""
+    """The addresses of the pool that Cluster API knows to be in use."""
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.

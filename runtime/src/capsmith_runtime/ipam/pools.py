@@ -56,7 +56,7 @@ class PoolRegistry:
         return self._context.index.usage(self.pool_key(key))
 
     def allocator(self, key: NamespacedName) -> PoolAllocator:
-        """Return the allocator of a pool."""
+        """Return the allocator of a pool, always the same one until the pool is gone."""
         allocator = self._allocators.get(key)
         if allocator is None:
             allocator = PoolAllocator(self.pool_key(key), self.pools, self._context)

@@ -93,7 +93,7 @@ class Certificates:
         """What clients have to trust to accept the current certificate."""
 
     def refresh(self) -> bool:
-        """Load the files; return True if they hold another certificate.
+        """Load the files; return True if they hold another certificate than before.
 
         Files that are missing or do not match are logged and skipped: they may be being replaced
         at this moment.

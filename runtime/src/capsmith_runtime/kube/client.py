@@ -96,10 +96,10 @@ class KubeClient(Protocol):
         """Yield events and bookmarks until the server or a silent connection ends the watch."""
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
-        """Read one object from the server, not from a cache."""
+        """Read one object from the server, not from a cache; raises `NotFoundError`."""
 
     async def create(self, resource: ResourceType, obj: JSON) -> JSON:
-        """Create `obj` in the namespace that its metadata names."""
+        """Create `obj` in the namespace that its metadata names; raises `AlreadyExistsError`."""
 
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
@@ -112,7 +112,10 @@ class KubeClient(Protocol):
         """Patch the status subresource; `body` contains `status`."""
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
-        """Apply on the server side with this process's field manager."""
+        """Apply on the server side with this process's field manager.
+
+        Without `force` it raises `ConflictError` if another manager owns one of the fields.
+        """
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
         """Delete an object; with a uid only if it matches (else ConflictError)."""
@@ -125,7 +128,7 @@ class KubeClient(Protocol):
 
 
 def key_of(obj: JSON) -> NamespacedName:
-    """Return the key of an object."""
+    """Return namespace and name of an object; the namespace is empty for cluster-scoped kinds."""
     metadata = obj["metadata"]
     return NamespacedName(metadata.get("namespace", ""), metadata["name"])
 

@@ -64,7 +64,7 @@ class HandlerCall:
             self._calls.add(self)
 
     def end(self) -> None:
-        """Count one thread or task less; safe in any thread."""
+        """Count one thread or task less; the last one ends the call.  Safe in any thread."""
         with self._lock:
             self._busy -= 1
             if self._busy:
@@ -115,7 +115,7 @@ class HandlerCalls:
         return not self._running and not self.was_cancelled
 
     def has(self, call: HandlerCall) -> bool:
-        """Report whether a call has not ended."""
+        """Return whether a call has not ended."""
         return call in self._running
 
     def add(self, call: HandlerCall) -> None:

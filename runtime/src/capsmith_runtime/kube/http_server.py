@@ -94,7 +94,7 @@ class Budget:
         self._left -= count
 
     def give(self, count: int) -> None:
-        """Return reserved bytes."""
+        """Give back bytes that were reserved with `take`."""
         self._left += count
 
 

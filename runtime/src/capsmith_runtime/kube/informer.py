@@ -71,7 +71,7 @@ class Informer:
         self._handlers.append((handler, own_writes))
 
     def add_index(self, name: str, function: IndexFunction) -> None:
-        """Add an index; call this before the informer runs."""
+        """Add an index; call this before the informer runs, as it covers later objects only."""
         self._cache.add_index(name, function)
 
     @property
@@ -84,7 +84,7 @@ class Informer:
         return self._cache.get(key)
 
     def items(self) -> list[JSON]:
-        """Return all cached objects."""
+        """Return all cached objects, which are shared, in no particular order."""
         return self._cache.items()
 
     def by_index(self, index: str, value: str) -> list[JSON]:
@@ -92,13 +92,20 @@ class Informer:
         return self._cache.by_index(index, value)
 
     def update_from_write(self, obj: JSON) -> None:
-        """Store the response to an own write, so that the next read returns it."""
+        """Store the response to a write of this process, so that the next read returns it.
+
+        Call it before the reconcile goes on: a read that missed the write could repeat it, such as
+        the creation of a server.
+        """
         change = self._cache.update_from_write(self._cache.project(obj))
         if change is not None:
             self._notify(change, own=True)
 
     async def refresh(self) -> None:
-        """Return when the cache is at least as new as the API server is at the call."""
+        """Return when the cache is at least as new as the API server was at the call.
+
+        The watch is replaced by a list, which is expensive: a new leader does this once.
+        """
         self._refreshed.clear()
         self._outdated.set()
         await self._refreshed.wait()
@@ -149,7 +156,8 @@ class Informer:
             except ResourceExpiredError:
                 if not token:
                     raise
-                # The remaining pages have expired: request the whole list at once.
+                # The remaining pages have expired, as etcd was compacted in the meantime: request
+                # the whole list in one response, which cannot expire.
                 objects, token, limit = [], "", 0
                 continue
             added = [self._cached_part(item) for item in page.items]
@@ -159,7 +167,8 @@ class Informer:
             token = page.token
             if not token:
                 break
-        # Later lists have few changes, which must not be mixed with those of own writes.
+        # Later lists have few changes, which must not be mixed with this
+        # process's own writes.
         for change in self._cache.replace(objects, int(page.resource_version)):
             self._notify(change)
         self._backoff.reset()
@@ -181,6 +190,7 @@ class Informer:
                 await asyncio.sleep(0)
 
     async def _watch_until_outdated(self) -> None:
+        # `refresh` must be able to end a watch that would go on for minutes.
         watch = asyncio.create_task(self._watch())
         outdated = asyncio.create_task(self._outdated.wait())
         try:
@@ -202,6 +212,7 @@ class Informer:
                 self._backoff.reset()
 
     def _take(self, event: WatchEvent) -> None:
+        # Without bookmarks the version of a quiet kind would expire, and each new watch list again.
         if event.type == "BOOKMARK":
             self._cache.seen = max(self._cache.seen, version_of(event.object))
             return

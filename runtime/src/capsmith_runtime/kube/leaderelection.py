@@ -89,7 +89,7 @@ class LeaderElector:
         return self._acquired and _now() > self._renewed + limit
 
     async def acquire(self) -> None:
-        """Wait until this process holds the lease."""
+        """Wait until this process holds the lease; errors of requests are logged and retried."""
         _log.info("waiting for the lease", lease=str(self._key), identity=self._identity)
         while True:
             try:
@@ -106,7 +106,11 @@ class LeaderElector:
         _log.info("leading", lease=str(self._key), identity=self._identity)
 
     async def hold(self) -> None:
-        """Renew the lease until cancelled; raises LeadershipLost."""
+        """Renew the lease until cancelled.
+
+        Raises LeadershipLost if another process holds the lease, or if it could not be renewed
+        within the renew deadline: then stop working immediately, and do not release it.
+        """
         try:
             while True:
                 left = self._renewed + self.timings.renew_deadline - _now()
@@ -119,7 +123,11 @@ class LeaderElector:
             self._metrics.leader.set(0)
 
     async def release(self) -> None:
-        """Release the lease, so that the next leader need not wait until it expires."""
+        """Release the lease, so that the next leader need not wait until it expires.
+
+        Only call it when nothing works any longer, also no thread: another process may lead as soon
+        as the request is served.  Does nothing if the lease is not held.
+        """
         if not self._acquired:
             return
         self._acquired = False
@@ -159,6 +167,8 @@ class LeaderElector:
             await asyncio.sleep(min(max(deadline - _now(), 0.0), self.timings.retry / 2))
 
     async def _try_renew(self) -> bool:
+        # The time before the request counts: others see the renewal no earlier than that, so this
+        # process never believes longer than they do that it holds the lease.
         began = _now()
         if self._lease is None:
             await self._read()
@@ -203,6 +213,7 @@ class LeaderElector:
             self._lease = None
             return
         self._lease.setdefault("spec", {})
+        # Any write of the holder changes the version.  Its times are not compared with this clock.
         version = self._lease["metadata"]["resourceVersion"]
         if version != self._observed[0]:
             self._observed = (version, _now())
@@ -219,6 +230,7 @@ class LeaderElector:
 
     def _claim(self, lease: JSON) -> JSON:
         now, spec = _micro_time(), lease["spec"]
+        # A new term of the same holder is no transition, as in client-go.
         taken = spec.get("holderIdentity") != self._identity
         return {
             "holderIdentity": self._identity,

@@ -58,12 +58,15 @@ async def write(
 
     At most two requests, none if nothing changed; a write that removes the last finalizer
     of an object in deletion is the last one. `update_cache` receives each response (see
-    `Informer.update_from_write`). Raises `Conflict` if a shared list has changed on the server.
+    `Informer.update_from_write`). Raises `ConflictError` if a shared list has changed on the
+    server, and `NotFoundError` if the object is gone.
     """
     parts = {part: merge_patch(old.get(part) or {}, new.get(part) or {}) for part in _MAIN}
     main = {part: patch for part, patch in parts.items() if patch}
     state = build_status_patch(resource, old.get("status") or {}, new.get("status") or {})
     status = {"status": state} if state else {}
+    # Both requests are locked if one of them needs it.  The second uses the version that the first
+    # returned: it fails only if another client wrote in between.
     locked = needs_lock(main, status)
     current, key = old, key_of(old)
     for body, send in ((main, client.patch), (status, client.patch_status)):
@@ -77,7 +80,11 @@ async def write(
 
 
 def build_status_patch(resource: ResourceType, old: JSON, new: JSON) -> JSON:
-    """Return the merge patch of a status that keeps zero values in its required fields."""
+    """Return the merge patch of a status that keeps zero values in its required fields.
+
+    The schema of such a status refuses an object without these fields, but merge_patch leaves out
+    empty objects and lists.
+    """
     if resource.needs_messages and "conditions" in new:
         new = {**new, "conditions": [_with_message(each) for each in new["conditions"]]}
     if not resource.required_status or not new:

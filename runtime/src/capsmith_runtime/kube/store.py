@@ -1,7 +1,7 @@
 """A cache of one kind, fed by the watch and by this process's own writes.
 
-Invariants: an object never goes back to an older resource version, and a read after an own write
-returns at least that write, although the watch delivers it later.
+Invariants: an object never goes back to an older resource version, and a read after a write of this
+process returns at least that write, although the watch delivers it later.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class Cache:
         self._indexes: dict[str, dict[str, dict[NamespacedName, None]]] = {
             name: {} for name in indexes
         }
+        # Versions that this process wrote and whose events the watch has not delivered yet.
         self._own: dict[NamespacedName, set[int]] = {}
 
     def add_index(self, name: str, function: IndexFunction) -> None:
@@ -73,7 +74,10 @@ class Cache:
         return [self._objects[key] for key in self._indexes[name].get(value, ())]
 
     def observe(self, obj: JSON) -> Delta | None:
-        """Store an added or modified object from the watch; return None if nothing is new."""
+        """Store an added or modified object from the watch; return None if nothing is new.
+
+        The event of a write of this process is nothing new: its response is in the cache already.
+        """
         key, version = key_of(obj), version_of(obj)
         self.seen = max(self.seen, version)
         if self._is_echo(key, version):
@@ -83,7 +87,7 @@ class Cache:
             return None if self._has_ended(key, version) else self._put(key, obj)
         if version_of(cached) < version:
             return self._put(key, obj)
-        # A change of another writer that the response to an own write already contained.
+        # The response to this process's own write already contained another writer's change.
         return Delta(cached, cached) if version_of(cached) > version else None
 
     def observe_deleted(self, obj: JSON) -> Delta | None:
@@ -92,12 +96,12 @@ class Cache:
         self.seen = max(self.seen, version_of(obj))
         cached = self._objects.get(key)
         if cached is not None and cached["metadata"]["uid"] != obj["metadata"]["uid"]:
-            return None  # this process has created an object of the same name since then
+            return None  # this process has created another object of the same name since then
         self._own.pop(key, None)
         return self._remove(key)
 
     def update_from_write(self, obj: JSON) -> Delta | None:
-        """Store the response to an own write, unless the watch has delivered it already.
+        """Store the response to this process's write, unless the watch has delivered it already.
 
         An object that is not cached is left to the watch: it may no longer match the selection.
         """
@@ -109,7 +113,11 @@ class Cache:
         return self._remove(key) if is_gone(obj) else self._put(key, obj)
 
     def replace(self, objects: Iterable[JSON], version: int) -> list[Delta]:
-        """Replace the content with a list that was read at `version`."""
+        """Replace the content with a list that was read at `version`; return the changes.
+
+        Objects that this process wrote after the list was read are kept: the list does not have
+        them, but the watch that starts at `version` will deliver them.
+        """
         # A server that was restored from a backup has older versions: keep nothing then.
         kept_above = version if version >= self.seen else float("inf")
         self.seen = version

@@ -125,6 +125,8 @@ class WorkQueue(Generic[K]):
         """
         if self._closed:
             return
+        # A second worker must not get the key: two reconciles of one object could both create its
+        # server.  But the change came after the running reconcile may have read the object.
         if key in self._processing:
             self._again[key] = max(priority, self._again.get(key, priority))
         elif self._started:
@@ -153,17 +155,18 @@ class WorkQueue(Generic[K]):
         """Add a failed key after exponential backoff with jitter; return the delay in seconds."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
+        # 2**32 is above any limit; without the bound the power would overflow a float eventually.
         delay = min(self._max_delay, self._base_delay * 2.0 ** min(failures, 32))
         delay = max(delay, at_least) * random.uniform(1.0, 1.25)
         self.add_after(key, delay)
         return delay
 
     def forget(self, key: K) -> None:
-        """Reset the backoff of a key."""
+        """Reset the back-off of a key; call it after a reconcile without an error."""
         self._failures.pop(key, None)
 
     def priority_of(self, key: K) -> Priority:
-        """Return the priority of the running reconcile of a key."""
+        """Return the priority of the running reconcile of a key; NORMAL if none runs."""
         return self._processing.get(key, Priority.NORMAL)
 
     async def get(self) -> K:
@@ -188,7 +191,10 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Mark the reconcile of a key as finished."""
+        """Mark the reconcile of a key as finished; a key added meanwhile is queued again.
+
+        Until this call no other worker gets the key.
+        """
         self._processing.pop(key, None)
         again = self._again.pop(key, None)
         if again is not None:
@@ -208,7 +214,7 @@ class WorkQueue(Generic[K]):
             self._wake_one()
 
     async def drained(self) -> None:
-        """Wait until no key is being processed."""
+        """Wait until no key is being processed; keys that wait do not matter."""
         await self._idle.wait()
 
     def _push(self, key: K, priority: Priority) -> None:

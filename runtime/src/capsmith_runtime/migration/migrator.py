@@ -119,7 +119,7 @@ class WriteLimiter:
 
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[None, None]:
-        """Wait for a slot, and hold it for one write and the pause."""
+        """Wait for a slot, and hold it for the block and the pause after it."""
         async with self._slots:
             yield
             await asyncio.sleep(PAUSE_SECONDS)

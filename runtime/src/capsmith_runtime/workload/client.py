@@ -222,7 +222,7 @@ class WorkloadClients:
                 del self._connections[key]
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections immediately, also those with running requests."""
         for connection in self._connections.values():
             self._retire(connection)
         self._connections.clear()

@@ -148,7 +148,7 @@ def build_adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[st
 
 
 def encode(content: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the data of a Secret."""
+    """Return the ``data`` of a Secret: the values in base64."""
     return {name: base64.b64encode(value).decode() for name, value in content.items()}
 
 
@@ -161,7 +161,7 @@ def read_key_pair(secret: Object) -> KeyPair:
 
 
 def read_authority(secret: Object) -> KeyPairContent:
-    """Check a certificate authority."""
+    """Return what is kept of the Secret of a certificate authority; ``fault`` if it is unusable."""
     try:
         pair = read_key_pair(secret)
         validity = read_validity(pair.certificate)
@@ -177,7 +177,7 @@ def read_authority(secret: Object) -> KeyPairContent:
 
 
 def read_signing_keys(secret: Object) -> KeyPairContent:
-    """Check the keys for tokens of ServiceAccounts."""
+    """Return what is kept of the keys for tokens of ServiceAccounts; ``fault`` if unusable."""
     try:
         check_signing_keys(read_key_pair(secret))
     except CertificateError as error:
@@ -186,7 +186,7 @@ def read_signing_keys(secret: Object) -> KeyPairContent:
 
 
 def read_kubeconfig(secret: Object) -> KubeconfigContent:
-    """Check a kubeconfig."""
+    """Return what is kept of a kubeconfig: no credentials, and ``fault`` if it is unusable."""
     try:
         content = _decoded(secret, kubeconfig.SECRET_KEY)
         if not content:

@@ -81,7 +81,7 @@ class SecretStore:
         return await self.read(key, extract)
 
     async def read(self, key: NamespacedName, extract: Extract[T]) -> CachedSecret[T] | None:
-        """Return the Secret from the API server, not from the cache."""
+        """Return the Secret from the API server, not from the cache; None if there is none."""
         try:
             return self._update_cache(await self._client.get(SECRET, key), extract)
         except NotFoundError:
