@@ -1,9 +1,9 @@
 """Expected trees of cases, of which most keep only the files that no other case has.
 
 The cases in ``WHOLE`` keep every file.  Any other case keeps its lock, which names each file with
-the digest of its text, and those files whose text is not that of a whole case, with the names of
-one provider replaced by those of the other.  Each file is still compared byte for byte: a derived
-text counts only if it has the digest in the lock.
+the digest of its text, and those files whose text is not that of an earlier case, with the names
+of one provider replaced by those of the other.  Each file is still compared byte for byte: a
+derived text counts only if it has the digest in the lock.
 
 The tree with derived texts is written to ``build/golden``, for tests that read it as files.
 """
@@ -35,12 +35,22 @@ _HERE = Path(__file__).parent
 _ROOT = _HERE.parent.parent
 _BUILT = _ROOT / "build" / "golden"
 WHOLE = ("acme", "everything", "two-contracts", "control-plane")
-"""Cases with all of their files; texts of other cases are looked for in this order."""
+"""Cases with all of their files."""
+ORDER = (
+    *WHOLE,
+    *("complete", "homelab", "pools", "managed", "bootstrap", "extension", "homelab-v1beta1"),
+)
+"""Cases, each before those whose texts are derived from it."""
 BASE = ".capsmith/base/"
 VENDOR = "vendor/"
 OVERLAY = "blueprints/"
 """The folder of the author's blueprints, in those cases that have some."""
 _COPIES = frozenset({str(SPEC_NAME), str(SCHEMA_PATH), str(AUTHOR_API_PATH)})
+
+
+def sources(name: str) -> tuple[str, ...]:
+    """Return the cases that texts of a case may be derived from."""
+    return ORDER[: ORDER.index(name)] if name not in WHOLE else ()
 
 
 def kept_folder(name: str) -> Path:
@@ -89,7 +99,7 @@ _KEY_LENGTH = 16
 def _key(name: str) -> str:
     """Return what changes when a file does that the tree is made of."""
     found = hashlib.sha256()
-    for each in (name, *WHOLE):
+    for each in (name, *sources(name)):
         for path, file in read(kept_folder(each)).items():
             found.update(f"{each}/{path} {file.executable} {digest(file.text)}\n".encode())
     return found.hexdigest()[:_KEY_LENGTH]
@@ -108,10 +118,11 @@ def _digests(files: Mapping[str, File]) -> dict[str, str]:
 
 
 def derive(name: str, wanted: frozenset[str]) -> dict[str, File]:
-    """Return the files with these digests that follow from whole cases, as far as there are any."""
+    """Return those files with these digests that follow from earlier cases."""
     found: dict[str, File] = {}
-    for source in WHOLE:
-        files = [file for path, file in read(kept_folder(source)).items() if path != LOCK_PATH]
+    for source in sources(name):
+        tree = read(expected_folder(source))
+        files = [file for path, file in tree.items() if path != LOCK_PATH]
         for rename in _renamings(_provider(source), _provider(name)):
             for file in files:
                 text = rename(file.text)

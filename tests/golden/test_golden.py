@@ -13,7 +13,7 @@ from capsmith.merging.lock import LOCK_PATH
 from capsmith.output.runtime import FOLDER, RECORD
 from capsmith.tree import digest
 from tests.golden.cases import Case, cases, compared, generated
-from tests.golden.expected import BASE, WHOLE, derive, kept_folder
+from tests.golden.expected import BASE, ORDER, WHOLE, derive, kept_folder
 from tests.golden.files import File, difference, read
 
 ROOT = Path(__file__).parents[2]
@@ -63,14 +63,13 @@ def test_the_vendored_runtime_is_a_plain_copy(case: Case, tmp_path: Path) -> Non
 def test_no_expected_tree_is_left_over() -> None:
     with_trees = {path.parent.name for path in Path(__file__).parent.glob("*/expected")}
 
-    assert with_trees == {case.name for case in cases()}
-    assert with_trees >= set(WHOLE)
+    assert with_trees == {case.name for case in cases()} == set(ORDER)
 
 
 @pytest.mark.parametrize(
     "case", [each for each in cases() if each.name not in WHOLE], ids=lambda case: case.name
 )
-def test_a_case_keeps_no_file_that_follows_from_a_whole_one(case: Case) -> None:
+def test_a_case_keeps_no_file_that_follows_from_an_earlier_one(case: Case) -> None:
     kept = {path: file for path, file in read(case.kept).items() if path != LOCK_PATH}
     derived = derive(case.name, frozenset(digest(file.text) for file in kept.values()))
 

@@ -1,6 +1,6 @@
 """``python -m tests.golden.update [CASE...]``: take what is generated now as expected.
 
-A file is kept where no whole case has it: see tests/golden/expected.py.
+A file is kept where no earlier case has it: see tests/golden/expected.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from capsmith.commands.generate import generate
 from capsmith.merging.lock import LOCK_PATH
 from capsmith.tree import digest
 from tests.golden.cases import Case, cases, compared
-from tests.golden.expected import WHOLE, derive
+from tests.golden.expected import ORDER, WHOLE, derive, sources
 from tests.golden.files import difference, read, write
 
 
@@ -42,10 +42,12 @@ def main(names: list[str]) -> int:
     unknown = [name for name in names if name not in known]
     if unknown:
         sys.exit(f"no such case: {', '.join(unknown)}; there are {', '.join(known)}")
-    # Other cases are derived from whole ones, and keep files as those change.
-    whole = [name for name in WHOLE if name in (names or known)]
-    others = [name for name in known if name not in WHOLE and (whole or name in names)]
-    for name in [*whole, *others]:
+    renewed: set[str] = set()
+    for name in ORDER:
+        # What a case keeps depends on those that its texts are derived from.
+        if names and name not in names and renewed.isdisjoint(sources(name)):
+            continue
+        renewed.add(name)
         changes = update(known[name])
         sys.stdout.write(changes or f"{name}: unchanged\n")
     return 0
