@@ -1,0 +1,405 @@
+"""Mistakes that an author of a provider could make, one edit of a generated repository each.
+
+``test_kits.py`` plants them and expects the conformance kit to fail; ``scenarios.yaml`` names for
+each scenario a mistake that fails it, as runs of the whole kit have shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+class Mistake(NamedTuple):
+    """One text of a repository, and what a mistaken author writes instead."""
+
+    path: str
+    """A glob below the root of the repository that matches one file."""
+    right: str
+    wrong: str
+
+
+@dataclass(frozen=True)
+class Kit:
+    """The kit of one repository, and the mistakes that it finds."""
+
+    description: str
+    """The text of its provider.yaml."""
+    mistakes: Mapping[str, Mistake]
+    selected: str = ""
+    """Which scenarios this kit is run for, as an expression of pytest's option ``-k``."""
+    wait_seconds: int = 10
+    """How long a scenario waits for a state that a mistake may prevent, on its virtual clock."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of pytest that select the scenarios of this kit."""
+        return ("-k", self.selected) if self.selected else ()
+
+
+def _example(name: str) -> str:
+    return (EXAMPLES / name / "provider.yaml").read_text(encoding="utf-8")
+
+
+def _controller(name: str, right: str, wrong: str) -> Mistake:
+    return Mistake(f"src/*/controllers/{name}.py", right, wrong)
+
+
+_FINDS = "server = self._cloud.find_server(machine.external_id)"
+
+
+def _search(instead: str) -> Mistake:
+    """Replace how a reconciler searches for the server of its machine."""
+    rest = "\n        if server is None and machine.is_provisioned:"
+    return _controller("acme_machine", _FINDS + rest, instead + rest)
+
+
+_INFRASTRUCTURE: Final = {
+    "creates a server at each call": _search(
+        "server = self._cloud.create_server(str(id(object())), 'x', 'y', None)"
+    ),
+    "creates before it looks, after a crash": _controller(
+        "acme_machine",
+        "if server is None and provider_id is None:",
+        "if machine.provider_id is None:\n"
+        "            import uuid\n"
+        "            server = self._cloud.create_server(str(uuid.uuid4()), 'x', 'y', None)\n"
+        "        elif server is None:",
+    ),
+    "identifies servers by a uid that a move changes": _controller(
+        "acme_machine",
+        "machine.external_id",
+        "machine.machine.uid if hasattr(machine, 'spec') and machine.machine else 'x'",
+    ),
+    "creates a server again after it disappeared": _controller(
+        "acme_machine",
+        "if server is None and machine.is_provisioned:",
+        "if server is None:\n"
+        "            self._cloud.create_server(machine.external_id, 'x', 'y', None)\n"
+        "        if server is None and machine.is_provisioned:",
+    ),
+    "changes the provider id": _controller(
+        "acme_machine",
+        "provider_id=server.provider_id",
+        "provider_id=f'{server.provider_id}/{id(machine)}'",
+    ),
+    "gives all machines one provider id": _controller(
+        "acme_machine", "provider_id=server.provider_id", "provider_id='acme://one'"
+    ),
+    "reports other addresses at each call": _controller(
+        "acme_machine", '"127.0.0.1"', "f'10.0.0.{id(object()) // 16 % 250}'"
+    ),
+    "reports a progress that changes at each call": _controller(
+        "acme_machine",
+        "            failure_domain=machine.failure_domain,\n        )",
+        "            failure_domain=machine.failure_domain,\n"
+        "            requeue_after=0.5,\n"
+        "            message=str(id(object())),\n"
+        "        )",
+    ),
+    "forgets to delete the server": _controller(
+        "acme_machine", "self._cloud.delete_server(machine.external_id)", "None"
+    ),
+    "needs the Machine to delete": _controller(
+        "acme_machine",
+        "if self._cloud.delete_server(machine.external_id):",
+        "if machine.machine.name and self._cloud.delete_server(machine.external_id):",
+    ),
+    "does not delete a server that is not listed yet": _controller(
+        "acme_machine",
+        "if self._cloud.delete_server(machine.external_id):",
+        "if self._cloud.find_server(machine.external_id):\n"
+        "            self._cloud.delete_server(machine.external_id)",
+    ),
+    "considers a server that is not listed yet as lost": _controller(
+        "acme_machine", "machine.is_provisioned:", "machine.provider_id:"
+    ),
+    "hides the failures of deletions": _controller(
+        "acme_machine",
+        "        if self._cloud.delete_server(machine.external_id):\n"
+        '            machine.logger.info("deleted")\n',
+        "        try:\n"
+        "            self._cloud.delete_server(machine.external_id)\n"
+        "        except Exception:\n"
+        "            pass\n",
+    ),
+    "returns no state for a machine": _controller(
+        "acme_machine", "return InfraMachineState(", "return None and InfraMachineState("
+    ),
+    "raises in the machine": _controller(
+        "acme_machine", "server = self._cloud", "raise OSError; server = self._cloud"
+    ),
+    "supplies no endpoint": _controller(
+        "acme_cluster", "cluster.control_plane_endpoint or Endpoint(host, port)", "None"
+    ),
+    "forgets to delete what machines share": _controller(
+        "acme_cluster", "self._cloud.delete_cluster(cluster.external_id)", "None"
+    ),
+    "creates another network at each call": _controller(
+        "acme_cluster",
+        "network = self._cloud.find_cluster(cluster.external_id)",
+        "network = self._cloud.create_cluster(str(id(object())), cluster.name)",
+    ),
+    "identifies networks by the Cluster": _controller(
+        "acme_cluster",
+        "cluster.external_id",
+        "(cluster.cluster.uid if cluster.cluster else 'none')",
+    ),
+    "needs the Cluster to delete": _controller(
+        "acme_cluster",
+        "if self._cloud.delete_cluster(cluster.external_id):",
+        "if cluster.cluster.name and self._cloud.delete_cluster(cluster.external_id):",
+    ),
+    "raises in the cluster": _controller(
+        "acme_cluster", "network = self._cloud", "raise OSError; network = self._cloud"
+    ),
+    "misspells a field in a sample": Mistake(
+        "config/samples/acme_identity.yaml", "secretRef:", "secretReference:"
+    ),
+    "misspells a field in a template": Mistake(
+        "templates/cluster-template.yaml", "kind: AcmeMachineTemplate\n", "kind: AcmeTemplate\n"
+    ),
+}
+
+_POOL = "tidal_machine_pool"
+_GROUPS = "src/*/server_groups.py"
+_POOLS: Final = {
+    "never deletes a server": Mistake(
+        _GROUPS, "for server in servers[size:]:", "for server in servers[:0]:"
+    ),
+    "creates another group at each call": _controller(
+        _POOL, "pool.external_id, pool.name,", "f'{pool.external_id}{id(pool)}', pool.name,"
+    ),
+    "replaces all servers when the size changes": Mistake(
+        _GROUPS,
+        "servers = self.servers(external_id)\n            # An earlier",
+        "servers = self.servers(external_id)\n"
+        "            if len(servers) != size:\n"
+        "                for old in servers:\n"
+        "                    self._cloud.delete_server(old.id)\n"
+        "                servers = []\n            # An earlier",
+    ),
+    "does not look at the size": _controller(_POOL, "size = pool.replicas\n", "size = 1\n"),
+    "returns one provider id for all": _controller(
+        _POOL, "provider_id=server.provider_id", "provider_id='tidal://one'"
+    ),
+    "forgets to delete the group": _controller(
+        _POOL, "self._groups.delete(pool.external_id)", "None"
+    ),
+    "needs the MachinePool to delete": _controller(
+        _POOL,
+        "if self._groups.delete(pool.external_id)",
+        "if pool.machine_pool and self._groups.delete(pool.external_id)",
+    ),
+    "reports other versions at each call": _controller(
+        _POOL, "version=version,", "version=f'v1.30.{id(object()) // 16 % 99}',"
+    ),
+    "returns nothing": _controller(_POOL, "return InfraMachinePoolState(", "return None and str("),
+    "asks for one machine, always": _controller("tidal_node_pool", "return None", "return 1"),
+    "creates machines of pools again": _controller(
+        "tidal_machine",
+        "self._cloud.create_server(\n                machine.external_id,",
+        "self._cloud.create_server(\n                f'{machine.external_id}{id(object())}',",
+    ),
+    "reports no capacity": _controller("tidal_machine", '{"cpu": "2", "memory": "4Gi"}', "{}"),
+}
+
+_BOOTSTRAP: Final = {
+    "hands the key of the CA to workers": _controller(
+        "kindle_config", "if config.is_control_plane:", "if files:"
+    ),
+    "returns nothing": _controller(
+        "kindle_config", "return BootstrapDocument(document,", "return None and BootstrapDocument("
+    ),
+    "knows no pools": _controller(
+        "kindle_config", "_token(config.name,", "_token(config.machine.name,"
+    ),
+    "requests certificates that do not exist": _controller(
+        "kindle_config", '.certificate("ca")', '.certificate("front")'
+    ),
+    "keeps its own state of who is the first": _controller(
+        "kindle_config",
+        'ca = config.certificate("ca")',
+        'ca = config.certificate("ca")\n'
+        "        if config.is_first_control_plane and getattr(type(self), '_did', False):\n"
+        "            return Waiting('Initialized', 'once is enough')\n"
+        "        type(self)._did = config.is_first_control_plane",
+    ),
+}
+
+_CONTROL_PLANE: Final = {
+    "is never healthy": _controller(
+        "skiff_control_plane",
+        "return ControlPlaneHealth()",
+        'return Waiting("Unhealthy", "wait", requeue_after=5)',
+    ),
+    "reports another problem at each call": _controller(
+        "skiff_control_plane",
+        "return ControlPlaneHealth()",
+        "return ControlPlaneHealth(\n"
+        "            unhealthy={m.name: str(id(m)) for m in control_plane.machines[:1]}\n"
+        "        )",
+    ),
+    "waits for each new member for ever": _controller(
+        "skiff_control_plane",
+        'member.control_plane.logger.info("joined", machine=member.machine.name)\n'
+        "        return None",
+        'return Waiting("Joining", "wait", requeue_after=5)',
+    ),
+    "never lets a member go": _controller(
+        "skiff_control_plane",
+        'member.control_plane.logger.info("leaves", machine=member.machine.name)\n'
+        "        return None",
+        'return Waiting("Leaving", "wait", requeue_after=5)',
+    ),
+}
+
+_ADDRESSES: Final = {
+    "derives pools from what another system allocates": _controller(
+        "skiff_ip_pool",
+        "    To read the ranges",
+        '    """\n\n    def reconcile_normal(self, pool):\n'
+        "        raise OSError('the IPAM system is gone')\n\n"
+        '    """',
+    ),
+    "takes the ranges from another place": _controller(
+        "skiff_ip_pool",
+        "    To read the ranges",
+        '    """\n\n    def reconcile_normal(self, pool):\n'
+        "        from capsmith_runtime.ipam import IPPoolState\n"
+        "        return IPPoolState(addresses=['10.77.0.0/30'], prefix=24)\n\n"
+        '    """',
+    ),
+    "has no addresses": _controller(
+        "skiff_ip_pool",
+        "    To read the ranges",
+        '    """\n\n    def reconcile_normal(self, pool):\n'
+        "        from capsmith_runtime.ipam import IPPoolState\n"
+        "        return IPPoolState(addresses=[], prefix=24)\n\n"
+        '    """',
+    ),
+}
+
+_MANAGED_CREATES = "hosted = self._hosted.find(control_plane.external_id)"
+_MANAGED: Final = {
+    "does not wait for the infrastructure": _controller(
+        "lagoon_control_plane",
+        "if not control_plane.cluster.infrastructure_provisioned:",
+        "if False:",
+    ),
+    "creates another control plane at each call": _controller(
+        "lagoon_control_plane",
+        _MANAGED_CREATES,
+        "hosted = self._hosted.create(str(id(object())), 'x', control_plane.version)",
+    ),
+    "never upgrades": _controller(
+        "lagoon_control_plane", "if hosted.version != control_plane.version:", "if False:"
+    ),
+    "supplies no endpoint": _controller(
+        "lagoon_control_plane",
+        "control_plane.control_plane_endpoint or self._hosted.endpoint()",
+        "None",
+    ),
+    "returns a kubeconfig without a server": _controller(
+        "lagoon_control_plane", "self._hosted.kubeconfig(hosted)", "'kind: Config'"
+    ),
+    "never renews the credentials": _controller(
+        "lagoon_control_plane",
+        "self._hosted.kubeconfig(hosted)",
+        "self.__dict__.setdefault('_first', self._hosted.kubeconfig(hosted))",
+    ),
+    "forgets to delete the control plane": _controller(
+        "lagoon_control_plane", "self._hosted.delete(control_plane.external_id)", "pass"
+    ),
+}
+
+_RESOURCES: Final = {
+    "creates a network at each call": _controller(
+        "acme_network",
+        "self._cloud.create_resource(resource.external_id, resource.name)",
+        "self._cloud.create_resource(f'{resource.external_id}-{id(object())}', resource.name)",
+    ),
+    "creates before it looks": _controller(
+        "acme_network",
+        "found = self._cloud.find_resource(resource.external_id)",
+        "found = self._cloud.create_resource(str(id(object())), 'x')",
+    ),
+    "identifies networks by the owners, which a network need not have": _controller(
+        "acme_network",
+        "self._cloud.find_resource(resource.external_id)",
+        "self._cloud.find_resource(resource.owners[0].uid)",
+    ),
+    "identifies networks by a uid that a move changes": _controller(
+        "acme_network", "resource.external_id", "resource.metadata.uid"
+    ),
+    "needs the Cluster": _controller(
+        "acme_network",
+        "return ResourceState()",
+        "return ResourceState(message=resource.cluster.name)",
+    ),
+    "needs the Cluster to delete": _controller(
+        "acme_network",
+        "if self._cloud.delete_resource(resource.external_id):",
+        "if resource.cluster.name and self._cloud.delete_resource(resource.external_id):",
+    ),
+    "forgets to delete the network": _controller(
+        "acme_network", "self._cloud.delete_resource(resource.external_id)", "None"
+    ),
+    "returns nothing": _controller("acme_network", "return ResourceState()", "return None"),
+}
+
+_EXTENSION: Final = {
+    "holds with another message at each call": Mistake(
+        "src/*/extension.py",
+        "        annotation = f",
+        "        return RetryAfter(WAIT_SECONDS, str(id(object())))\n        annotation = f",
+    ),
+    "renames the port of the server": Mistake(
+        "runtime-extension/config/webhook/service.yaml",
+        "targetPort: webhook-server",
+        "targetPort: hooks",
+    ),
+    "allows the manager to change every registration": Mistake(
+        "runtime-extension/config/rbac/role.yaml",
+        "  resourceNames:\n  - beacon\n",
+        "  resourceNames: []\n",
+    ),
+    "has the certificate issued for another Service": Mistake(
+        "runtime-extension/config/certmanager/certificate.yaml",
+        "-system-webhook.",
+        "-system-hooks.",
+    ),
+}
+
+_RESOURCE_DESCRIPTION = """\
+capsmith: 1
+name: acme
+repository: https://github.com/acme/cluster-api-provider-acme
+contracts: [v1beta2]
+releases: {v0.1: v1beta2}
+infrastructure:
+  AcmeCluster: {implements: InfraCluster}
+  AcmeMachine: {implements: InfraMachine}
+  AcmeNetwork: {implements: Resource, spec: {cidr: string!}}
+"""
+
+KITS: Final[Mapping[str, Kit]] = {
+    "infrastructure": Kit(_example("acme"), _INFRASTRUCTURE, wait_seconds=20),
+    "pools": Kit(_example("pools"), _POOLS, "Pool or Templates", wait_seconds=5),
+    "bootstrap": Kit(_example("bootstrap"), _BOOTSTRAP, "Bootstrap"),
+    "control-plane": Kit(_example("complete"), _CONTROL_PLANE, "ControlPlane and not Endpoint"),
+    "addresses": Kit(_example("complete"), _ADDRESSES, "Address"),
+    "managed": Kit(_example("managed"), _MANAGED, "Managed"),
+    "resources": Kit(_RESOURCE_DESCRIPTION, _RESOURCES, "Resource"),
+    "extension": Kit(_example("extension"), _EXTENSION, "Extension"),
+}
+
+
+def find_file(repository: Path, mistake: Mistake) -> Path:
+    """Return the file of a repository that a mistake is planted in."""
+    (found,) = repository.glob(mistake.path)
+    return found

@@ -1,0 +1,89 @@
+"""The conformance kit finds the mistakes of authors, and each of its scenarios finds one."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from capsmith.commands.generate import generate
+from capsmith_runtime.testing import conformance
+from capsmith_runtime.testing.conformance.authored import TestSamples, TestTemplates
+from capsmith_runtime.testing.conformance.base import Conformance
+from tests.functional.mistakes import KITS, find_file
+from tests.repositories import run_module
+
+TABLE: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "scenarios.yaml").read_text())
+FOUND_BY: dict[str, list[str]] = defaultdict(list)
+"""The scenarios that the table names for a mistake, as ``kit/mistake``."""
+for _scenario, _mistake in TABLE["planted"].items():
+    FOUND_BY[_mistake].append(_scenario)
+MAX_UNPROVEN = 29
+"""Scenarios without a planted mistake.  The number may only shrink."""
+_FAILED = re.compile(r"^(?:FAILED|ERROR) tests/test_conformance\.py::(\w+::\w+)", re.MULTILINE)
+PLANTED = [(kit, mistake) for kit in KITS for mistake in KITS[kit].mistakes]
+
+
+def _scenarios() -> Iterator[str]:
+    classes: list[type[Conformance]] = [TestSamples, TestTemplates]
+    for each in pkgutil.iter_modules(conformance.__path__):
+        if each.ispkg:
+            package = importlib.import_module(f"{conformance.__name__}.{each.name}")
+            classes += [getattr(package, name) for name in package.__all__]
+    for tests in classes:
+        yield from (f"{tests.__name__}::{name}" for name in vars(tests) if name.startswith("test_"))
+
+
+def test_the_table_has_each_scenario_once() -> None:
+    assert sorted(_scenarios()) == sorted([*TABLE["planted"], *TABLE["unproven"]])
+    assert len(TABLE["unproven"]) <= MAX_UNPROVEN
+
+
+def test_the_table_names_mistakes_that_are_planted() -> None:
+    elsewhere = {"conversion/functions that lose a field"}  # test_conversion_kit.py plants them
+    assert set(FOUND_BY) - elsewhere <= {f"{kit}/{mistake}" for kit, mistake in PLANTED}
+
+
+@pytest.fixture(scope="module")
+def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A repository of each kit; tests repair what they break."""
+    found = {}
+    for name, kit in KITS.items():
+        folder = tmp_path_factory.mktemp(name)
+        (folder / "provider.yaml").write_text(kit.description)
+        assert generate(folder / "provider.yaml", folder / "repository").exit_code == 0
+        found[name] = folder / "repository"
+        (found[name] / "tests" / "conftest.py").write_text(
+            "from capsmith_runtime.testing.limits import set_limits\n\n"
+            f"set_limits(wait_seconds={kit.wait_seconds})\n"
+        )
+    return found
+
+
+@pytest.mark.parametrize(("kit", "mistake"), PLANTED)
+def test_the_kit_finds(repositories: dict[str, Path], kit: str, mistake: str) -> None:
+    """Run the scenarios of the table; of a mistake that it does not name, all until one fails."""
+    planted, repository = KITS[kit].mistakes[mistake], repositories[kit]
+    file = find_file(repository, planted)
+    text = file.read_text(encoding="utf-8")
+    assert planted.right in text
+    file.write_text(text.replace(planted.right, planted.wrong), encoding="utf-8")
+    expected = FOUND_BY[f"{kit}/{mistake}"]
+    tests = [f"tests/test_conformance.py::{each}" for each in expected]
+    try:
+        done = run_module(
+            repository, "pytest", "-q", "-rfE", "-p", "no:cacheprovider",
+            *(tests or ["-x", "tests/test_conformance.py", *KITS[kit].options]),
+        )  # fmt: skip
+    finally:
+        file.write_text(text, encoding="utf-8")
+
+    assert done.returncode == 1, done.stdout
+    assert set(expected) <= set(_FAILED.findall(done.stdout)), done.stdout
