@@ -40,30 +40,14 @@ class ManagerBuilder:
     ) -> None:
         self.caches = Caches(client, metrics, reader, scope)
         self.events = EventRecorder(client, component.label, socket.gethostname(), metrics)
-        self._component = component
-        self._metrics = metrics
-        self._options = options
+        self._component, self._metrics, self._options = component, metrics, options
         self.executor = HandlerExecutor(
             metrics, threads=options.hook_threads, timeout=options.hook_timeout
         )
         self.sessions = SessionPools(
             self.executor, rate=options.hook_rate, burst=options.hook_burst
         )
-        context = ControllerContext(
-            client=client,
-            label=component.label,
-            contract=component.contract,
-            executor=self.executor,
-            sessions=self.sessions,
-            events=self.events,
-            writer=STATUS_WRITERS[component.contract],
-            sync_seconds=options.sync_period,
-            debounce_seconds=options.status_debounce,
-            options=options,
-            permissions=Permissions(
-                component.permissions, [watch.resource for watch in component.watches]
-            ),
-        )
+        context = self._context()
         self.groups = [make(self.caches, context) for make in component.groups]
         further = WatchedKinds(
             component.watches,
@@ -93,6 +77,23 @@ class ManagerBuilder:
             *((self.caches.clusters,) if self._component.watches_clusters else ()),
             *((self.caches.machines,) if self._component.watches_machines else ()),
             *own,
+        )
+
+    def _context(self) -> ControllerContext:
+        return ControllerContext(
+            client=self.caches.client,
+            label=self._component.label,
+            contract=self._component.contract,
+            executor=self.executor,
+            sessions=self.sessions,
+            events=self.events,
+            writer=STATUS_WRITERS[self._component.contract],
+            sync_seconds=self._options.sync_period,
+            debounce_seconds=self._options.status_debounce,
+            options=self._options,
+            permissions=Permissions(
+                self._component.permissions, [watch.resource for watch in self._component.watches]
+            ),
         )
 
     def _controller(self, kind: str, reconcile: Reconcile) -> Controller[NamespacedName]:
