@@ -79,7 +79,7 @@ def manager_flags() -> frozenset[str]:
     """Return the flags of managers: those of all, of webhooks and of migrations."""
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.suppress(SystemExit):
-        parse(["--help"], ["infrastructure", "bootstrap"], [WEBHOOK, MIGRATION])
+        parse(["--help"], ["infrastructure", "bootstrap"], [WEBHOOK, MIGRATION], "acme")
     return frozenset(_OPTION.findall(output.getvalue()))
 
 
