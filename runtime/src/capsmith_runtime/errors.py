@@ -153,8 +153,12 @@ class ApiError(KubernetesError):
             self.status = status
         self.api_reason = api_reason
         self.is_of_runtime = is_of_runtime
-        if is_of_runtime:
-            self.args = (f"{self.status or 'no answer'} {api_reason}: {message}",)
+
+    def __str__(self) -> str:
+        """Return what a log shows: with the status where the runtime sent the request."""
+        if self.is_of_runtime:
+            return f"{self.status or 'no answer'} {self.api_reason}: {self.message}"
+        return super().__str__()
 
     def for_request(self, request: str) -> Self:
         """Return the error for the author, whose message says what was requested."""
