@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from capsmith_runtime.contract import constants, core, metadata
+from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.v1beta2 import V1Beta2Status
-from capsmith_runtime.infrastructure import machine
+from capsmith_runtime.infrastructure import cluster, machine
 from capsmith_runtime.infrastructure.api import InfraMachineDeleteScope
 from capsmith_runtime.infrastructure.cluster import InfraClusterController
 from capsmith_runtime.infrastructure.machine import InfraMachineController
@@ -21,6 +21,7 @@ from capsmith_runtime.infrastructure.machine_pool import machines, pool
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.manager import main
+from capsmith_runtime.reconcile import status_reporter
 from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Waiting
@@ -165,11 +166,11 @@ def finalizer_stays() -> None:
 
 
 def ignored_pause() -> None:
-    replace(core, "pause_message", lambda _: lambda obj, kind, cluster: "")
+    replace(status_reporter, "pause_message", lambda _: lambda obj, kind, cluster: "")
 
 
 def ignored_external_management() -> None:
-    replace(core, "externally_managed", lambda _: lambda obj: False)
+    replace(cluster, "is_externally_managed", lambda _: lambda obj: False)
 
 
 def deletion_while_paused() -> None:

@@ -29,7 +29,7 @@ def pool_unsorted() -> None:
 
         return faulty
 
-    replace(steps, "pool_spec", make)
+    replace(steps, "build_pool_spec", make)
 
 
 def pool_controls_machines() -> None:
