@@ -28,6 +28,8 @@ class Operator(Process):
         self._port = free_port()
         argv: list[str | Path] = [
             sys.executable,
+            # Without its folder, in which `resource` is not the module of that name.
+            "-P",
             _MAIN,
             f"--identity={name}",
             f"--diagnostics=127.0.0.1:{self._port}",
