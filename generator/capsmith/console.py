@@ -79,7 +79,7 @@ class Console:
                 self._line(make_printable(line))
 
     def print_verdict(self, verdict: Verdict) -> None:
-        """Print a verdict, and on a terminal its summary last."""
+        """Print a verdict in the chosen format; text output ends with a summary."""
         from capsmith.judge.release import output
 
         match self._format:

@@ -276,7 +276,7 @@ class ContractValidation(NamedTuple):
 
 
 class TypeShape(NamedTuple):
-    """What the contract demands of, or reserves in, the kinds of one role."""
+    """Fields, columns and validations that the contract defines for kinds of one role."""
 
     role: str
     scope: str

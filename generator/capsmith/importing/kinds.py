@@ -35,7 +35,7 @@ Shapes = list[tuple[str, TypeShape, TypeShape | None]]
 
 
 def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
-    """Return the role of a kind and what else decides which features it has by default."""
+    """Return the role of a kind and the settings that its default features depend on."""
     entry: Entry = {"implements": source.role}
     if detect_features(source, shapes).get(MANAGED):
         entry["features"] = {MANAGED: True}
@@ -90,7 +90,7 @@ def list_shapes(role: str, versions: Mapping[str, Contract]) -> Shapes:
 
 
 def find_storage_version(crd: Crd) -> CrdVersion:
-    """Return the storage version, whose fields are those of the kind."""
+    """Return the storage version, or the last version if none is marked as stored."""
     return next((each for each in crd.versions if each.storage), crd.versions[-1])
 
 
@@ -361,10 +361,10 @@ def _contract_fields(
 def list_reserved_fields(
     role: str, followed: Collection[str], contracts: Mapping[str, Contract]
 ) -> Reserved:
-    """Return the fields that any version of the contract has in a role.
+    """Return the field names that the contract, in any version, reserves for a role.
 
-    An author may have credentials without identities, and the failure domain of v1beta1 where no
-    version follows that.
+    Not reserved are the fields for credentials, and the failure domain of v1beta1 if no version of
+    the provider follows v1beta1.
     """
     found: dict[str, frozenset[str]] = {"spec": frozenset(), "status": frozenset()}
     for contract in contracts.values():

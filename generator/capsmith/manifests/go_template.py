@@ -204,24 +204,24 @@ class Cursor:
         return self.tokens[self.at]
 
     def next(self) -> Token:
-        """Return the next token, and go behind it."""
+        """Return the next token and advance past it."""
         token = self.tokens[self.at]
         self.at += 1
         return token
 
     def peek_solid(self) -> Token:
-        """Return the next token that is no space, and stay before it."""
+        """Return the next token that is not a space, without advancing past it."""
         while self.peek.kind is TokenKind.SPACE:
             self.at += 1
         return self.peek
 
     def next_solid(self) -> Token:
-        """Return the next token that is no space, and go behind it."""
+        """Return the next token that is not a space, and advance past it."""
         self.peek_solid()
         return self.next()
 
     def expect(self, kind: TokenKind, where: str) -> Token:
-        """Return the next token that is no space; raises TemplateError if it is of another kind."""
+        """Return the next token that is not a space; raises TemplateError for other kinds."""
         token = self.next_solid()
         if token.kind is not kind:
             raise self.unexpected(token, where)
@@ -474,7 +474,7 @@ class _Parser(Cursor):
         }
 
     def _operand(self) -> bool:
-        """Read a term and the fields behind it; return whether there is one."""
+        """Read a term and the fields that follow it; return whether there is a term."""
         token = self.peek_solid()
         if not self._is_term(token):
             return False

@@ -222,11 +222,10 @@ def has_variable(text: str) -> bool:
 def may_vary(manifest: Manifest, path: Path, is_deep: bool = False) -> bool:
     """Return whether a user may change the value at ``path``, or the entries of a list or map.
 
-    ``is_deep``: or what is at any depth below.
+    With ``is_deep``, values at any depth below ``path`` count too.
 
-    The value of a judged object may be a sample that looks like any other value, so this looks at
-    the original text, whose variables without a default stay.  Where that is no YAML, a variable
-    may be anything.
+    Variables without a default are replaced with samples before an object is judged, so this
+    reads the original text.  If that text is not valid YAML, a variable may have any value.
     """
     if "$" not in manifest.text:
         return False

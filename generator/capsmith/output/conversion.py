@@ -53,7 +53,7 @@ def find_contract_version(resource: Resource, contract: str) -> str:
 
 
 def compare_shapes(resource: Resource) -> tuple[ShapeChange, ...]:
-    """Return the changes to convert in objects of a kind, in the order of the contracts' data.
+    """Return the contract changes that objects of a kind need, in the order of the data.
 
     Raises KeyError when the differences between its contracts are not recorded.
     """

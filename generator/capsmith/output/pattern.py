@@ -26,9 +26,9 @@ class NoSample(Exception):
 
 
 def sample(pattern: str, minimum: int = 0, maximum: int = _LONGEST) -> str:
-    """Return a text of ``minimum`` to ``maximum`` characters in which ``pattern`` is found.
+    """Return a string of ``minimum`` to ``maximum`` characters that matches ``pattern``.
 
-    Raises NoSample when none is known.
+    Raises NoSample if no such string is found.
     """
     for extra in range(min(max(minimum, 8), _LONGEST) + 1):
         text = _Sampler(pattern, extra).text()

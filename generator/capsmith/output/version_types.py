@@ -65,7 +65,7 @@ class ConvertedVersion(NamedTuple):
 
     @property
     def is_typed(self) -> bool:
-        """Whether the version has own fields, in the parts that differ."""
+        """Whether any part that differs from the hub has its own type in this version."""
         return any(part.has_spoke for part in self.parts)
 
     @property
@@ -80,7 +80,7 @@ class ConvertedVersion(NamedTuple):
 
     @property
     def spec(self) -> ConvertedPart | None:
-        """The differences of the spec, which objects and templates share, if there are any."""
+        """Conversion of the spec, shared by objects and templates; None if it does not differ."""
         return next((part for part in self.parts if part.part == "spec"), None)
 
 

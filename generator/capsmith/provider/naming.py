@@ -55,7 +55,7 @@ WORDS: Final = _pairs("""
 ALONE: Final = _words("""
     ox louse die axis alias use toe
     """)
-"""Those of the words that are no endings of other words."""
+"""Words that are not endings of other words."""
 
 ONE_WAY: Final = _words("""
     blues medium ellipsis basis

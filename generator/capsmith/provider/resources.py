@@ -436,7 +436,10 @@ _CATEGORY = "cluster-api"
 
 
 def build_template_options(kind: KubectlSpec, template: TemplateSpec | None) -> CrdOptions:
-    """Return the options of a template; it has the contract's columns as its kind does."""
+    """Return the CRD options of a template.
+
+    Unless the template sets ``contract_columns``, the setting of its kind applies.
+    """
     if template is None:
         return CrdOptions(contract_columns=kind.contract_columns is not False)
     has_columns = _first(template.contract_columns, kind.contract_columns)

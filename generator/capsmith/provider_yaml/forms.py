@@ -359,7 +359,7 @@ def _flag_or_list(value: Any) -> str | None:
 
 
 def choose_by_tag(tag: Any, expected: str) -> Discriminator:
-    """Choose between two shapes; a third is the finding ``spec-wrong-type``."""
+    """Return a discriminator of a union; unknown tags are reported as ``spec-wrong-type``."""
     return Discriminator(
         tag, custom_error_type="spec-wrong-type", custom_error_message=f"must be {expected}"
     )

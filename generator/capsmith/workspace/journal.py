@@ -179,7 +179,10 @@ class Journal:
         remove_empty_parents(self._folder, stage)
 
     def _discard_stage(self) -> Path:
-        """Remove what is staged.  Raises Refused if it is no folder: opening a pipe would block."""
+        """Remove the staging folder.
+
+        Raises Refused if it is not a folder: opening a pipe would block.
+        """
         stage = resolve_inside(self._folder, _STAGE)
         if os.path.lexists(stage) and not stage.is_dir():
             raise make_refusal(_STAGE, "this is not a folder")

@@ -77,9 +77,9 @@ class Document(NamedTuple):
         return Location(self.file, *mark.value)
 
     def inside(self, path: Path, line: int, column: int) -> Location:
-        """Return the position of a line and column, from 1, of the text at ``path``.
+        """Return the file position of a line and column (from 1) inside the text at ``path``.
 
-        Where the source differs from the text (escapes, folded lines) it is that of the value.
+        If the source differs from the text (escapes, folded lines), return the value's position.
         """
         value: Any = self.data
         for step in path:

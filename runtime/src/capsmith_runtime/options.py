@@ -64,7 +64,7 @@ class Options:
 
     @property
     def diagnostics(self) -> DiagnosticsOptions:
-        """Where and how probes and metrics are served."""
+        """Addresses and security of the endpoints for probes and metrics."""
         return DiagnosticsOptions(
             address=self.diagnostics_address,
             health_address=self.health_address,

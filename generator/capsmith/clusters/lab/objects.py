@@ -148,7 +148,7 @@ def _row(depth: int, obj: JSON, state: str, *, is_done: bool) -> ObjectRow:
 
 
 def describe_wait(obj: JSON) -> str:
-    """Return the message of the condition that holds an object up; empty without one."""
+    """Return the message of the condition that blocks an object; empty if there is none."""
     conditions = {each["type"]: each for each in (obj.get("status") or {}).get("conditions") or []}
     open_ = {
         type: each

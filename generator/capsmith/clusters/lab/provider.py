@@ -184,7 +184,7 @@ def read_provider(folder: Path) -> ProviderRepository:
 
 
 def read_provider_name(folder: Path) -> str | None:
-    """Return the name in provider.yaml; None without the file."""
+    """Return the name in provider.yaml, or None if the file does not exist."""
     spec = _spec(folder)
     return None if spec is None else str(spec["name"])
 

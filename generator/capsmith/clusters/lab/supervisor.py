@@ -158,7 +158,7 @@ def _fail(error: CapsmithError) -> None:
 
 
 def _let_go_of_parent() -> None:
-    """Close the pipe to the command that has started this process."""
+    """Redirect stdout to /dev/null, which closes the pipe to the parent process."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.close(null)

@@ -46,7 +46,7 @@ class UpRequest:
 
     @property
     def is_given(self) -> bool:
-        """Whether the servers are not the lab's."""
+        """Whether a real cluster is used instead of the lab's own API server."""
         return self.kind or self.kubeconfig is not None
 
 

@@ -51,7 +51,7 @@ class AuditedRequest(NamedTuple):
 
 
 def count_requests(log: Path, users: Collection[str]) -> Counter[AuditedRequest]:
-    """Return the requests of some users, each with its number."""
+    """Count the requests of the given users."""
     # A watch is logged at its beginning and at its end.
     found = {event["auditID"]: _request(event) for event in _events(log, users)}
     return Counter(found.values())

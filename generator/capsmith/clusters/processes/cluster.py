@@ -99,7 +99,7 @@ class ManagementCluster(Connection):
         variables: Mapping[str, str],
         series: str = "",
     ) -> None:
-        """Install other releases by `clusterctl upgrade apply`; stop their managers before.
+        """Upgrade providers with `clusterctl upgrade apply` after stopping their managers.
 
         Given a series, replace core too. The garbage collector restarts, because it would otherwise
         read the new versions only after half a minute.

@@ -101,7 +101,7 @@ class ReleaseComponent:
         ]
 
     def _is_manager(self, subject: JSON) -> bool:
-        """Return whether a subject is the ServiceAccount of the manager, not of another one."""
+        """Return whether an RBAC subject is the ServiceAccount of this component's manager."""
         pods = [each["spec"]["template"]["spec"] for each in self.of("Deployment")]
         accounts = {pod.get("serviceAccountName", "default") for pod in pods}
         return bool(subject["kind"] == "ServiceAccount" and subject["name"] in accounts)

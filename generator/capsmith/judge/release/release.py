@@ -270,7 +270,7 @@ def is_release_asset(name: str) -> bool:
 
 
 def read_lines(texts: Mapping[str, Substituted], location: Location) -> tuple[str, ...]:
-    """Return the line of a location and the one before, as they are in the original."""
+    """Return the line of a location and the previous line, before substitution."""
     text = texts.get(location.file)
     if text is None or not location.line:
         return ()

@@ -194,7 +194,7 @@ def data_path(contract: str) -> str:
 
 
 def data_name(obj: JSON) -> str:
-    """Return the name of the Secret with the data, empty without one."""
+    """Return the name of the bootstrap data Secret, or "" if it is not set."""
     return str((obj.get("status") or {}).get("dataSecretName") or "")
 
 

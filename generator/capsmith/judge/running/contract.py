@@ -167,7 +167,7 @@ def is_pool_provisioned(obj: JSON) -> bool:
 
 
 def provider_id(obj: JSON) -> str:
-    """Return the provider ID of an infrastructure machine, empty without one."""
+    """Return the provider ID of an infrastructure machine, or '' if it is not set."""
     return str((obj.get("spec") or {}).get("providerID") or "")
 
 
@@ -177,7 +177,7 @@ def provider_ids(obj: JSON) -> list[str]:
 
 
 def endpoint(obj: JSON) -> JSON:
-    """Return the endpoint of an infrastructure cluster, empty without host and port."""
+    """Return the endpoint of an infrastructure cluster; empty if host and port are unset."""
     found: JSON = (obj.get("spec") or {}).get("controlPlaneEndpoint") or {}
     return found if found.get("host") and found.get("port") else {}
 

@@ -216,7 +216,7 @@ def _check_machines(draft: Draft, pool: DraftKind, named: Set[str], reporter: Pa
 def check_version_fields(
     draft: Draft, kind: DraftKind, contracts: list[Contract], reporter: PathReporter
 ) -> None:
-    """Report fields of a version that is not served or stored so, or that stay empty in it.
+    """Report invalid field declarations under ``versions`` of a kind.
 
     Ids: ``version-fields-unknown``, ``version-fields-stored``, ``version-fields-required``, and the
     ids of fields and columns for what a version declares.

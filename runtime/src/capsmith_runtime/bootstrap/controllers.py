@@ -35,7 +35,7 @@ _WITHOUT_DATA = "cluster, without data"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapControllers:
-    """The BootstrapConfig kinds of a provider; a call creates their controllers."""
+    """Factory of the controllers of a provider's BootstrapConfig kinds."""
 
     kinds: tuple[BootstrapConfigKind, ...]
 

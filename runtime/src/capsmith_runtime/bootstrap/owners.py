@@ -26,7 +26,7 @@ class ConfigOwner:
 
     @property
     def cluster_name(self) -> str:
-        """The name of its Cluster."""
+        """The name of the owner's Cluster."""
         return self._owner.cluster_name
 
     @property

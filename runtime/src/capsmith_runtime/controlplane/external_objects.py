@@ -160,7 +160,7 @@ class ExternalObjects:
         on_machine_object: EventHandler,
         on_template: EventHandler,
     ) -> None:
-        """Call one handler for changed objects of Machines, the other for changed templates."""
+        """Set the handlers for changes of Machines' objects and for changes of templates."""
         self._caches = caches
         self._kinds = kinds
         self._on_machine_object = on_machine_object

@@ -61,7 +61,7 @@ def build_facts(control_plane: ControlPlane, summary: ReconcileSummary) -> Contr
 
 
 def _own_status(summary: ReconcileSummary) -> object:
-    """Return the author's status fields: those of a terminal error, or of the health."""
+    """Return the author's status fields, from a terminal error if there is one."""
     error = summary.error
     return error.status if isinstance(error, TerminalHookCallError) else summary.health.status
 

@@ -53,7 +53,7 @@ def _restore_object(original: Any, expected: Any, current: Any) -> Data:
 
 
 def _by_type(value: Any) -> Data | None:
-    """Return conditions by type, or None if the value is no list of conditions."""
+    """Return conditions by type, or None if the value is not a list of conditions."""
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         return None
     by_type = {each["type"]: each for each in value if isinstance(each.get("type"), str)}

@@ -42,9 +42,9 @@ class Variables(Mapping[str, Any]):
         return None if value is None else decode(kind, value, f"variable {name}")
 
     def mapping(self, name: str) -> Mapping[str, Any]:
-        """Return the value of a variable that is an object of any fields; empty if it is unset.
+        """Return a variable's value as an untyped mapping; empty if the variable is unset.
 
-        Raise DecodingError for anything else; it becomes the response of the hook.
+        Raises DecodingError if the value is not an object; the hook then fails with this error.
         """
         value = self._values.get(name, {})
         if not isinstance(value, Mapping):

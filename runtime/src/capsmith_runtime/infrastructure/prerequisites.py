@@ -91,7 +91,7 @@ class ClusterInfrastructure:
         cluster: Cluster | None,
         name: str | None = None,
     ) -> ClusterInfrastructure:
-        """Return the infrastructure of a Cluster, or by ``name`` if the Cluster was deleted."""
+        """Return a Cluster's infrastructure; without a Cluster, look it up by ``name``."""
         if cluster is None:
             obj = caches.orphaned_infra_cluster(namespace, name)
             return cls(_view(caches, obj), credentials.of_cluster(obj), None)

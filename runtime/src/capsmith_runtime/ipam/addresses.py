@@ -219,7 +219,7 @@ class OrphanedAddressController:
         return bool(pause_message(obj, ADDRESS_KIND, cluster))
 
     async def _has_claim(self, key: NamespacedName) -> bool:
-        """Ask the API server: the cache may lag behind, or be filtered by another label."""
+        """Return whether the API server has the claim; the cache may be stale or filtered."""
         try:
             await self._context.client.get(self._claims.resource, key)
         except NotFoundError:

@@ -170,7 +170,7 @@ class ClaimController:
         return self._forget(key)
 
     async def _write_address_ref(self, patcher: Patcher, key: NamespacedName) -> Result:
-        """Write the status of a claim that has an address: the only status write it needs."""
+        """Write the address reference and the Ready condition in one status update."""
         status = self._dialect.set_address_ref(patcher.obj, key.name)
         await patcher.write_status(status, [ready(True, constants.REASON_READY, "")])
         return self._forget(key)

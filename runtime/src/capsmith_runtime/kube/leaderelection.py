@@ -286,7 +286,7 @@ class LeaseWatchdog:
         threading.Thread(target=self._run, name="lease-watchdog", daemon=True).start()
 
     def stop(self) -> None:
-        """Let the thread end."""
+        """Signal the thread to stop."""
         self._stopped.set()
 
     def _run(self) -> None:

@@ -51,7 +51,7 @@ class Permissions:
     def resource(self, api_version: str, kind: str) -> ResourceType:
         """Return the resource type of a kind.
 
-        Raises InvalidRequestError for texts that are no API version or no kind.
+        Raises InvalidRequestError if the API version or the kind is malformed.
         """
         found = guess_resource_type(api_version, kind)
         known = self._kinds.get((found.group, kind))
@@ -86,7 +86,7 @@ class Anything(Permissions):
 def guess_resource_type(api_version: str, kind: str) -> ResourceType:
     """Return a resource type with the usual plural.
 
-    Raises InvalidRequestError for texts that are no API version or no kind.
+    Raises InvalidRequestError if the API version or the kind is malformed.
     """
     match = _API_VERSION.fullmatch(api_version)
     if match is None:

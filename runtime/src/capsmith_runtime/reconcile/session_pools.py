@@ -321,7 +321,7 @@ class RateLimiter:
     def wait(
         self, caller: Hashable, wake: Callable[[], None], priority: Priority, *, deletion: bool
     ) -> None:
-        """Call `wake` when the caller may return; one that waits already keeps its place."""
+        """Queue a caller and call `wake` on its turn; a queued caller keeps its place."""
         self._line.push(caller, wake, priority, deletion=deletion)
         self._schedule()
 

@@ -285,7 +285,7 @@ class WorkloadClients:
             return None
 
     def _retire(self, connection: _Connection) -> None:
-        """Close a client when its requests have had time to end; its watches are cut."""
+        """Close a client after the request timeout; watches still open are aborted."""
         client, connection.client = connection.client, None
         if client is not None:
             task = asyncio.create_task(_close_later(client, self._request_seconds))

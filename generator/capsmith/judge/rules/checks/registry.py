@@ -57,7 +57,7 @@ class Context:
         )
 
     def concerned(self) -> bool:
-        """Return whether there is a kind of the rule's roles, or the rule names none."""
+        """Return whether the rule applies: it names no roles, or a kind has one of them."""
         roles = set(self.rule.applies_to) & set(self.contract.types)
         return not roles or bool(self.crds())
 

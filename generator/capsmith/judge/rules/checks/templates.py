@@ -18,9 +18,9 @@ _WHOLE = re.compile(r"\(?(self\s*==\s*oldSelf|oldSelf\s*==\s*self)\)?")
 
 @check("template-of-object")
 def check_template_of_object(context: Context) -> Iterator[Violation]:
-    """IM-12, IC-14, MP-18, BC-07, CP-28: a kind has its template.
+    """IM-12, IC-14, MP-18, BC-07, CP-28: each kind has a template kind.
 
-    Machines that their pool makes have none: ``<X>MachinePoolMachine`` beside ``<X>MachinePool``.
+    Machines of a machine pool need none: ``<X>MachinePoolMachine`` of ``<X>MachinePool``.
     """
     kinds = {(crd.group, crd.kind) for crd in context.bundle.crds}
     lacking = [crd for crd in context.crds() if (crd.group, f"{crd.kind}Template") not in kinds]

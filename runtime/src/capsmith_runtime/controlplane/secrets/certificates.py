@@ -56,7 +56,7 @@ class Validity:
 
     @property
     def half_life(self) -> datetime:
-        """The middle of the period."""
+        """The time halfway through the validity period."""
         return self.begin + (self.end - self.begin) / 2
 
 

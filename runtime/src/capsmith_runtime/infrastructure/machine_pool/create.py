@@ -159,7 +159,7 @@ class PoolMachineClient:
         """Delete machines by deleting their Machines, which drains the Nodes (MP-10).
 
         An infrastructure machine without a Machine has no Node and is deleted directly.  If core
-        creates its Machine at the same time, that is orphaned, and the next reconcile deletes it.
+        creates a Machine at the same time, the next reconcile deletes this orphan.
         """
 
         async def delete_one(name: str) -> None:

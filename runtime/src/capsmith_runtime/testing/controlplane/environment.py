@@ -111,7 +111,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         return found
 
     def status(self) -> JSON:
-        """Return its status."""
+        """Return the status of the control plane."""
         return self.obj().get("status") or {}
 
     def initialized(self) -> bool:

@@ -118,7 +118,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         return found
 
     def status(self) -> JSON:
-        """Return its status."""
+        """Return the status of the control plane."""
         return self.obj().get("status") or {}
 
     def initialized(self) -> bool:

@@ -45,12 +45,12 @@ class Part:
 
     @property
     def source_type(self) -> type[Any] | None:
-        """The dataclass of own fields in the source."""
+        """The dataclass of the author's fields in the source version."""
         return self.fields.spoke if self.to_hub else self.fields.hub
 
     @property
     def target_type(self) -> type[Any] | None:
-        """The dataclass of own fields in the target."""
+        """The dataclass of the author's fields in the target version."""
         return self.fields.hub if self.to_hub else self.fields.spoke
 
     def of(self, obj: JSON) -> JSON:
@@ -99,11 +99,11 @@ class ConversionCase(Case):
         return st.tuples(*drawn).map(assembled)
 
     def there(self, obj: JSON) -> JSON:
-        """Convert to the target."""
+        """Convert an object of the source version to the target version."""
         return self.converter.convert(obj, f"{self.kind.group}/{self.target}")
 
     def back(self, obj: JSON) -> JSON:
-        """Convert to the source."""
+        """Convert an object of the target version back to the source version."""
         return self.converter.convert(obj, f"{self.kind.group}/{self.source}")
 
 
