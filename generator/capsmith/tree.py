@@ -46,7 +46,8 @@ def digest(content: str | bytes) -> str:
 def is_text_of(content: bytes, expected: str) -> bool:
     """Return whether ``content`` is the text with the digest ``expected``.
 
-    Line ends may be ``\\r\\n``: git converts them on some systems, which is no edit of the author.
+    Line ends may be ``\\r\\n``: git converts them on some systems.
+    That is not an edit by the author.
     """
     if digest(content) == expected:
         return True

@@ -188,7 +188,7 @@ class Overlay:
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """Return its blueprints and macros by path."""
+        """Return the overlay's blueprints and macros by path."""
         return {path: text for path, text in self.texts.items() if path != MANIFEST}
 
     @property

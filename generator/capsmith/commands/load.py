@@ -27,7 +27,7 @@ class Loaded(NamedTuple):
     provider: Provider | None
     findings: tuple[Finding, ...]
     blueprints: str = ""
-    """The folder of the overlay that it names; empty without one."""
+    """The overlay folder that provider.yaml names; empty if there is none."""
     overlay: Overlay | None = None
     document: Document | None = None
     """The YAML of the text; None where it does not fit the model."""

@@ -11,7 +11,7 @@ from capsmith.contract.model import EffectClass, Origin, Proof, Rule
 from capsmith.errors import UnreadableInput
 
 _OPTIONS = {"upgrade": "--upgrade", "live": "--live"}
-"""By the page of rules that are no contract's."""
+"""Command-line option for each page of rules that are not in a contract."""
 _BY = {
     Proof.BEHAVIOUR: "a test that drives the controller",
     Proof.RUNTIME: "a running API server, Cluster API core or clusterctl",

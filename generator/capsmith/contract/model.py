@@ -323,7 +323,7 @@ class FieldChange(NamedTuple):
     rules: tuple[str, ...]
     who: tuple[Actor, ...]
     habit: bool
-    """Whether the field is no part of the contract, but a habit of many providers."""
+    """Whether the field is a convention of many providers, not part of the contract."""
     note: str
 
 

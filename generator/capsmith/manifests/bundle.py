@@ -13,7 +13,7 @@ from capsmith.manifests.crds import Crd, find_field, read_crds
 from capsmith.manifests.parse import Manifest
 
 _ASIDE = frozenset({"samples", "examples", "templates", "testdata"})
-"""Folders whose objects are no part of what is installed."""
+"""Folders whose objects are not installed."""
 
 _POOL = "InfraMachinePool"
 _MACHINE = "Machine"

@@ -76,7 +76,7 @@ _TEMPLATE = "Template"
 _CORE_GROUPS = frozenset(
     f"{part}cluster.x-k8s.io" for part in ("", "addons.", "clusterctl.", "runtime.")
 )
-"""Groups whose kinds are no provider's."""
+"""API groups whose kinds do not belong to a provider."""
 _CORE_KINDS = frozenset(("ipam.cluster.x-k8s.io", kind) for kind in ("IPAddress", "IPAddressClaim"))
 _ENDINGS = {
     "MachinePool": "InfraMachinePool",

@@ -74,7 +74,7 @@ _Function: TypeAlias = tuple[str, tuple[str | Substitution, ...], int]
 
 
 class _BadSubstitution(Exception):
-    """The text is no substitution."""
+    """The text is not a valid substitution."""
 
 
 def remove_blanks(text: str) -> str:

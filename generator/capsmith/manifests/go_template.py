@@ -90,7 +90,7 @@ _UNFINISHED = {'"': "a quoted string", "`": "a quoted string", "'": "a character
 def read_tokens(text: str) -> Iterator[Token]:
     """Yield the tokens of a template; the last one is of kind END.
 
-    Raises TemplateError for what is no token.
+    Raises TemplateError for an invalid token.
     """
     position = 0
     while position < len(text):
@@ -144,7 +144,7 @@ def _action(text: str, position: int) -> Generator[Token, None, int]:
 def _token(text: str, position: int) -> Token:
     if _NUMBER_START.match(text, position):
         found = _NUMBER.match(text, position)
-        # Go reads on over letters and signs, and only then decides that 1x or 1+2 is no number.
+        # Go reads on over letters and signs, and only then decides that 1x or 1+2 is not a number.
         if found is None or re.match(r"[\w+-]", text[found.end() : found.end() + 1]):
             raise TemplateError("a number is malformed", position)
         return Token(TokenKind.NUMBER, found[0], position)

@@ -46,7 +46,7 @@ class Merged(NamedTuple):
 def merge_shared(
     base: bytes, ours: bytes, theirs: bytes, style: ConflictStyle, names: ConflictLabels
 ) -> Merged | None:
-    """Return ``ours`` with the changes from ``base`` to ``theirs``; None when ``ours`` is no text.
+    """Return ``ours`` with the changes from ``base`` to ``theirs``; None if ``ours`` is not text.
 
     ``ours`` is the author's file.  ``base`` and ``theirs`` are the last and the new text of
     capsmith: UTF-8 without a byte order mark, with lines that end in ``\\n``.

@@ -109,7 +109,8 @@ def merge(
 
 
 def _settle(base: Lines, ours: Lines, theirs: Lines) -> Agreed | Conflict:
-    # Equal changes on both sides are no conflict: the author may have applied capsmith's by hand.
+    # Equal changes on both sides are not a conflict: the author may have applied capsmith's
+    # changes by hand.
     if ours in (theirs, base):
         return Agreed(theirs)
     return Agreed(ours) if theirs == base else Conflict(base, ours, theirs)

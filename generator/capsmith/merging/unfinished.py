@@ -74,7 +74,7 @@ class Unfinished:
 
 
 def locate_kept_text(digest: str) -> str:
-    """Return where the text with ``digest`` is kept; raise ValueError for what is no digest."""
+    """Return where the text with ``digest`` is kept; raise ValueError for an invalid digest."""
     return RelativePath(f"{UNFINISHED_FOLDER}/{digest.removeprefix('sha256:')}")
 
 

@@ -83,7 +83,7 @@ def _packages(repository: RepositoryUrl) -> str:
 
 
 def build_template_variable(field: Field, resource: Resource) -> TemplateVariable | None:
-    """Return the variable of a required field; None if its example is no plain string."""
+    """Return the variable of a required field; None if its example is not a plain string."""
     value = example_of(field)
     if not isinstance(value, str) or not _PLAIN_DEFAULT.fullmatch(value):
         return None

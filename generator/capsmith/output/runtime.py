@@ -136,7 +136,7 @@ def remove_vendored(tree: FileTree) -> FileTree:
 def parse_record(record: str) -> dict[str, str]:
     """Return path -> digest of a vendored copy from the text of its record.
 
-    Raises ValueError when the text is no record.
+    Raises ValueError if the text is not a record.
     """
     content = json.loads(record)
     files = content.get("files") if isinstance(content, dict) else None

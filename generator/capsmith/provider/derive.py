@@ -54,7 +54,7 @@ def select_versions(
 ) -> tuple[DraftVersion, ...]:
     """Return the versions that an author names, with what is changed in them.
 
-    Names that are no version are left out; a check reports them.
+    Names that are not versions are left out; a check reports them.
     """
     if written is None:
         return versions
@@ -314,8 +314,8 @@ def _short_names(kind: str, described: KindSpec, taken: frozenset[str]) -> tuple
         return described.short_names
     suffix, short = _SHORT.get(described.implements, ("", ""))
     stem = kind.removesuffix(suffix).lower()
-    # kubectl resolves a name to one kind only, so a short name that is taken is no help: the kind
-    # then has none, as if there were no convention.
+    # kubectl resolves a name to one kind only, so a short name that is taken cannot be used: the
+    # kind then has none, as if there were no convention.
     if not suffix or not kind.endswith(suffix) or not stem or stem + short in taken:
         return ()
     return (stem + short,)

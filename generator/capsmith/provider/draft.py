@@ -39,7 +39,7 @@ class DraftVersion(NamedTuple):
 
 
 class DraftKind(NamedTuple):
-    """One kind that the author describes; its template belongs to it and is no further kind."""
+    """One kind that the author describes; its template is part of it, not a separate kind."""
 
     section: Section
     name: str

@@ -158,7 +158,7 @@ def _row(rule: Rule, roles: Sequence[str], texts: Texts) -> tuple[Spans, ...]:
 
 
 def _class(rule: Rule, roles: Sequence[str]) -> Spans:
-    """Return the class of a violation for these roles; empty without a static check."""
+    """Return the class of a violation for these roles; empty if there is no static check."""
     effect = describe_rule(rule)["effect"]
     if not effect:
         return ()

@@ -221,7 +221,7 @@ class Journal:
                 continue
             if staged != after:
                 raise _damaged(path)
-            # A missing file is no edit that could be lost.
+            # A missing file has no edits that could be lost.
             if there not in ("", before, after):
                 raise _edited(path)
 

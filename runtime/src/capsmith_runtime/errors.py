@@ -21,7 +21,7 @@
                 └── ServerError               500 and above
 
 Requests by the runtime and by the author's code raise the same classes; ``ApiError.is_of_runtime``
-tells them apart.  Three more are no failures, but end a call: ``kube.requeue.DeferredError`` (not
+tells them apart.  Three more end a call but are not failures: ``kube.requeue.DeferredError`` (not
 yet), ``reconcile.results.NotAvailableError`` (handled like a returned Waiting), and
 :class:`CallEndedError`.
 """

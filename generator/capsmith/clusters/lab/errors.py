@@ -58,7 +58,7 @@ def lab_not_chosen(names: list[str]) -> LabError:
 
 
 def provider_missing(folder: Path) -> UnreadableInput:
-    """Return the error that a folder is no provider repository."""
+    """Return the error for a folder that is not a provider repository."""
     return UnreadableInput(
         "lab-no-provider",
         "no provider.yaml found",

@@ -190,7 +190,7 @@ def read_provider_name(folder: Path) -> str | None:
 
 
 def _spec(folder: Path) -> dict[str, Any] | None:
-    """Return the content of provider.yaml, which has a name; None without the file."""
+    """Return the content of provider.yaml, which has a name; None if there is no file."""
     path = folder / "provider.yaml"
     if not path.is_file():
         return None

@@ -155,7 +155,7 @@ class KubeClient:
         return self.request("PATCH", path, body=body, content_type=MERGE_PATCH, query=query)
 
     def delete(self, obj: JSON, propagation: str | None = None) -> None:
-        """Request the deletion of an object; one that does not exist is no error."""
+        """Request the deletion of an object; a missing object is not an error."""
         query = {"propagationPolicy": propagation} if propagation else {}
         try:
             self.request("DELETE", self._path_of(obj), query=query)

@@ -39,9 +39,9 @@ class Launch:
     port: int
     """The port of the probes; 0 without any."""
     readiness: str
-    """The path of the probe; empty without it."""
+    """The path of the probe; empty if there is no probe."""
     liveness: str
-    """The path of the probe; empty without it."""
+    """The path of the probe; empty if there is no probe."""
 
 
 def read_launch(client: KubeClient, namespace: str, pod: str) -> Launch:

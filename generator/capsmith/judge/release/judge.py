@@ -144,7 +144,10 @@ def _concerns(rule: Rule, cores: Sequence[Core]) -> bool:
 
 
 def _uses(core: Core, crd: Crd | None, contract: Contract) -> bool:
-    """Return whether core uses a kind by a contract; what is no CRD concerns all."""
+    """Return whether core uses a kind by a contract.
+
+    Manifests other than CRDs always count.
+    """
     return crd is None or not crd.role or choose(crd, core).contract == contract.version
 
 

@@ -120,7 +120,7 @@ def _wrong(
 def parse_baseline(text: str, file: str) -> dict[str, int]:
     """Return how often each known violation is accepted.
 
-    Raises UnreadableInput (``verify-baseline``) when it is no baseline.
+    Raises UnreadableInput (``verify-baseline``) if it is not a baseline.
     """
     try:
         data = json.loads(text)

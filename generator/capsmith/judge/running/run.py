@@ -98,7 +98,7 @@ def skip_checks(
 def _result(session: S, check: ConformanceCheck[S], rules: Mapping[str, Rule]) -> CheckResult:
     violated = [rules[id] for id in check.rules if id in rules]
     began = time.monotonic()
-    # The gravest rule decides: a check that proves a MUST as well is no advice.
+    # The gravest rule decides: a check that also proves a MUST is not mere advice.
     is_advice = {rule.level for rule in violated} <= _RECOMMENDED
     violation = CheckOutcome.WARNING if is_advice else CheckOutcome.FAILED
     outcome, message, subject, path, hint = _outcome(session, check, violation)

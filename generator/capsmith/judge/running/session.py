@@ -44,7 +44,7 @@ class Session(BaseSession):
     objects: ProviderObjects
     mover: Mover | None = field(default=None, kw_only=True)
     kubeconfig: str = field(default="", kw_only=True)
-    """Of a workload cluster on which Nodes may be created; empty without one."""
+    """Of a workload cluster on which Nodes may be created; empty if there is none."""
     moved_to: KubeClient | None = field(default=None, kw_only=True)
     """The management cluster to which the objects were moved, if they were."""
 
@@ -257,7 +257,7 @@ def clean_up(session: Session) -> None:
 
 
 def delete_namespace(client: KubeClient, name: str) -> None:
-    """Delete a namespace; one that does not exist is no error."""
+    """Delete a namespace; a missing namespace is not an error."""
     client.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 

@@ -30,7 +30,7 @@ STATUS_SECONDS = 0.2
 
 
 class AddonControllers:
-    """The add-on kinds of a provider; a call creates their controllers."""
+    """Factory of the controllers of a provider's add-on kinds."""
 
     def __init__(self, kinds: Sequence[AddonKind]) -> None:
         self.kinds = kinds

@@ -38,7 +38,7 @@ class ControlPlaneInitMutex:
     async def acquire(self, cluster: Cluster, machine: Machine) -> str:
         """Try to take the lock; return the name of the Machine that holds it afterwards.
 
-        It is empty when there is a ConfigMap of that name which is no lock.  Raises Conflict when
+        It is empty when there is a ConfigMap of that name that is not a lock.  Raises Conflict when
         another machine was faster.
         """
         try:

@@ -255,7 +255,7 @@ def init_lock_data(machine: str) -> dict[str, str]:
 
 
 def init_lock_holder(config_map: Object) -> str | None:
-    """Return the name of the Machine that holds the lock; None when the ConfigMap is no lock."""
+    """Return the name of the Machine that holds the lock; None if the ConfigMap is not a lock."""
     try:
         information = json.loads(metadata.text(config_map, "data", _KEY))
     except ValueError:

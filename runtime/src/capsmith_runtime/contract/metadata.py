@@ -1,4 +1,7 @@
-"""Read ``metadata`` and other paths of objects, and match labels; missing fields are no error."""
+"""Read ``metadata`` and other paths of objects, and match labels.
+
+Missing fields are not an error.
+"""
 
 import base64
 import re

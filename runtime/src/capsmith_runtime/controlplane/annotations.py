@@ -189,7 +189,7 @@ def start_remediation(
 def _last_remediation(
     machine: ControlPlaneMachine, annotation: str, strategy: RemediationStrategy, now: datetime
 ) -> RemediationData | None:
-    """Return the remediation that a Machine replaces, or None after the healthy period."""
+    """Return the remediation that created the Machine; None after ``min_healthy_seconds``."""
     last = read_remediation_data(machine.annotations, annotation)
     since = times.parse_time(last.time) if last is not None else None
     if since is None or since + timedelta(seconds=strategy.min_healthy_seconds) <= now:

@@ -46,7 +46,8 @@ T = TypeVar("T")
 class HookCaller:
     """The hooks of one kind; each method raises HookCallError.
 
-    It raises DeferredError if a hook may not be called yet.  The defaults are no calls.
+    It raises DeferredError if a hook may not be called yet.  Hooks that the author does not override
+    are not called.
     """
 
     def __init__(
@@ -176,7 +177,7 @@ class LifecycleHooks:
     ) -> None:
         """Call the hook only if there is a running Machine that will not be removed (CP-02).
 
-        Nodes are no evidence: core looks for them only after initialisation.
+        Nodes cannot show this: core looks for Nodes only after initialisation.
         """
         running = [m for m in control_plane.machines if m.provider_id is not None]
         if all(_is_expendable(machine, control_plane) for machine in running):

@@ -39,7 +39,7 @@ def find_outdated_reasons(
 ) -> tuple[str, ...]:
     """Return why the Machine has to be replaced; empty if it is up to date.
 
-    Objects that do not exist (any longer) are no reason to replace a Machine.
+    Missing or deleted objects are not a reason to replace a Machine.
     """
     reasons = []
     if machine.version != criteria.version:

@@ -121,7 +121,7 @@ def address_of(number: int) -> Address:
 
 
 def parse_number(text: str) -> int | None:
-    """Return the number of an address in text; None when the text is no address."""
+    """Return the number of an address in text; None if the text is not an address."""
     try:
         return number_of(ip_address(text))
     except ValueError:

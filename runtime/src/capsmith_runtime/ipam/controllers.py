@@ -41,7 +41,7 @@ _COUNT_SECONDS = 0.5
 
 
 class IPAMControllers:
-    """The pool kinds of a provider; a call creates their controllers."""
+    """Factory of the controllers of a provider's pool kinds."""
 
     def __init__(self, kinds: Sequence[PoolKind]) -> None:
         self.kinds = kinds

@@ -118,7 +118,7 @@ def _result(problem: str, checks: Mapping[str, Check]) -> Response:
 
 
 def _is_loopback(peer: str) -> bool:
-    # The zone of a link-local IPv6 address is no part of the address.
+    # The zone of a link-local IPv6 address is not part of the address.
     return bool(peer) and ip_address(peer.partition("%")[0]).is_loopback
 
 

@@ -230,7 +230,7 @@ class LeaderElector:
 
     def _claim(self, lease: JSON) -> JSON:
         now, spec = _micro_time(), lease["spec"]
-        # A new term of the same holder is no transition, as in client-go.
+        # A new term of the same holder is not a transition, as in client-go.
         taken = spec.get("holderIdentity") != self._identity
         return {
             "holderIdentity": self._identity,

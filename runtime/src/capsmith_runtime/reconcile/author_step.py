@@ -306,7 +306,7 @@ class AuthorStep(Generic[R]):
         """Return the result of a method of the reconciler, which must have the expected type.
 
         NotAvailableError becomes the Waiting that it holds.  Any other exception is reported in
-        the conditions and raised again, except DeferredError, which is no failure.
+        the conditions and raised again, except DeferredError, which is not a failure.
         """
         return await self.call_checked(
             patcher, hook, scope, lambda result: check_result(hook, result, expected)

@@ -81,7 +81,7 @@ class WatchedKinds(ControllerGroup):
 
 
 def _enqueue(watch: Watch, own: Informer, watched: Informer, queues: Queues, change: Delta) -> None:
-    # The first list may hold many objects; it is no change.
+    # The first list may hold many objects; it is not a change.
     priority = Priority.NORMAL if watched.synced.is_set() else Priority.LOW
     states = [state for state in (change.old, change.new) if state is not None]
     for key in dict.fromkeys(key for state in states for key in _concerned(watch, own, state)):

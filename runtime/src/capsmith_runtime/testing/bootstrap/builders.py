@@ -30,7 +30,7 @@ CERTIFICATES: Certificates = {
     "proxy": CertificatePair("certificate of proxy\n", "key of proxy\n"),
     "sa": CertificatePair("public key of sa\n", "key of sa\n"),
 }
-"""The certificates of builders by default, by purpose; they are no valid PEM."""
+"""The certificates of builders by default, by purpose; they are not valid PEM."""
 
 
 def bootstrap_config(
