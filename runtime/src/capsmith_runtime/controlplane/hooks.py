@@ -46,8 +46,8 @@ T = TypeVar("T")
 class HookCaller:
     """The hooks of one kind; each method raises HookCallError.
 
-    It raises DeferredError if a hook may not be called yet.  Hooks that the author does not override
-    are not called.
+    It raises DeferredError if a hook may not be called yet.  Hooks that the author does not
+    override are not called.
     """
 
     def __init__(
