@@ -45,12 +45,12 @@ class Part:
 
     @property
     def source_type(self) -> type[Any] | None:
-        """The dataclass of the author's fields in the source version."""
+        """The dataclass with the fields of the source version."""
         return self.fields.spoke if self.to_hub else self.fields.hub
 
     @property
     def target_type(self) -> type[Any] | None:
-        """The dataclass of the author's fields in the target version."""
+        """The dataclass with the fields of the target version."""
         return self.fields.hub if self.to_hub else self.fields.spoke
 
     def of(self, obj: JSON) -> JSON:
