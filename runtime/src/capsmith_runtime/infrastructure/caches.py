@@ -90,6 +90,11 @@ class InfrastructureCaches:
         """Machine pools by kind; the group that reconciles them runs these informers."""
         self.completions: list[Completion] = []
         self.addresses: MachineAddressSource | None = None
+        self._add_identities()
+
+    def _add_identities(self) -> None:
+        """Add the caches of identities, of the namespaces that they admit, and of their Secrets."""
+        core, kinds, scope = self.core, self.kinds, self.core.scope
         # The watch filter applies to objects that refer to identities, not to identities.
         around = Selection(namespace=scope.namespace)
         self.identities = {

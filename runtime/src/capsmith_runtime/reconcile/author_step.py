@@ -30,7 +30,7 @@ from capsmith_runtime.reconcile.kubernetes_client import (
     ClientSession,
     Inherited,
     KubernetesClient,
-    Owner,
+    ApplyOwner,
     connect,
     create_opener,
     disconnect,
@@ -218,7 +218,7 @@ def connect_scope(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
     if isinstance(client, KubernetesClient):
         namespace: str = getattr(scope, "namespace", "")
         loop = asyncio.get_running_loop()
-        owner = Owner(to.label, str(obj.get("kind")), metadata.name(obj), metadata.uid(obj))
+        owner = ApplyOwner(to.label, str(obj.get("kind")), metadata.name(obj), metadata.uid(obj))
         session = ClientSession(
             create_opener(to.client), to.permissions, namespace, loop, _inherited_from(obj), owner
         )

@@ -49,7 +49,7 @@ class Inherited(NamedTuple):
     labels: Mapping[str, str]
 
 
-class Owner(NamedTuple):
+class ApplyOwner(NamedTuple):
     """Whose objects a session may change by server-side apply."""
 
     field_manager: str
@@ -87,7 +87,7 @@ class ClientSession:
         namespace: str,
         loop: asyncio.AbstractEventLoop | None,
         inherited: Inherited | None = None,
-        owner: Owner | None = None,
+        owner: ApplyOwner | None = None,
     ) -> None:
         self._open_client = open_client
         self.permissions = permissions
@@ -357,7 +357,7 @@ def disconnect(client: KubernetesClient) -> None:
 
 
 async def _checked(
-    client: KubeClient, resource: ResourceType, key: NamespacedName, obj: JSON, owner: Owner
+    client: KubeClient, resource: ResourceType, key: NamespacedName, obj: JSON, owner: ApplyOwner
 ) -> JSON:
     """Return what to apply, after a check of the existing object.
 

@@ -12,7 +12,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
 @dataclass(frozen=True, kw_only=True)
-class KindCase(Case):
+class ManifestCase(Case):
     """One kind of clusters or machines."""
 
     kind: InfraClusterKind | InfraMachineKind
@@ -28,16 +28,16 @@ class TestManifests(Conformance):
     """The manifests in config/ and the code agree."""
 
     @classmethod
-    def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase]:
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[ManifestCase]:
         """Return each kind of clusters and machines."""
         return [
-            KindCase(provider=provider, core_version="", kind=kind, is_machine=is_machine)
+            ManifestCase(provider=provider, core_version="", kind=kind, is_machine=is_machine)
             for _, controllers in provider.groups_of(InfrastructureControllers)
             for is_machine, kinds in ((False, controllers.clusters), (True, controllers.machines))
             for kind in kinds
         ]
 
-    def test_the_code_talks_to_what_the_crd_serves(self, case: KindCase) -> None:
+    def test_the_code_talks_to_what_the_crd_serves(self, case: ManifestCase) -> None:
         resource = case.kind.resource
         spec = case.provider.manifests.crd(resource.kind)["spec"]
         (version,) = (v for v in spec["versions"] if v["name"] == resource.version)
@@ -47,7 +47,7 @@ class TestManifests(Conformance):
         assert version["served"]
         assert "status" in version["subresources"]
 
-    def test_the_schema_has_what_the_contract_asks(self, case: KindCase) -> None:
+    def test_the_schema_has_what_the_contract_asks(self, case: ManifestCase) -> None:
         manifests, resource = case.provider.manifests, case.kind.resource
         properties = manifests.schema(resource.kind, resource.version)["properties"]
         provisioned = "ready" if manifests.contract == "v1beta1" else "initialization"
