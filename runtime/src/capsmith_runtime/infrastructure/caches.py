@@ -66,7 +66,7 @@ class InfrastructureCaches:
     def __init__(self, core: Caches, kinds: InfrastructureKinds) -> None:
         self.core = core
         self.kinds = kinds
-        scope, own = core.scope, core.scope.own_objects
+        own = core.scope.own_objects
         self.clusters = {
             kind.resource.kind: core.informer(
                 kind.resource, own, {BY_CLUSTER: cluster_of, BY_IDENTITY: kinds.identity_keys}

@@ -27,10 +27,10 @@ from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.kubernetes_client import (
+    ApplyOwner,
     ClientSession,
     Inherited,
     KubernetesClient,
-    ApplyOwner,
     connect,
     create_opener,
     disconnect,
