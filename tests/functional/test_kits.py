@@ -15,7 +15,7 @@ import yaml
 
 from capsmith.commands.generate import generate
 from capsmith_runtime.testing import conformance
-from capsmith_runtime.testing.conformance.authored import TestSamples, TestTemplates
+from capsmith_runtime.testing.conformance import authored
 from capsmith_runtime.testing.conformance.base import Conformance
 from tests.functional.mistakes import KITS, find_file
 from tests.repositories import run_module
@@ -32,7 +32,7 @@ PLANTED = [(kit, mistake) for kit in KITS for mistake in KITS[kit].mistakes]
 
 
 def _scenarios() -> Iterator[str]:
-    classes: list[type[Conformance]] = [TestSamples, TestTemplates]
+    classes: list[type[Conformance]] = [authored.TestSamples, authored.TestTemplates]
     for each in pkgutil.iter_modules(conformance.__path__):
         if each.ispkg:
             package = importlib.import_module(f"{conformance.__name__}.{each.name}")
