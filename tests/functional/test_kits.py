@@ -28,6 +28,7 @@ for _scenario, _mistake in TABLE["planted"].items():
 MAX_UNPROVEN = 29
 """Scenarios without a planted mistake.  The number may only shrink."""
 _FAILED = re.compile(r"^(?:FAILED|ERROR) tests/test_conformance\.py::(\w+::\w+)", re.MULTILINE)
+_ATTEMPTS = 5
 PLANTED = [(kit, mistake) for kit in KITS for mistake in KITS[kit].mistakes]
 
 
@@ -75,15 +76,30 @@ def test_the_kit_finds(repositories: dict[str, Path], kit: str, mistake: str) ->
     text = file.read_text(encoding="utf-8")
     assert planted.right in text
     file.write_text(text.replace(planted.right, planted.wrong), encoding="utf-8")
-    expected = FOUND_BY[f"{kit}/{mistake}"]
-    tests = [f"tests/test_conformance.py::{each}" for each in expected]
     try:
-        done = run_module(
-            repository, "pytest", "-q", "-rfE", "-p", "no:cacheprovider",
-            *(tests or ["-x", "tests/test_conformance.py", *KITS[kit].options]),
-        )  # fmt: skip
+        expected = FOUND_BY[f"{kit}/{mistake}"]
+        if expected:
+            _check_failing(repository, expected)
+        else:
+            assert _failing(repository, "-x", "tests/test_conformance.py", *KITS[kit].options)
     finally:
         file.write_text(text, encoding="utf-8")
 
-    assert done.returncode == 1, done.stdout
-    assert set(expected) <= set(_FAILED.findall(done.stdout)), done.stdout
+
+def _check_failing(repository: Path, scenarios: list[str]) -> None:
+    """Run scenarios, again those that passed: some mistakes show in some orders of events only."""
+    remaining = set(scenarios)
+    for _ in range(_ATTEMPTS):
+        remaining -= _failing(
+            repository, *(f"tests/test_conformance.py::{each}" for each in sorted(remaining))
+        )
+        if not remaining:
+            return
+    assert not remaining
+
+
+def _failing(repository: Path, *arguments: str) -> set[str]:
+    """Run the kit; return the scenarios that fail."""
+    done = run_module(repository, "pytest", "-q", "-rfE", "-p", "no:cacheprovider", *arguments)
+    assert done.returncode in {0, 1}, done.stdout
+    return set(_FAILED.findall(done.stdout))
