@@ -6,6 +6,7 @@ A state that lasts only a moment is a state too: polling would miss it.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable
 from http.client import HTTPException
 from typing import NamedTuple, TypeVar
@@ -15,6 +16,7 @@ from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 _GONE = 410
 _RETRY_SECONDS = 0.5
 _JOIN_SECONDS = 0.1
+_END_SECONDS = 2.0
 
 T = TypeVar("T")
 
@@ -59,9 +61,12 @@ class History:
     def stop(self) -> None:
         """End the watches; the recorded states stay readable."""
         self._ended.set()
+        deadline = time.monotonic() + _END_SECONDS
         for thread in self._threads:
-            # One that is about to watch has no connection yet that could be ended.
-            while thread.is_alive():
+            # One that is about to watch has no connection yet that could be ended.  One may also
+            # wait for the lock forever: a signal that ends a check can interrupt a read of this
+            # thread after it took the lock and before the block that releases it.
+            while thread.is_alive() and time.monotonic() < deadline:
                 self._client.end_watches()
                 thread.join(_JOIN_SECONDS)
 

@@ -97,3 +97,13 @@ def test_a_connection_that_ends_is_made_again() -> None:
 def test_the_wait_ends_without_the_state() -> None:
     with recording(WatchedClient()) as history:
         assert history.wait(lambda: history.latest("Box", "one"), 0.01) is None
+
+
+def test_a_lock_that_an_interrupted_read_has_kept_does_not_prevent_the_end() -> None:
+    client = WatchedClient()
+    with recording(client) as history:
+        client.started.acquire()
+        history._changed.acquire()
+        client.events.put({"type": "ADDED", "object": box("one", 1)})
+
+    assert history.names("Box") == []
