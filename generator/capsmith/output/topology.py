@@ -234,7 +234,7 @@ def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
     if resource.role is Role.IDENTITY:
         parts: dict[str, Any] = {
             SECRET_REF: {"name": name_credentials(resource, provider)},
-            "allowedNamespaces": {"list": ["default"]},
+            "allowedNamespaces": _admitted_namespaces(provider),
         }
         contract = {name: value for name, value in parts.items() if name in resource.features}
         return {**contract, **build_example_fields(resource.spec_fields)}
@@ -244,6 +244,12 @@ def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
         **build_example_fields(resource.spec_fields),
     }
     return {**fields, **_identity_reference(resource, provider)}
+
+
+def _admitted_namespaces(provider: Provider) -> dict[str, Any]:
+    """Return the narrow form, or all where a kind without namespace uses identities."""
+    users = (each for each in provider.resources if _identity_reference(each, provider))
+    return {"list": ["default"]} if all(each.namespaced for each in users) else {}
 
 
 def _example_fields(resource: Resource) -> dict[str, Any]:
