@@ -258,7 +258,8 @@ def test_on_from_conflicts(old: Provider) -> None:
 
 
 def test_the_authors_version_number_is_theirs(old: Provider) -> None:
-    old.edit(PYPROJECT, 'dynamic = ["version"]\n', 'version = "7.0.0"\n')
+    line = 'dynamic = ["version"] # the tag of the release, or the newest one\n'
+    old.edit(PYPROJECT, line, 'version = "7.0.0"\n')
     for stage in (BOTH, NEW):
         upgraded(old, *stage)
     assert 'version = "7.0.0"\n' in old.path(PYPROJECT).read_text()

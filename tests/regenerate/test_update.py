@@ -56,7 +56,7 @@ def test_a_missing_release_series_is_reported(provider: Provider) -> None:
         (finding,) = said.report["findings"]
         assert (finding["file"], finding["line"], finding["id"], finding["severity"]) == (
             "metadata.yaml",
-            7,
+            8,
             "release-forgotten",
             "warning",
         )
