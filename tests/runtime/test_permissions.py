@@ -21,18 +21,15 @@ from capsmith.output.rbac.model import DeclaredRule
 from capsmith.output.slices import SLICE_OF_COMPONENT, list_slices
 from capsmith.provider.model import Component, Provider
 from tests.golden.cases import cases
-from tests.runtime.support.requests import VERBS, Request, Use, recorded, uses
+from tests.runtime.support.requests import VERBS, Request, Use, recorded, recorded_scenarios, uses
 
-SCENARIOS = {
-    "complete": "MachineAddresses",
-    "everything": "Credentials",
-    "extension": "",
-    "homelab": "Credentials",
-    "managed": "Managed",
-    "pools": "",
-    "two-contracts": "",
-}
-"""Examples, and which of their conformance tests; together they send every kind of request."""
+KITS = {"extension": "", "managed": "Managed", "pools": "", "two-contracts": ""}
+"""Examples, and which of their conformance tests.
+
+With the scenarios of the library they send every kind of request.
+"""
+ONLY_OF_KITS = "homelab"
+"""The example that has the name of another one, with which scenarios run."""
 DECLARED = load_runtime_library().permissions
 pytestmark = pytest.mark.slow
 
@@ -62,14 +59,16 @@ class Run:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    of_scenarios = recorded_scenarios(tmp_path_factory.mktemp("scenarios"))
     found = []
     for case in cases():
-        if case.name in SCENARIOS:
-            requests = recorded(case, SCENARIOS[case.name], tmp_path_factory.mktemp(case.name))
-            provider = load(case.spec).provider
-            assert provider is not None
-            for component in provider.components:
-                own = tuple(each for each in requests if each.label == component.label)
+        requests = [] if case.name == ONLY_OF_KITS else list(of_scenarios)
+        if case.name in KITS:
+            requests += recorded(case, KITS[case.name], tmp_path_factory.mktemp(case.name))
+        provider = load(case.spec).provider
+        assert provider is not None
+        for component in provider.components:
+            if own := tuple(each for each in requests if each.label == component.label):
                 found.append(Run(provider, component, own))
     return found
 

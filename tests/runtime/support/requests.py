@@ -18,6 +18,7 @@ from tests.golden.cases import Case, generated
 
 PACKAGE = Path(capsmith_runtime.__file__).parent
 PLUGINS = Path(__file__).parents[1] / "plugins"
+ROOT = Path(__file__).parents[3]
 VERBS = {
     "apply": ("patch", "create"),
     "create": ("create",),
@@ -66,17 +67,29 @@ class Use:
 
 def recorded(case: Case, selection: str, folder: Path) -> list[Request]:
     """Run the conformance tests of a generated repository, and return what managers requested."""
-    repository, file = folder / "repository", folder / "requests.json"
+    repository = folder / "repository"
     generated(case, repository)
+    path = ["src", str(PACKAGE.parent), str(PLUGINS)]
+    return _recorded(folder, repository, path, "-k", selection, "tests/test_conformance.py")
+
+
+def recorded_scenarios(folder: Path) -> list[Request]:
+    """Run the scenarios of the library, and return what managers requested."""
+    scenarios = Path(__file__).parents[1] / "scenarios"
+    return _recorded(folder, ROOT, [str(ROOT), str(PLUGINS)], str(scenarios))
+
+
+def _recorded(folder: Path, cwd: Path, path: list[str], *arguments: str) -> list[Request]:
+    file = folder / "requests.json"
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
-            *("-p", "record_requests", "-k", selection, "tests/test_conformance.py"),
+            *("-p", "record_requests", *arguments),
         ],
-        cwd=repository,
+        cwd=cwd,
         env={
             "PATH": os.environ.get("PATH", os.defpath),
-            "PYTHONPATH": os.pathsep.join(["src", str(PACKAGE.parent), str(PLUGINS)]),
+            "PYTHONPATH": os.pathsep.join(path),
             "PYTHONDONTWRITEBYTECODE": "1",
             "RECORDED_REQUESTS": str(file),
         },

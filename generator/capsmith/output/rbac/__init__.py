@@ -12,6 +12,7 @@ from string import Template
 from typing import Final
 
 from capsmith.output.conversion import list_converted_resources, list_migrated_resources
+from capsmith.output.crd import build_status_schema
 from capsmith.output.rbac.model import (
     Declarations,
     DeclaredRule,
@@ -69,6 +70,10 @@ _FEATURES: Mapping[Feature, Callable[[Resource, Provider, Component], bool]] = {
     "namespaced": lambda resource, *_: resource.namespaced,
     # Identities that refer to a Secret.
     "withSecret": lambda resource, *_: SECRET_REF in resource.features,
+    # Kinds with the subresource in some version.
+    "withStatus": lambda resource, *_: any(
+        build_status_schema(resource, version) is not None for version in resource.versions
+    ),
     "withoutMachines": lambda resource, *_: resource.machine_kind is None,
     "migrated": lambda resource, provider, component: (
         resource in list_migrated_resources(component, provider)

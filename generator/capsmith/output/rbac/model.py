@@ -59,6 +59,7 @@ Feature = Literal[
     "reconciled",
     "template",
     "withSecret",
+    "withStatus",
     "withoutMachines",
 ]
 """Features of the contract, and what else permissions depend on: see :mod:`.kinds`."""
