@@ -1,4 +1,4 @@
-"""Paused objects: nothing happens to them, not even a deletion."""
+"""Paused clusters and machines are left alone, even in deletion; pools: see `pools.py`."""
 
 from __future__ import annotations
 
