@@ -106,4 +106,8 @@ def test_a_lock_that_an_interrupted_read_has_kept_does_not_prevent_the_end() -> 
         history._changed.acquire()
         client.events.put({"type": "ADDED", "object": box("one", 1)})
 
-    assert history.names("Box") == []
+    (thread,) = history._threads
+    assert thread.is_alive()
+    history._changed.release()
+    thread.join(_SECONDS)
+    assert not thread.is_alive()
