@@ -70,7 +70,10 @@ class TestMachinePool(MachinePoolConformance):
 
     @scenario
     async def test_another_reconcile_changes_nothing(self, env: MachinePoolEnvironment) -> None:
-        """Proves: SM-09."""
+        """A pool that is as desired stays the same after restarts, and so do its servers.
+
+        Proves: SM-09.
+        """
         env.add_pool(3)
         await env.settled(3)
         before = env.infra_pool(), env.infrastructure.servers()
@@ -127,7 +130,10 @@ class TestMachinePoolCalls(MachinePoolConformance):
     async def test_a_failing_pool_is_reported_and_repeated(
         self, env: MachinePoolEnvironment, failure: str
     ) -> None:
-        """Proves: SM-09."""
+        """A failed call is reported and repeated, and no server is lost or duplicated.
+
+        Proves: SM-09.
+        """
         simulate(env.infrastructure, FAILURES[failure])
         env.add_pool(3)
         await fails(env, env.infra_pool)
