@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from capsmith.clusters.processes.wait import eventually
 from capsmith_runtime.admission.controllers import AdmissionWebhook, AdmissionWebhookGroup
 from capsmith_runtime.kube.metrics import Metrics
 from tests.golden.cases import EXAMPLES, Case, generated
+from tests.importing import importable
 from tests.realapi.webhook import ServedGroup
 
 PACKAGE = "provider_with_webhooks"
@@ -69,9 +69,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     repository = folder / "repository"
     generated(Case("webhooks", folder / "provider.yaml"), repository)
     (repository / "src" / PACKAGE / "webhooks/acme_machine.py").write_text(CODE)
-    sys.path.insert(0, str(repository / "src"))
-    yield repository
-    sys.path.remove(str(repository / "src"))
+    with importable(repository / "src", PACKAGE):
+        yield repository
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import yaml
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.wait import eventually
 from tests.golden.cases import EXAMPLES, Case, generated
+from tests.importing import importable
 from tests.realapi.webhook import Webhook
 from tests.version_functions import write_functions
 
@@ -29,9 +29,8 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("conversion") / "repository"
     generated(Case("two-contracts", EXAMPLES / "two-contracts" / "provider.yaml"), folder)
     write_functions(folder)
-    sys.path.insert(0, str(folder / "src"))
-    yield folder
-    sys.path.remove(str(folder / "src"))
+    with importable(folder / "src", PACKAGE):
+        yield folder
 
 
 @pytest.fixture(scope="module")

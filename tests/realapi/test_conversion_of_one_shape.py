@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,9 +10,11 @@ from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.wait import NotYet, eventually
 from capsmith.commands.load import load_text
 from tests.golden.cases import Case, generated
+from tests.importing import importable
 from tests.realapi.crd_lineage import crds_of, migrated, removed, upgraded
 from tests.realapi.webhook import Webhook
 
+PACKAGE = "cluster_api_provider_quay"
 GROUP = "infrastructure.quay.example.com"
 BEFORE, OTHER, STORED = (f"{GROUP}/{name}" for name in ("v1alpha1", "v1alpha2", "v1alpha3"))
 _KINDS = ("QuayCluster", "QuayMachine")
@@ -51,13 +52,11 @@ def webhook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Webhook,
     crds = [crd for text in (before, after) for crd in _crds(text)]
     (folder / "provider.yaml").write_text(after)
     generated(Case("one-shape", folder / "provider.yaml"), folder / "repository")
-    source = str(folder / "repository" / "src")
-    sys.path.insert(0, source)
-    made = Webhook("cluster_api_provider_quay", folder / "certificates")
-    made.start()
-    yield made, crds
-    made.stop()
-    sys.path.remove(source)
+    with importable(folder / "repository" / "src", PACKAGE):
+        made = Webhook(PACKAGE, folder / "certificates")
+        made.start()
+        yield made, crds
+        made.stop()
 
 
 def test_written_in_one_read_in_the_other(

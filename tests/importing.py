@@ -1,0 +1,33 @@
+"""Import packages that tests generate."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+
+@contextmanager
+def importable(source: Path, package: str) -> Iterator[None]:
+    """Let a package be imported from a folder, whatever this process imported by its name before.
+
+    Several tests generate the same example, and one process runs many of them: without this a test
+    would get the modules of another one, which its author changed in another way.
+    """
+    before = _take(package)
+    sys.path.insert(0, str(source))
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path.remove(str(source))
+        _take(package)
+        sys.modules.update(before)
+
+
+def _take(package: str) -> dict[str, ModuleType]:
+    names = [name for name in sys.modules if name == package or name.startswith(f"{package}.")]
+    return {name: sys.modules.pop(name) for name in names}
