@@ -111,8 +111,22 @@ class ClusterSession(Session):
         for machine in self._machines():
             reference = machine["spec"]["bootstrap"].get("configRef") or {}
             if reference.get("kind") == self.config_kind:
+                self._wait_reported(reference["name"])
                 found.append((machine, self.latest(self.config_kind, reference["name"])))
         return found
+
+    def _wait_reported(self, config: str) -> None:
+        # Each kind is watched by itself: that a Machine has the data may be known before the report
+        # that core copied them from.
+        def has_report(_: JSON) -> bool:
+            states = self.history.states(self.config_kind, config)
+            return any(data_name(s) and is_data_created(s, self.contract) for s in states)
+
+        self.wait(
+            *(self.config_kind, config, has_report),
+            "core copied the name of its data, but it never reported any",
+            data_path(self.contract),
+        )
 
     @property
     def _config_template(self) -> JSON | None:

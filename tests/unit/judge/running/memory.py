@@ -194,6 +194,10 @@ class DirectHistory(History):
         if kind in self._watched:
             self._add(self._watched[kind], obj, is_deleted=is_deleted)
 
+    def forget(self, kind: str, name: str) -> None:
+        """Drop all recorded states of an object, as if its watch had not begun."""
+        del self._states[kind, name]
+
 
 class MemoryManager:
     """A manager that can crash; the test says what it forgets."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from capsmith.clusters.processes.kube import JSON
 from capsmith.judge.running.checks import WHOLE_CLUSTER
 from capsmith.judge.running.cluster_session import OWNERLESS_CONFIG, WHOLE
 from capsmith.judge.running.model import Skipped, Violated
+from tests.unit.judge.running.memory import DirectHistory
 from tests.unit.judge.running.whole_cluster import Edit, open_session
 
 CHECKS = {check.name: check for check in WHOLE_CLUSTER}
@@ -185,6 +187,27 @@ def test_data_that_change_are_found(status: JSON, message: str) -> None:
     memory.write({**config, "status": status})
     with pytest.raises(Violated, match=message):
         CHECKS["bootstrap-data-once"].run(session)
+
+
+@pytest.mark.parametrize("name", ["bootstrap-data", "bootstrap-data-once"])
+def test_reports_that_arrive_after_their_copy_in_the_machine(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wait for the watch of configurations when that of Machines is ahead of it."""
+    session, memory = open_session(reacts=False)
+    history, wait = session.history, session.history.wait
+    config = memory.find("BoxConfig", "worker-0")
+    assert isinstance(history, DirectHistory)
+    assert config is not None
+    history.forget("BoxConfig", "worker-0")
+    history.record("BoxConfig", {**config, "status": {}}, False)
+
+    def deliver_and_wait(probe: Callable[[], Any], seconds: float) -> Any:
+        history.record("BoxConfig", config, False)
+        return wait(probe, seconds)
+
+    monkeypatch.setattr(history, "wait", deliver_and_wait)
+    CHECKS[name].run(session)
 
 
 def test_a_control_plane_that_is_initialized_no_longer_is_found() -> None:

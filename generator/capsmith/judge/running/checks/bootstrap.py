@@ -37,9 +37,11 @@ def _secret(session: ClusterSession) -> None:
     for machine, config in session.configs():
         name = data_name(config)
         subject = session.subject("Secret", name)
+        where = session.subject(config["kind"], config["metadata"]["name"])
+        if not name:
+            raise Violated("it no longer names its Secret", where, "status.dataSecretName")
         secret = session.client.find("v1", "Secret", name, session.namespace)
         if secret is None:
-            where = session.subject(config["kind"], config["metadata"]["name"])
             raise Violated(f"Secret {name} does not exist", where, "status.dataSecretName")
         if machine["spec"]["bootstrap"].get("dataSecretName") != name:
             message = f"core copied a name other than {name}"
