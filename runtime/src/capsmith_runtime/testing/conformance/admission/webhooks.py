@@ -84,7 +84,9 @@ class TestAdmissionDefaulting(AdmissionConformance):
         return [case for case in super().cases(provider) if case.kind.defaulter is not None]
 
     def test_defaulting_again_changes_nothing(self, case: AdmissionCase) -> None:
-        """A ClusterClass would roll out machines forever.
+        """An object with defaults is not changed when its defaults are applied again.
+
+        Otherwise a ClusterClass would roll out machines forever.
 
         Proves: TP-07.
         """
@@ -94,7 +96,9 @@ class TestAdmissionDefaulting(AdmissionConformance):
             assert default(case.kind, once.object).object == once.object
 
     def test_the_same_object_gets_the_same_defaults(self, case: AdmissionCase) -> None:
-        """Core compares the results of two dry runs.
+        """The same object always gets the same defaults.
+
+        Core compares the results of two dry runs.
 
         Proves: TP-07.
         """

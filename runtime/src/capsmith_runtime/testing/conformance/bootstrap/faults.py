@@ -17,7 +17,12 @@ class TestBootstrapFaults(BootstrapConformance):
 
     @scenario
     async def test_nothing_is_created_while_paused(self, env: BootstrapEnvironment) -> None:
-        """Proves: SM-01, ST-08."""
+        """While its Cluster is paused, a machine gets no Secret and takes no lock.
+
+        The configuration reports the pause; after it the data are created.
+
+        Proves: SM-01, ST-08.
+        """
         cluster = env.add_cluster()
         env.pause(cluster)
         key = env.add_machine(cluster, "cp1", control_plane=True)
@@ -34,7 +39,9 @@ class TestBootstrapFaults(BootstrapConformance):
     async def test_a_lost_status_is_restored_from_the_secret(
         self, env: BootstrapEnvironment
     ) -> None:
-        """The machine is running: new data would be a second set.
+        """A status that was lost is restored from the Secret, and no new data are created.
+
+        The machine is running already: new data would be a second set.
 
         Proves: BC-05, MV-08, ST-11.
         """
@@ -65,7 +72,9 @@ class TestBootstrapFaults(BootstrapConformance):
     async def test_a_control_plane_without_status_is_not_initialized_again(
         self, env: BootstrapEnvironment
     ) -> None:
-        """Until core has detected it again, another member must not initialize a second cluster.
+        """A Cluster that lost its status is not initialized a second time.
+
+        Until core has detected its control plane again, no other member may take the lock.
 
         Proves: BC-12, MV-08, ST-11.
         """
@@ -90,7 +99,12 @@ class TestBootstrapFaults(BootstrapConformance):
     async def test_a_crash_between_two_writes_creates_one_set_of_data(
         self, env: BootstrapEnvironment, lost: str
     ) -> None:
-        """Proves: BC-05, BC-12, SM-09."""
+        """A crash before the Secret or the status is written leaves one set of data.
+
+        The next manager keeps a Secret that exists.
+
+        Proves: BC-05, BC-12, SM-09.
+        """
         cluster = env.add_cluster()
         reached = False
 
@@ -117,7 +131,9 @@ class TestBootstrapFaults(BootstrapConformance):
     async def test_deletion_needs_neither_machine_nor_cluster(
         self, env: BootstrapEnvironment
     ) -> None:
-        """Owner references suffice, even when Machine and Cluster are already gone.
+        """A configuration can be deleted even when its Machine and Cluster are already gone.
+
+        Owner references suffice: the Secret is deleted with its owner.
 
         Proves: BC-19.
         """

@@ -25,7 +25,9 @@ class TestBootstrapData(BootstrapConformance):
 
     @scenario
     async def test_a_worker_gets_its_data(self, env: BootstrapEnvironment) -> None:
-        """Name, label, owner, type and keys of the Secret, then the status that names it.
+        """A worker gets a Secret with data, and then a status that names the Secret.
+
+        The Secret has the name, label, owner, type and keys that the contract requires.
 
         Proves: BC-01, BC-02, BC-03, BC-04, BC-05, BC-06, BC-09, SEC-04.
         """
@@ -68,7 +70,12 @@ class TestBootstrapData(BootstrapConformance):
     async def test_machines_wait_for_the_infrastructure_and_the_control_plane(
         self, env: BootstrapEnvironment
     ) -> None:
-        """Proves: BC-12."""
+        """All machines wait for the infrastructure, and workers also for the control plane.
+
+        Each configuration reports what it is waiting for.
+
+        Proves: BC-12.
+        """
         cluster = env.add_cluster(ready=False)
         worker = env.add_machine(cluster, "m1")
         first = env.add_machine(cluster, "cp1", control_plane=True)
@@ -85,7 +92,9 @@ class TestBootstrapData(BootstrapConformance):
 
     @scenario
     async def test_one_machine_at_a_time_initialises(self, env: BootstrapEnvironment) -> None:
-        """The lock exists only while a control plane is being initialized.
+        """Only one control plane machine at a time may initialize the cluster.
+
+        The lock exists only while a control plane is being initialized.
 
         Proves: BC-12.
         """
@@ -114,7 +123,10 @@ class TestBootstrapData(BootstrapConformance):
     async def test_the_lock_passes_on_when_its_holder_is_deleted(
         self, env: BootstrapEnvironment
     ) -> None:
-        """Proves: BC-12, BC-19."""
+        """When the machine that holds the init lock is deleted, another one gets the lock.
+
+        Proves: BC-12, BC-19.
+        """
         cluster = env.add_cluster()
         first = env.add_machine(cluster, "cp1", control_plane=True)
         await env.has_data(first)
@@ -147,7 +159,10 @@ class TestBootstrapData(BootstrapConformance):
 
     @scenario
     async def test_a_clone_without_owner_is_left_alone(self, env: BootstrapEnvironment) -> None:
-        """Proves: BC-11."""
+        """A clone of a template is left unchanged until core has set its owner.
+
+        Proves: BC-11.
+        """
         cluster = env.add_cluster()
         env.control_plane_is_initialized(cluster)
         key = env.add_config(cluster, "m1", None)
@@ -167,7 +182,10 @@ class TestBootstrapData(BootstrapConformance):
     async def test_an_owner_may_be_seen_after_its_dependents(
         self, env: BootstrapEnvironment
     ) -> None:
-        """Caches of different kinds do not wait for each other."""
+        """A configuration gets its data even if its owner appears in the caches after it.
+
+        The caches of different kinds are not synchronized with each other.
+        """
         cluster = env.add_cluster()
         env.control_plane_is_initialized(cluster)
         unseen = env.machine(cluster, "m1")

@@ -15,7 +15,10 @@ class TestBootstrapDataOfPools(BootstrapConformance):
 
     @scenario
     async def test_a_pool_gets_its_data(self, env: BootstrapEnvironment) -> None:
-        """Proves: BC-11, BC-12."""
+        """A pool gets its data after the control plane is initialized, and never takes the lock.
+
+        Proves: BC-11, BC-12.
+        """
         cluster = env.add_cluster()
         key = env.add_pool(cluster)
         await env.says(key, "WaitingForControlPlaneInitialized")
@@ -27,7 +30,9 @@ class TestBootstrapDataOfPools(BootstrapConformance):
 
     @scenario
     async def test_data_follow_the_version_of_the_pool(self, env: BootstrapEnvironment) -> None:
-        """They stay in the same Secret, whose name core has copied.
+        """A new Kubernetes version of the pool replaces the data in the same Secret.
+
+        Core has copied the name of the Secret, so the name must not change.
 
         Proves: MP-19.
         """
@@ -53,7 +58,10 @@ class TestBootstrapDataOfPools(BootstrapConformance):
     async def test_data_stay_while_machines_are_changed_in_place(
         self, env: BootstrapEnvironment
     ) -> None:
-        """Proves: BC-15."""
+        """Data do not change during an in-place update, and are created again after it.
+
+        Proves: BC-15.
+        """
         cluster = env.add_cluster()
         env.control_plane_is_initialized(cluster)
         key = env.add_pool(cluster)

@@ -1,4 +1,4 @@
-"""Secrets with the name of a configuration: its own, that of a former one, and foreign ones."""
+"""Secrets with the name of a configuration that it, a former one or another object owns."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConform
 
 
 class TestBootstrapSecrets(BootstrapConformance):
-    """Secrets with the name of a configuration: its own, that of a former one, and foreign ones."""
+    """Secrets with the name of a configuration that it, a former one or another object owns."""
 
     @scenario
     async def test_restored_objects_own_their_secret_again(self, env: BootstrapEnvironment) -> None:
-        """A backup restores owner references with uids that no longer exist.
+        """After a restore from a backup, a configuration owns its Secret again.
+
+        The owner references of the backup have UIDs that no longer exist.
 
         Proves: BC-06, SM-06.
         """

@@ -21,7 +21,10 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
     async def test_a_crash_between_any_two_requests_creates_nothing_twice(
         self, env: ControlPlaneEnvironment, crash_after: int
     ) -> None:
-        """Proves: CP-19, SM-09."""
+        """A manager may crash after any write: no object is created twice or left over.
+
+        Proves: CP-19, SM-09.
+        """
         writes = 0
 
         def crash(verb: str, kind: str, body: JSON) -> None:
@@ -44,7 +47,10 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
     async def test_a_crash_while_scaling_down_removes_one_machine_only(
         self, env: ControlPlaneEnvironment, crash_after: int
     ) -> None:
-        """Proves: SM-09."""
+        """A manager that crashes while it scales down deletes no further Machine after its restart.
+
+        Proves: SM-09.
+        """
         await env.running(3)
         writes = 0
 

@@ -1,4 +1,4 @@
-"""Control planes when something goes wrong: broken machines, moves, foreign machines."""
+"""Control planes during faults: broken Machines, moves, Machines of other owners."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from capsmith_runtime.testing.controlplane.environment import (
 
 
 class TestControlPlaneFaults(ControlPlaneConformance):
-    """Control planes when something goes wrong: broken machines, moves, foreign machines."""
+    """Control planes during faults: broken Machines, moves, Machines of other owners."""
 
     @scenario
     async def test_a_broken_machine_is_replaced(self, env: ControlPlaneEnvironment) -> None:
-        """Proves: CP-31."""
+        """A Machine that fails its health check is replaced; the new one records which it replaces.
+
+        Proves: CP-31.
+        """
         await env.running(3)
         broken = env.names()[0]
         for condition_type in ("HealthCheckSucceeded", "OwnerRemediated"):
@@ -33,7 +36,10 @@ class TestControlPlaneFaults(ControlPlaneConformance):
 
     @scenario
     async def test_a_machine_is_replaced_on_request(self, env: ControlPlaneEnvironment) -> None:
-        """Proves: CP-31."""
+        """A Machine with the annotation ``remediate-machine`` is replaced.
+
+        Proves: CP-31.
+        """
         await env.running(3)
         broken = env.names()[0]
         note = {"metadata": {"annotations": {f"{GROUP}/remediate-machine": ""}}}
@@ -43,7 +49,12 @@ class TestControlPlaneFaults(ControlPlaneConformance):
 
     @scenario
     async def test_the_only_machine_is_not_replaced(self, env: ControlPlaneEnvironment) -> None:
-        """Proves: CP-31."""
+        """An unhealthy Machine is kept if it is the only one, and OwnerRemediated reports why.
+
+        The condition is removed once the Machine is healthy again.
+
+        Proves: CP-31.
+        """
         await env.running(1)
         (name,) = env.names()
         for condition_type in ("HealthCheckSucceeded", "OwnerRemediated"):
@@ -65,7 +76,12 @@ class TestControlPlaneFaults(ControlPlaneConformance):
 
     @scenario
     async def test_a_moved_control_plane_is_reconciled(self, env: ControlPlaneEnvironment) -> None:
-        """Proves: ST-11, MV-08."""
+        """After a move, which drops the status, a control plane keeps its Machines.
+
+        It reports again that it is initialized.
+
+        Proves: ST-11, MV-08.
+        """
         await env.running(3)
         before = env.names()
         await env.kill()

@@ -23,7 +23,10 @@ class TestControlPlane(ControlPlaneConformance):
     async def test_a_control_plane_is_created_and_deleted(
         self, env: ControlPlaneEnvironment
     ) -> None:
-        """Proves: CP-04, CP-05, CP-06, CP-34."""
+        """A running control plane reports its Machines; its deletion leaves no object behind.
+
+        Proves: CP-04, CP-05, CP-06, CP-34.
+        """
         await env.running(3)
         status = env.status()
         assert (status["replicas"], status["readyReplicas"], status["version"]) == (3, 3, "v1.34.0")
@@ -41,7 +44,10 @@ class TestControlPlane(ControlPlaneConformance):
     async def test_machines_are_created_as_core_requires(
         self, env: ControlPlaneEnvironment
     ) -> None:
-        """Proves: CP-19, CRD-09, CP-24."""
+        """Machines and their objects have what core requires; failure domains are used evenly.
+
+        Proves: CP-19, CRD-09, CP-24.
+        """
         await env.running(3)
         for machine in env.api.all("Machine"):
             _check_machine(env, machine)
@@ -61,7 +67,10 @@ class TestControlPlane(ControlPlaneConformance):
 
     @scenario
     async def test_scaling_up_and_down(self, env: ControlPlaneEnvironment) -> None:
-        """Proves: CP-04."""
+        """The number of Machines follows ``replicas``, but the last Machine stays.
+
+        Proves: CP-04.
+        """
         await env.running(1)
         for replicas in (3, 5, 1):
             env.change(replicas=replicas)
@@ -74,7 +83,10 @@ class TestControlPlane(ControlPlaneConformance):
 
     @scenario
     async def test_the_marked_machine_is_deleted_first(self, env: ControlPlaneEnvironment) -> None:
-        """Proves: CP-31."""
+        """Scaling down deletes the Machine with the annotation ``delete-machine`` first.
+
+        Proves: CP-31.
+        """
         await env.running(3)
         marked = env.names()[-1]
         note = {"metadata": {"annotations": {f"{GROUP}/delete-machine": ""}}}
@@ -85,7 +97,10 @@ class TestControlPlane(ControlPlaneConformance):
 
     @scenario
     async def test_an_upgrade_replaces_all(self, env: ControlPlaneEnvironment) -> None:
-        """Proves: CP-08, CP-10."""
+        """A new version replaces all Machines; the user may leave out the ``v``.
+
+        Proves: CP-08, CP-10.
+        """
         await env.running(3)
         before = set(env.names())
         env.change(version="1.35.0")
@@ -97,7 +112,10 @@ class TestControlPlane(ControlPlaneConformance):
 
     @scenario
     async def test_another_template_replaces_all(self, env: ControlPlaneEnvironment) -> None:
-        """Proves: CP-21."""
+        """Another infrastructure template replaces all Machines; the Cluster owns both templates.
+
+        Proves: CP-21.
+        """
         await env.running(1)
         (before,) = env.names()
         env.api.add(template_of("t2"))
@@ -114,7 +132,10 @@ class TestControlPlane(ControlPlaneConformance):
 
     @scenario
     async def test_a_rollout_at_a_given_time(self, env: ControlPlaneEnvironment) -> None:
-        """Proves: CP-18."""
+        """``rollout.after`` replaces Machines that are older than it, once that time has come.
+
+        Proves: CP-18.
+        """
         await env.running(1)
         (before,) = env.names()
         assert len(env.api.all("Machine")) == 1
@@ -129,7 +150,7 @@ class TestControlPlane(ControlPlaneConformance):
 
     @scenario
     async def test_a_rollout_without_surge(self, env: ControlPlaneEnvironment) -> None:
-        """The rollout needs no host beyond those of the replicas."""
+        """Without surge, a rollout needs no host in addition to the hosts of the replicas."""
         await env.running(3, rollout={"strategy": {"rollingUpdate": {"maxSurge": 0}}})
         before = set(env.names())
         env.change(version="1.35.0")

@@ -34,7 +34,12 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
 
     @scenario
     async def test_a_control_plane_is_created(self, env: ManagedControlPlaneEnvironment) -> None:
-        """Proves: CP-01, CP-02, CP-03, CP-09, CP-10, CP-22, CP-25, CP-26, CP-27, SEC-01."""
+        """A new control plane has its endpoint, finalizer, status and conditions.
+
+        The service runs exactly one control plane, of the requested version.
+
+        Proves: CP-01, CP-02, CP-03, CP-09, CP-10, CP-22, CP-25, CP-26, CP-27, SEC-01.
+        """
         await env.running()
         obj, status = env.obj(), env.status()
         assert set(obj["spec"]["controlPlaneEndpoint"]) == {"host", "port"}
@@ -55,7 +60,10 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_the_kubeconfig_is_where_core_looks_for_it(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
-        """Proves: CP-22, SEC-01, SM-07."""
+        """The kubeconfig Secret has core's name, type and label; the control plane controls it.
+
+        Proves: CP-22, SEC-01, SM-07.
+        """
         await env.running()
         secret = env.api.find("Secret", KUBECONFIG)
         assert secret is not None
@@ -70,7 +78,10 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_the_kubeconfig_exists_before_the_status_reports_it(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
-        """Proves: CP-02, CP-22."""
+        """A control plane is not initialized before its kubeconfig Secret exists.
+
+        Proves: CP-02, CP-22.
+        """
 
         def refuse(verb: str, kind: str, body: JSON) -> None:
             if kind == "Secret":
@@ -88,7 +99,10 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_the_endpoint_of_the_user_is_kept(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
-        """Proves: CP-01."""
+        """An endpoint in the spec that the user has set is never overwritten.
+
+        Proves: CP-01.
+        """
         given = {"host": "api.example.com", "port": 443}
         await env.running(controlPlaneEndpoint=given)
         assert env.obj()["spec"]["controlPlaneEndpoint"] == given
@@ -108,7 +122,10 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_a_crash_between_any_two_requests_creates_nothing_twice(
         self, env: ManagedControlPlaneEnvironment, crash_after: int
     ) -> None:
-        """Proves: SM-08, SM-09."""
+        """A manager may crash after any write: only one control plane is created.
+
+        Proves: SM-08, SM-09.
+        """
         writes = 0
 
         def crash(verb: str, kind: str, body: JSON) -> None:
@@ -129,7 +146,10 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
 
     @scenario
     async def test_an_upgrade(self, env: ManagedControlPlaneEnvironment) -> None:
-        """Proves: CP-08, CP-09, CP-10."""
+        """A new version is passed to the service and reported; the user may leave out the ``v``.
+
+        Proves: CP-08, CP-09, CP-10.
+        """
         await env.running()
         # People leave out the "v".
         env.api.change(
@@ -143,7 +163,10 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_changed_credentials_reach_the_secret(
         self, env: ManagedControlPlaneEnvironment, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Proves: SEC-01."""
+        """New credentials of the control plane are written into the kubeconfig Secret.
+
+        Proves: SEC-01.
+        """
         await env.running()
         env.hosting.change_credentials(monkeypatch, ANOTHER)
         await env.look_again()
@@ -153,7 +176,10 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_a_deleted_kubeconfig_is_created_again(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
-        """Proves: SEC-01."""
+        """A kubeconfig Secret that a user deletes is created again with the same content.
+
+        Proves: SEC-01.
+        """
         await env.running()
         before = env.kubeconfig()
         env.api.remove("Secret", KUBECONFIG)
@@ -162,7 +188,10 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
 
     @scenario
     async def test_a_pause_stops_everything(self, env: ManagedControlPlaneEnvironment) -> None:
-        """Proves: SM-01, ST-08."""
+        """While the Cluster is paused, the control plane is neither upgraded nor deleted.
+
+        Proves: SM-01, ST-08.
+        """
         await env.running()
         kind = env.kind.resource.kind
         env.api.change("Cluster", CLUSTER, {"spec": {"paused": True}})
@@ -180,7 +209,10 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_a_paused_control_plane_of_its_own(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
-        """Proves: SM-01."""
+        """A control plane with the paused annotation is not created, and reports the pause.
+
+        Proves: SM-01.
+        """
         env.add_cluster()
         env.add_control_plane()
         env.api.change(
@@ -191,7 +223,10 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
 
     @scenario
     async def test_deletion_leaves_nothing(self, env: ManagedControlPlaneEnvironment) -> None:
-        """Proves: CP-34, SM-08."""
+        """The deletion removes the control plane from the service, then its object.
+
+        Proves: CP-34, SM-08.
+        """
         await env.running()
         env.api.remove(env.kind.resource.kind, CONTROL_PLANE)
         await env.eventually(
@@ -203,7 +238,10 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_a_deletion_for_a_move_leaves_everything(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
-        """Proves: MV-08."""
+        """When ``clusterctl move`` deletes the object, the control plane keeps running.
+
+        Proves: MV-08.
+        """
         await env.running()
         kind = env.kind.resource.kind
         env.api.change(kind, CONTROL_PLANE, {"metadata": {"annotations": {DELETE_FOR_MOVE: ""}}})
@@ -215,7 +253,10 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_a_move_finds_everything_again(
         self, env: ManagedControlPlaneEnvironment, hosting: HostingDouble
     ) -> None:
-        """Proves: MV-08, SM-09, ST-11, SEC-05."""
+        """After a move the target adopts the existing control plane and its kubeconfig.
+
+        Proves: MV-08, SM-09, ST-11, SEC-05.
+        """
         await env.running()
         here, kubeconfig = hosting.control_planes(), env.kubeconfig()
         moved, secret = env.obj(), env.api.find("Secret", KUBECONFIG)

@@ -16,7 +16,10 @@ class TestManagedControlPlaneFaults(ManagedControlPlaneConformance):
     async def test_the_infrastructure_comes_first(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
-        """Proves: SM-02, CP-25."""
+        """No control plane is created before the infrastructure of its Cluster is provisioned.
+
+        Proves: SM-02, CP-25.
+        """
         env.add_cluster(provisioned=False)
         env.add_control_plane()
         await env.eventually("it says so", lambda: env.says("Available", "False"))

@@ -41,7 +41,10 @@ class TestVersionFields(Conformance):
         return list(conversion_cases(provider))
 
     def test_nothing_is_lost_on_the_way_there_and_back(self, case: ConversionCase) -> None:
-        """Proves: CRD-15."""
+        """An object that is converted to the other version and back is equal to the original.
+
+        Proves: CRD-15.
+        """
 
         @_checked
         @given(case.objects())
@@ -54,7 +57,10 @@ class TestVersionFields(Conformance):
         check()
 
     def test_converted_objects_have_valid_fields(self, case: ConversionCase) -> None:
-        """Proves: CRD-15."""
+        """The fields of a converted object fit the schema of the target version.
+
+        Proves: CRD-15.
+        """
 
         @_checked
         @given(case.objects())
@@ -66,9 +72,11 @@ class TestVersionFields(Conformance):
         check()
 
     def test_changes_in_the_other_version_are_kept(self, case: ConversionCase) -> None:
-        """Proves: CRD-15.
+        """A change that a user makes in the target version survives a conversion and back.
 
         A field that one function fills and the other does not read would keep an old value.
+
+        Proves: CRD-15.
         """
 
         @_checked
@@ -86,9 +94,11 @@ class TestVersionFields(Conformance):
     def test_fields_that_are_read_come_back_without_the_annotation(
         self, case: ConversionCase
     ) -> None:
-        """Proves: CRD-15.
+        """Without the annotation, every field that comes back has its original value.
 
-        A function may leave a field out, but what the other one returns for it has to be its value.
+        A function may leave a field out, but a value that it returns must be right.
+
+        Proves: CRD-15.
         """
 
         @_checked

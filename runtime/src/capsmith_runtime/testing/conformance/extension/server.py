@@ -41,7 +41,9 @@ class TestRuntimeExtensionHooks(ExtensionConformance):
     async def test_a_hook_answers_the_same_request_the_same_way(
         self, env: ExtensionEnvironment, case: HookCase
     ) -> None:
-        """Core writes messages of refusals into conditions, so these must not vary either.
+        """The same request gets the same response, even if the hook refuses.
+
+        Core writes the messages of refusals into conditions, so these must not vary either.
 
         Proves: RX-03, RX-06, RX-10.
         """
@@ -60,7 +62,10 @@ class TestRuntimeExtensionManifests(ExtensionConformance):
     """The manifests around the runtime extension."""
 
     def test_the_certificate_is_issued_for_the_service(self, case: ExtensionCase) -> None:
-        """Proves: MG-04, MG-09, RX-08, SEC-06."""
+        """The certificate is valid for the Service's DNS name, and is mounted where it is read.
+
+        Proves: MG-04, MG-09, RX-08, SEC-06.
+        """
         service, namespace = case.extension.registration.service, case.component.namespace
         documents = case.manifests.documents("certmanager")
         certificates = [each["spec"] for each in documents if each["kind"] == "Certificate"]
@@ -77,7 +82,10 @@ class TestRuntimeExtensionManifests(ExtensionConformance):
         assert Path(CERTIFICATES).as_posix() in mounts
 
     def test_the_service_targets_the_port_of_the_server(self, case: ExtensionCase) -> None:
-        """Proves: MG-08."""
+        """The Service has port 443, which core uses by default, and targets the server's port.
+
+        Proves: MG-08.
+        """
         (port,) = _only(case, "webhook", "Service")["spec"]["ports"]
         container = _only_pod(case)["containers"][0]
         ports = {each["name"]: each["containerPort"] for each in container["ports"]}
@@ -86,7 +94,10 @@ class TestRuntimeExtensionManifests(ExtensionConformance):
         assert ports[port["targetPort"]] == 9443
 
     def test_the_manager_may_only_register_itself(self, case: ExtensionCase) -> None:
-        """Proves: RX-09, RX-17."""
+        """The manager may write its own ExtensionConfig only, and read its own ClusterRole only.
+
+        Proves: RX-09, RX-17.
+        """
         registration = case.extension.registration
         rules = {rule["apiGroups"][0]: rule for rule in _role(case)["rules"]}
         itself, owner = rules["runtime.cluster.x-k8s.io"], rules["rbac.authorization.k8s.io"]

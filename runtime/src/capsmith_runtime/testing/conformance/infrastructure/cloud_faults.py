@@ -1,4 +1,4 @@
-"""Faults of the infrastructure: nothing may be leaked, lost or created twice."""
+"""Faults of the infrastructure: no server may be leaked, lost or created twice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HOOK_SECONDS = 0.2
 
 
 class TestInfrastructureCalls(InfrastructureConformance):
-    """Calls that fail, hang or lag; only if the test double has the method ``simulate``."""
+    """Calls that fail, hang or take effect late; only if the test double has ``simulate``."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
@@ -41,7 +41,10 @@ class TestInfrastructureCalls(InfrastructureConformance):
     async def test_a_failing_creation_is_reported_and_repeated(
         self, env: InfrastructureEnvironment, failure: str
     ) -> None:
-        """Proves: SM-09."""
+        """A creation that fails is reported in Ready and retried; nothing is created twice.
+
+        Proves: SM-09.
+        """
         simulate(env.infrastructure, FAILURES[failure])
         cluster = env.core.add_cluster()
         await fails(env, lambda: env.core.infra_cluster(cluster))
@@ -62,7 +65,10 @@ class TestInfrastructureCalls(InfrastructureConformance):
     async def test_a_failure_keeps_what_is_provisioned(
         self, env: InfrastructureEnvironment, failure: str
     ) -> None:
-        """Proves: IM-03."""
+        """A failing call does not change that a machine is provisioned, nor its provider id.
+
+        Proves: IM-03.
+        """
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
         before, provider_id = env.infrastructure.servers(), provider_id_of(env, key)
@@ -80,7 +86,10 @@ class TestInfrastructureCalls(InfrastructureConformance):
     async def test_a_failing_deletion_is_repeated(
         self, env: InfrastructureEnvironment, failure: str
     ) -> None:
-        """Proves: IM-25."""
+        """A deletion that fails keeps the finalizer, is reported in Ready, and is retried.
+
+        Proves: IM-25.
+        """
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
         simulate(env.infrastructure, FAILURES[failure])
@@ -94,7 +103,10 @@ class TestInfrastructureCalls(InfrastructureConformance):
     async def test_a_call_that_hangs_is_reported_and_repeated(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: SM-09."""
+        """A call that exceeds its time-out is reported in Ready and retried.
+
+        Proves: SM-09.
+        """
         cluster = await env.running_cluster()
         await env.stop()
         env.start(hook_timeout=HOOK_SECONDS)
@@ -109,7 +121,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
     async def test_a_killed_manager_leaves_a_call_running(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """The call has its effect while the next manager is at work already.
+        """A call of a killed manager may take effect after the next manager has started.
 
         Proves: SM-09.
         """
@@ -125,7 +137,10 @@ class TestInfrastructureCalls(InfrastructureConformance):
 
     @scenario
     async def test_lost_replies_duplicate_nothing(self, env: InfrastructureEnvironment) -> None:
-        """Proves: SM-09."""
+        """Servers whose creation succeeded without a reply are not created a second time.
+
+        Proves: SM-09.
+        """
         cluster = await env.running_cluster()
         simulate(env.infrastructure, Faults(lost=0.2))
         keys = [env.core.add_machine(cluster, f"m{number}") for number in range(1, 9)]
@@ -139,7 +154,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
     async def test_a_server_is_listed_late(
         self, env: InfrastructureEnvironment, killed: bool
     ) -> None:
-        """It is neither created a second time nor considered lost.
+        """A server that the infrastructure lists late is neither duplicated nor taken for lost.
 
         Proves: SM-09, IM-11.
         """
@@ -165,7 +180,10 @@ class TestInfrastructureCalls(InfrastructureConformance):
     async def test_a_server_that_is_not_listed_yet_is_deleted(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: IM-25."""
+        """A machine whose server is not listed yet can be deleted, and its server with it.
+
+        Proves: IM-25.
+        """
         cluster = await env.running_cluster()
         simulate(env.infrastructure, Faults(late=1000))
         key = env.core.add_machine(cluster)
@@ -178,7 +196,9 @@ class TestInfrastructureCalls(InfrastructureConformance):
     async def test_an_unrecorded_server_that_is_listed_late_is_deleted(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Only a search can find it, and the first ones do not.
+        """A server without a recorded provider id is deleted, even if it is listed late.
+
+        Only a search can find the server, and the first searches do not.
 
         Proves: IM-25.
         """
@@ -205,7 +225,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
 
 
 def simulate(infrastructure: InfrastructureDouble, faults: Faults) -> None:
-    """Let calls fail from now on; skip the test if the double cannot simulate that."""
+    """Make calls fail from now on; skip the test if the double cannot simulate these faults."""
     assert isinstance(infrastructure, SimulatesFaults)
     try:
         infrastructure.simulate(faults)
@@ -225,7 +245,7 @@ async def fails(env: TestEnvironment, find: Callable[[], JSON]) -> None:
 
 
 async def works(env: InfrastructureEnvironment, key: NamespacedName) -> None:
-    """Wait until a machine is ready again, the only one with a server."""
+    """Wait until a machine is ready again, and check that exactly one server exists."""
     await env.eventually(
         "Ready is True",
         lambda: env.has_machine(key)
@@ -236,7 +256,7 @@ async def works(env: InfrastructureEnvironment, key: NamespacedName) -> None:
 
 
 async def removed(env: InfrastructureEnvironment, key: NamespacedName) -> None:
-    """Wait until a machine is gone; its server must be gone, too."""
+    """Wait until a machine is gone, and check that its server is gone, too."""
     await env.eventually("it is gone", lambda: env.is_gone(env.machine_kind, key))
     assert env.infrastructure.servers() == []
 

@@ -26,7 +26,10 @@ class TestInfraCluster(InfrastructureConformance):
 
     @scenario
     async def test_a_cluster_is_created_and_deleted(self, env: InfrastructureEnvironment) -> None:
-        """Proves: IC-10, IC-11, IC-19, IC-20."""
+        """A cluster gets its finalizer, infrastructure and Ready; deleting it leaves nothing.
+
+        Proves: IC-10, IC-11, IC-19, IC-20.
+        """
         key = await env.running_cluster()
         await env.quiet()
         obj = env.core.infra_cluster(key)
@@ -42,7 +45,10 @@ class TestInfraCluster(InfrastructureConformance):
     async def test_the_finalizer_comes_before_the_first_side_effect(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: IC-19, SM-08."""
+        """Nothing is created in the infrastructure before finalizer and external id are written.
+
+        Proves: IC-19, SM-08.
+        """
         kind = env.cluster_kind.resource
         tried = asyncio.Event()
 
@@ -66,7 +72,10 @@ class TestInfraCluster(InfrastructureConformance):
     async def test_an_externally_managed_cluster_is_left_alone(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: IC-15, IC-19."""
+        """A cluster with the annotation ``managed-by``, whatever its value, is not changed.
+
+        Proves: IC-15, IC-19.
+        """
         await env.stop()
         key = env.core.add_cluster()
         kind = env.cluster_kind.resource.kind
@@ -81,7 +90,10 @@ class TestInfraCluster(InfrastructureConformance):
     async def test_a_cluster_without_owner_is_left_alone(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: IC-19."""
+        """A cluster is not changed before core has set its owner.
+
+        Proves: IC-19.
+        """
         await env.stop()
         key = env.core.add_cluster()
         kind = env.cluster_kind.resource.kind
@@ -95,7 +107,10 @@ class TestInfraCluster(InfrastructureConformance):
     async def test_a_cluster_is_deleted_after_its_owner(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: IC-20, SM-08."""
+        """A cluster can be deleted even if its Cluster no longer exists.
+
+        Proves: IC-20, SM-08.
+        """
         key = await env.running_cluster()
         env.api.remove("Cluster", key)
         env.api.remove(env.cluster_kind.resource.kind, key)
@@ -104,7 +119,12 @@ class TestInfraCluster(InfrastructureConformance):
 
     @scenario
     async def test_a_paused_object_is_left_alone(self, env: InfrastructureEnvironment) -> None:
-        """Proves: IC-19, SM-01, ST-08."""
+        """A cluster with the paused annotation, whatever its value, only reports the pause.
+
+        It is reconciled after the pause.
+
+        Proves: IC-19, SM-01, ST-08.
+        """
         await env.stop()
         key = env.core.add_cluster()
         kind = env.cluster_kind.resource.kind
@@ -138,7 +158,10 @@ class TestControlPlaneEndpoint(InfrastructureConformance):
     async def test_an_endpoint_reaches_core_and_a_given_one_is_kept(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: IC-02, IC-03."""
+        """The endpoint is written into the spec, unless the user has set another one.
+
+        Proves: IC-02, IC-03.
+        """
         first = await env.running_cluster()
         assert env.core.infra_cluster(first)["spec"]["controlPlaneEndpoint"]["host"]
 

@@ -22,7 +22,12 @@ class TestInfrastructureFaults(InfrastructureConformance):
 
     @scenario
     async def test_nothing_is_deleted_while_paused(self, env: InfrastructureEnvironment) -> None:
-        """Proves: IC-23, SM-01, SM-02, ST-08."""
+        """While their Cluster is paused, deleted objects keep their infrastructure.
+
+        It is deleted after the pause.
+
+        Proves: IC-23, SM-01, SM-02, ST-08.
+        """
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
         env.core.pause(cluster)
@@ -39,7 +44,10 @@ class TestInfrastructureFaults(InfrastructureConformance):
 
     @scenario
     async def test_a_move_keeps_what_exists(self, env: InfrastructureEnvironment) -> None:
-        """Proves: MV-08, SM-01, SM-09, ST-11."""
+        """``clusterctl move`` neither deletes nor duplicates servers; provider ids stay.
+
+        Proves: MV-08, SM-01, SM-09, ST-11.
+        """
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
         before = env.infrastructure.servers(), env.infrastructure.clusters()
@@ -71,7 +79,9 @@ class TestInfrastructureFaults(InfrastructureConformance):
 
     @scenario
     async def test_a_move_deletes_no_infrastructure(self, env: InfrastructureEnvironment) -> None:
-        """The annotation alone prevents any change, even if the pause has not been observed.
+        """Objects that ``clusterctl move`` deletes at the source keep their infrastructure.
+
+        The annotation alone prevents any change, even if the pause has not been observed.
 
         Proves: MV-08.
         """
@@ -94,7 +104,10 @@ class TestInfrastructureFaults(InfrastructureConformance):
     async def test_a_crash_before_a_write_duplicates_nothing(
         self, env: InfrastructureEnvironment, lost: str
     ) -> None:
-        """Proves: SM-09."""
+        """A manager that crashes before provider id or status is written creates no second server.
+
+        Proves: SM-09.
+        """
         cluster = await env.running_cluster()
         reached = asyncio.Event()
 
@@ -136,7 +149,10 @@ class TestInfrastructureFaults(InfrastructureConformance):
     async def test_many_reconciles_at_once_duplicate_nothing(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: SM-09."""
+        """Many changes of a machine in a short time still create only one server.
+
+        Proves: SM-09.
+        """
         cluster = await env.running_cluster()
         key = env.core.add_machine(cluster)
         for number in range(30):

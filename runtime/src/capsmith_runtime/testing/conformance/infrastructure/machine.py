@@ -15,7 +15,10 @@ class TestInfraMachine(InfrastructureConformance):
 
     @scenario
     async def test_a_machine_is_created_and_deleted(self, env: InfrastructureEnvironment) -> None:
-        """Proves: IM-10, IM-25."""
+        """A machine gets a server, a provider id and Ready; deleting it leaves no server behind.
+
+        Proves: IM-10, IM-25.
+        """
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
         obj = env.core.infra_machine(key)
@@ -37,7 +40,10 @@ class TestInfraMachine(InfrastructureConformance):
     async def test_machines_have_different_provider_ids(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: IM-01, IM-02."""
+        """Each machine has its own server and its own provider id.
+
+        Proves: IM-01, IM-02.
+        """
         cluster = await env.running_cluster()
         keys = [await env.running_machine(cluster, name) for name in ("m1", "m2", "m3")]
         ids = {env.core.infra_machine(key)["spec"]["providerID"] for key in keys}
@@ -46,7 +52,12 @@ class TestInfraMachine(InfrastructureConformance):
 
     @scenario
     async def test_a_machine_waits_for_the_cluster(self, env: InfrastructureEnvironment) -> None:
-        """Proves: IM-19, IM-20."""
+        """No server is created before the cluster's infrastructure is ready.
+
+        Ready reports the wait.
+
+        Proves: IM-19, IM-20.
+        """
         cluster = env.core.add_cluster()
         key = env.core.add_machine(cluster)
         expected = ("False", "WaitingForClusterInfrastructureReady")
@@ -60,7 +71,10 @@ class TestInfraMachine(InfrastructureConformance):
 
     @scenario
     async def test_a_machine_waits_for_bootstrap_data(self, env: InfrastructureEnvironment) -> None:
-        """Proves: IM-19, IM-20."""
+        """No server is created before the bootstrap data exist; Ready reports the wait.
+
+        Proves: IM-19, IM-20.
+        """
         cluster = await env.running_cluster()
         key = env.core.add_machine(cluster, bootstrap=False)
         expected = ("False", "WaitingForBootstrapData")
@@ -76,7 +90,10 @@ class TestInfraMachine(InfrastructureConformance):
     async def test_a_machine_without_server_is_deleted(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: IM-19, IM-25."""
+        """A machine that still waits for cluster and bootstrap data can be deleted.
+
+        Proves: IM-19, IM-25.
+        """
         cluster = env.core.add_cluster()
         key = env.core.add_machine(cluster, bootstrap=False)
         # The waits for cluster and bootstrap data must not hold up the deletion (IM-19).
@@ -91,7 +108,10 @@ class TestInfraMachine(InfrastructureConformance):
     async def test_a_machine_is_deleted_after_its_owners(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: IM-25, SM-08."""
+        """A machine can be deleted even if its Machine and Cluster no longer exist.
+
+        Proves: IM-25, SM-08.
+        """
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
         env.api.remove("Machine", key)
@@ -102,7 +122,10 @@ class TestInfraMachine(InfrastructureConformance):
 
     @scenario
     async def test_another_reconcile_changes_nothing(self, env: InfrastructureEnvironment) -> None:
-        """Proves: SM-09, ST-06."""
+        """Reconciling an unchanged machine again changes neither its object nor its server.
+
+        Proves: SM-09, ST-06.
+        """
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
         before = env.core.infra_machine(key), env.infrastructure.servers()
@@ -113,7 +136,10 @@ class TestInfraMachine(InfrastructureConformance):
 
     @scenario
     async def test_conditions_of_others_are_kept(self, env: InfrastructureEnvironment) -> None:
-        """Proves: ST-10."""
+        """Conditions that another controller wrote stay in the status.
+
+        Proves: ST-10.
+        """
         cluster = env.core.add_cluster()
         key = env.core.add_machine(cluster)
         foreign = {

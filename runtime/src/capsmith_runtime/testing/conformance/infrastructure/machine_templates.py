@@ -25,7 +25,9 @@ class TestMachineTemplates(InfrastructureConformance):
 
     @scenario
     async def test_a_template_reports_its_capacity(self, env: InfrastructureEnvironment) -> None:
-        """As core does, the test makes the Cluster its owner: credentials may be required.
+        """A template reports the capacity of its machines in its status.
+
+        As core does, the test makes the Cluster an owner: credentials may be required.
 
         Proves: IM-16.
         """

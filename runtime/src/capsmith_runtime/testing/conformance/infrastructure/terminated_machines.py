@@ -28,7 +28,9 @@ class TestTerminatedMachines(InfrastructureConformance):
     async def test_a_server_that_disappears_is_not_created_again(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Core replaces the Machine: another server would run with its old bootstrap data.
+        """A machine whose server disappears stays provisioned, and gets no other server.
+
+        Core replaces the Machine: another server would run with old bootstrap data.
 
         Proves: IM-01, IM-03, IM-10.
         """
@@ -55,7 +57,10 @@ class TestTerminatedMachines(InfrastructureConformance):
     async def test_a_machine_without_a_server_can_be_replaced(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: IM-25."""
+        """A machine whose server disappeared can be deleted, and a new one gets its own server.
+
+        Proves: IM-25.
+        """
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
         provider_id = env.core.infra_machine(key)["spec"]["providerID"]

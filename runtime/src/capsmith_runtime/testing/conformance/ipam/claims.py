@@ -1,4 +1,4 @@
-"""The life of claims and addresses, and the waits of each."""
+"""The life of claims and addresses, and what each of them waits for."""
 
 from __future__ import annotations
 
@@ -26,11 +26,13 @@ ONE = {"addresses": ["10.0.0.2"], "prefix": 29}
 
 
 class TestAddressClaims(IPAMConformance):
-    """The life of claims and addresses, and the waits of each."""
+    """The life of claims and addresses, and what each of them waits for."""
 
     @scenario
     async def test_a_claim_gets_an_address(self, env: IPAMEnvironment) -> None:
-        """Name, owners, finalizer and spec of the IPAddress, then the status that names it.
+        """A claim gets an IPAddress, then a status that names it.
+
+        The IPAddress has the name, owners, finalizer and spec that the contract requires.
 
         Proves: IP-05, IP-06, IP-07, IP-08, IP-09, RB-04.
         """
@@ -73,7 +75,10 @@ class TestAddressClaims(IPAMConformance):
 
     @scenario
     async def test_claims_on_other_pools_are_left_alone(self, env: IPAMEnvironment) -> None:
-        """Proves: IP-08."""
+        """A claim on a pool of another provider is not changed and gets no address.
+
+        Proves: IP-08.
+        """
         pool = env.add_pool()
         foreign = {"apiGroup": "ipam.example.com", "kind": env.kind.resource.kind, "name": "p1"}
         key = env.add_claim(pool)
@@ -91,7 +96,10 @@ class TestAddressClaims(IPAMConformance):
 
     @scenario
     async def test_a_claim_waits_for_its_pool(self, env: IPAMEnvironment) -> None:
-        """Proves: IP-05."""
+        """A claim reports that its pool does not exist, and gets an address once it does.
+
+        Proves: IP-05.
+        """
         key = env.add_claim(NamespacedName("", "p1"))
         await env.says(key, "PoolNotReady")
         env.add_pool()
@@ -100,7 +108,10 @@ class TestAddressClaims(IPAMConformance):
     @pytest.mark.parametrize("what", ["spec", "cluster", "claim", "pool"])
     @scenario
     async def test_what_is_paused_is_left_alone(self, env: IPAMEnvironment, what: str) -> None:
-        """Proves: SM-01, IP-08, IP-10, MV-08."""
+        """While Cluster, claim or pool is paused, no address is allocated or released.
+
+        Proves: SM-01, IP-08, IP-10, MV-08.
+        """
         pool, cluster = env.add_pool(), env.add_cluster()
         there = env.add_claim(pool, "there", cluster=cluster.name)
         await env.gets(there)
@@ -139,7 +150,9 @@ class TestAddressClaims(IPAMConformance):
 
     @scenario
     async def test_a_named_cluster_must_exist(self, env: IPAMEnvironment) -> None:
-        """It may be named by the spec, or by the label that was used before.
+        """A claim waits until the Cluster that it names exists.
+
+        The spec may name the Cluster, or the label that was used before.
 
         Proves: IP-08, IP-10.
         """
@@ -160,7 +173,12 @@ class TestAddressClaims(IPAMConformance):
 
     @scenario
     async def test_a_released_address_is_free_again(self, env: IPAMEnvironment) -> None:
-        """Proves: IP-10, SM-08."""
+        """A deleted claim releases its address before it loses its finalizer.
+
+        The address can then be allocated again.
+
+        Proves: IP-10, SM-08.
+        """
         pool = env.add_pool()
         key = env.add_claim(pool)
         await env.gets(key)

@@ -35,7 +35,10 @@ class TestAddressFaults(IPAMConformance):
 
     @scenario
     async def test_a_new_manager_changes_nothing(self, env: IPAMEnvironment) -> None:
-        """Proves: SM-09, ST-11."""
+        """After a restart, claims keep their addresses, and the manager writes nothing.
+
+        Proves: SM-09, ST-11.
+        """
         pool = env.add_pool()
         keys = [env.add_claim(pool, f"a{number}") for number in range(3)]
         given = [await env.gets(key) for key in keys]
@@ -50,7 +53,9 @@ class TestAddressFaults(IPAMConformance):
 
     @scenario
     async def test_a_manager_may_crash_before_any_write(self, env: IPAMEnvironment) -> None:
-        """The n-th write and all later ones are lost; then another manager starts.
+        """A crash before any write leads neither to two addresses for a claim nor to a lost one.
+
+        The n-th write and all later ones are lost; then another manager starts.
 
         Proves: SM-09, IP-09, IP-10.
         """
@@ -72,7 +77,9 @@ class TestAddressFaults(IPAMConformance):
 
     @scenario
     async def test_two_managers_allocate_no_address_twice(self, env: IPAMEnvironment) -> None:
-        """Both consider themselves the leader: the first to write the pool wins.
+        """Two managers that both consider themselves the leader allocate no address twice.
+
+        The first to write the pool wins.
 
         Proves: IP-08, IP-09, SM-09.
         """
@@ -98,7 +105,9 @@ class TestAddressFaults(IPAMConformance):
 
     @scenario
     async def test_an_address_survives_a_move(self, env: IPAMEnvironment) -> None:
-        """At the target, objects have other uids and no status, and their Cluster is paused.
+        """A claim has the same address after ``clusterctl move``.
+
+        At the target, objects have other UIDs and no status, and their Cluster is paused.
 
         Proves: IP-11, MV-07, MV-08, ST-11.
         """
@@ -133,7 +142,10 @@ class TestAddressFaults(IPAMConformance):
 
     @scenario
     async def test_only_claims_with_the_label_are_reconciled(self, env: IPAMEnvironment) -> None:
-        """Proves: MG-01."""
+        """A manager with a watch filter leaves claims without its label unchanged.
+
+        Proves: MG-01.
+        """
         await env.stop()
         pool = env.add_pool()
         label = {WATCH_FILTER: "mine"}
@@ -147,7 +159,9 @@ class TestAddressFaults(IPAMConformance):
 
     @scenario
     async def test_addresses_of_all_namespaces_count(self, env: IPAMEnvironment) -> None:
-        """They count even for a manager that watches the claims of one namespace only.
+        """Addresses in all namespaces count as used.
+
+        They count even for a manager that watches the claims of one namespace only.
 
         Proves: MG-01, IP-09.
         """

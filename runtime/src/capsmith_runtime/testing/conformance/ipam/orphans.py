@@ -1,4 +1,4 @@
-"""Addresses that were created by others, for other claims, or that lost their claim."""
+"""Addresses that others created, that belong to other claims, or that lost their claim."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ from capsmith_runtime.testing.ipam.environment import (
 
 
 class TestOrphanedAddresses(IPAMConformance):
-    """Addresses that were created by others, for other claims, or that lost their claim."""
+    """Addresses that others created, that belong to other claims, or that lost their claim."""
 
     @scenario
     async def test_an_address_of_that_name_may_have_another_owner(
         self, env: IPAMEnvironment
     ) -> None:
-        """Proves: IP-05, IP-09."""
+        """A claim reports an IPAddress of its name that another claim owns, and waits for it.
+
+        Proves: IP-05, IP-09.
+        """
         pool = env.add_pool()
         env.add_address(pool, "a1", "10.0.0.5", claim="another")
         key = env.add_claim(pool)
@@ -36,7 +39,9 @@ class TestOrphanedAddresses(IPAMConformance):
     async def test_an_address_without_claim_is_released(
         self, env: IPAMEnvironment, no_grace: None
     ) -> None:
-        """The finalizer of the claim was removed by hand.
+        """An address whose claim no longer exists is released.
+
+        The test removes the finalizer of the claim by hand.
 
         Proves: IP-10.
         """
@@ -53,7 +58,9 @@ class TestOrphanedAddresses(IPAMConformance):
 
     @scenario
     async def test_an_address_of_an_earlier_claim_is_removed(self, env: IPAMEnvironment) -> None:
-        """A foreign finalizer delays its deletion; the next claim of that name waits for it.
+        """An address of an earlier claim of the same name is deleted.
+
+        A finalizer of another controller delays the deletion; the new claim waits for it.
 
         Proves: IP-09, IP-10.
         """
@@ -77,7 +84,10 @@ class TestOrphanedAddresses(IPAMConformance):
 
     @scenario
     async def test_a_removed_address_is_replaced(self, env: IPAMEnvironment) -> None:
-        """Proves: IP-09."""
+        """A claim whose IPAddress was removed gets another one.
+
+        Proves: IP-09.
+        """
         pool = env.add_pool()
         key = env.add_claim(pool)
         await env.gets(key)
@@ -94,7 +104,10 @@ class TestOrphanedAddressesWithRanges(RangedIPAMConformance):
 
     @scenario
     async def test_addresses_created_by_others_are_in_use(self, env: IPAMEnvironment) -> None:
-        """Proves: IP-09."""
+        """An IPAddress that a user created is never allocated, and is free once it is deleted.
+
+        Proves: IP-09.
+        """
         pool = env.add_pool()
         env.add_address(pool, "by-hand", "10.0.0.2")
         env.add_address(pool, "nonsense", "no address at all")
@@ -111,7 +124,7 @@ class TestOrphanedAddressesWithRanges(RangedIPAMConformance):
 
     @scenario
     async def test_an_existing_address_is_used(self, env: IPAMEnvironment) -> None:
-        """An IPAddress for the claim already exists: it is completed, not replaced.
+        """An IPAddress that exists for a claim already is completed, not replaced.
 
         Proves: IP-09.
         """
@@ -127,7 +140,12 @@ class TestOrphanedAddressesWithRanges(RangedIPAMConformance):
 
     @scenario
     async def test_a_conflicting_address_is_not_published(self, env: IPAMEnvironment) -> None:
-        """Proves: IP-05, IP-09."""
+        """A claim does not get an address that another IPAddress already holds.
+
+        The claim reports the conflict, and gets the address once it is free.
+
+        Proves: IP-05, IP-09.
+        """
         pool = env.add_pool()
         first = env.add_claim(pool, "first")
         text = await env.gets(first)
@@ -143,7 +161,9 @@ class TestOrphanedAddressesWithRanges(RangedIPAMConformance):
     async def test_a_late_address_of_an_earlier_claim_is_removed(
         self, env: IPAMEnvironment
     ) -> None:
-        """A former leader created it, and another claim has the address by now.
+        """An IPAddress that a former leader created too late for a deleted claim is deleted.
+
+        Another claim has the address by now.
 
         Proves: IP-09, SM-09.
         """

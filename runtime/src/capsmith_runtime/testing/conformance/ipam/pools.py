@@ -29,7 +29,10 @@ class TestAddressPools(IPAMConformance):
 
     @scenario
     async def test_a_pool_in_use_stays(self, env: IPAMEnvironment) -> None:
-        """Proves: SM-08, IP-05."""
+        """A deleted pool stays until its last address is released, and allocates no other one.
+
+        Proves: SM-08, IP-05.
+        """
         kind, pool = env.kind.resource.kind, env.add_pool()
         key = env.add_claim(pool)
         await env.gets(key)
@@ -52,7 +55,9 @@ class TestAddressPools(IPAMConformance):
 
     @scenario
     async def test_claims_created_by_hand_move_with_their_pool(self, env: IPAMEnvironment) -> None:
-        """A claim without owners would otherwise stay behind, together with its address.
+        """A claim that a user created moves together with its pool.
+
+        Without owners, the claim and its address would stay behind.
 
         Proves: MV-02, MV-06.
         """
@@ -72,7 +77,10 @@ class TestAddressPoolsWithRanges(RangedIPAMConformance):
 
     @scenario
     async def test_prefix_and_gateway_come_from_the_pool(self, env: IPAMEnvironment) -> None:
-        """Proves: IP-06."""
+        """The IPAddress has the pool's prefix, even 0, and its gateway, if there is one.
+
+        Proves: IP-06.
+        """
         key = env.add_claim(env.add_pool(LAST))
         assert await env.gets(key) == "10.9.0.4"
         address = env.address(key)
@@ -88,7 +96,9 @@ class TestAddressPoolsWithRanges(RangedIPAMConformance):
 
     @scenario
     async def test_an_exhausted_pool_is_reported(self, env: IPAMEnvironment) -> None:
-        """Claim and pool report it, and a waiting claim gets the next free address.
+        """An exhausted pool is reported in claim and pool.
+
+        A waiting claim gets the next address that becomes free.
 
         Proves: IP-03, IP-05, IP-10.
         """
@@ -138,7 +148,10 @@ class TestAddressPoolsWithRanges(RangedIPAMConformance):
     async def test_contradictory_fields_of_a_pool_are_reported(
         self, env: IPAMEnvironment, fields: dict[str, object]
     ) -> None:
-        """Proves: IP-03, IP-05."""
+        """A pool with contradictory fields reports that, and allocates nothing until it is mended.
+
+        Proves: IP-03, IP-05.
+        """
         pool = env.add_pool(fields)
         key = env.add_claim(pool)
         await env.pool_says(pool, "False", "InvalidSpec")
@@ -153,7 +166,10 @@ class TestAddressPoolsWithRanges(RangedIPAMConformance):
     async def test_waiting_claims_report_that_the_pool_is_exhausted(
         self, env: IPAMEnvironment
     ) -> None:
-        """Proves: IP-05."""
+        """A claim that waits for a pool to become ready reports when the pool is exhausted.
+
+        Proves: IP-05.
+        """
         pool = env.add_pool({"addresses": ["10.0.0.300"], "prefix": 24})
         keys = [env.add_claim(pool, name) for name in ("a1", "a2")]
         for key in keys:

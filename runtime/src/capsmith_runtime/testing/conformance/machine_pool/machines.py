@@ -22,7 +22,10 @@ class TestPoolMachines(PoolMachinesConformance):
 
     @scenario
     async def test_a_pool_grows_and_shrinks(self, env: PoolMachinesEnvironment) -> None:
-        """Proves: MP-01, MP-03, MP-04, MP-07, MP-10, MP-11."""
+        """The number of machines follows ``replicas``; Machines are deleted, which drains Nodes.
+
+        Proves: MP-01, MP-03, MP-04, MP-07, MP-10, MP-11.
+        """
         env.add_pool(0)
         await env.settled(0)
         for count in (5, 2, 3):
@@ -40,7 +43,10 @@ class TestPoolMachines(PoolMachinesConformance):
     async def test_a_machine_waits_for_the_data_of_its_pool(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """Proves: IM-19, IM-21."""
+        """No server is created before the MachinePool names bootstrap data.
+
+        Proves: IM-19, IM-21.
+        """
         env.machines.hold_machines = True
         env.add_pool(1)
         await env.eventually("it is made", lambda: len(env.infra_machines()) == 1)
@@ -60,7 +66,10 @@ class TestPoolMachines(PoolMachinesConformance):
     async def test_machines_are_spread_over_the_failure_domains(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """Proves: IM-06."""
+        """Machines are spread evenly over the failure domains, also after scaling down.
+
+        Proves: IM-06.
+        """
         env.add_pool(4, failureDomains=["zone-1", "zone-2"])
         await env.settled(4)
         env.scale(2)
@@ -73,7 +82,10 @@ class TestPoolMachines(PoolMachinesConformance):
     async def test_machines_are_in_the_scope_of_their_pool(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """Proves: MP-20, MG-01."""
+        """Machines have the watch filter's label from their pool, so one manager handles both.
+
+        Proves: MP-20, MG-01.
+        """
         await env.stop()
         env.add_pool(1)
         label = {"metadata": {"labels": {f"{GROUP}/watch-filter": "mine"}}}
@@ -90,7 +102,10 @@ class TestPoolMachines(PoolMachinesConformance):
 
     @scenario
     async def test_a_name_in_use_is_skipped(self, env: PoolMachinesEnvironment) -> None:
-        """Proves: SM-09."""
+        """A pool skips the name of a machine that does not belong to it.
+
+        Proves: SM-09.
+        """
         kind = env.kind.machines
         env.api.add(
             {
@@ -106,7 +121,10 @@ class TestPoolMachines(PoolMachinesConformance):
 
     @scenario
     async def test_a_paused_pool_is_left_alone(self, env: PoolMachinesEnvironment) -> None:
-        """Proves: MP-20, SM-01."""
+        """While its Cluster is paused, a pool is neither scaled nor deleted.
+
+        Proves: MP-20, SM-01.
+        """
         env.add_pool(1)
         await env.settled(1)
         env.core.pause(env.cluster)
@@ -129,7 +147,7 @@ class TestPoolMachinesWithSlowCaches(PoolMachinesConformance):
 
     @scenario
     async def test_nothing_is_created_twice(self, env: PoolMachinesEnvironment) -> None:
-        """The manager is killed again and again, and its caches learn late what it created.
+        """A manager with slow caches that is killed again and again creates no machine twice.
 
         Proves: SM-09, MP-07.
         """
@@ -150,7 +168,10 @@ class TestPoolMachinesWithSlowCaches(PoolMachinesConformance):
     async def test_lagging_caches_neither_create_nor_remove_too_much(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """Proves: MP-07, MP-10."""
+        """A manager with slow caches creates and removes exactly the required machines.
+
+        Proves: MP-07, MP-10.
+        """
         env.add_pool(0)
         wanted, made, highest = 0, 0, 0
         for count in (6, 2, 8, 4):
@@ -166,7 +187,10 @@ class TestPoolMachinesWithSlowCaches(PoolMachinesConformance):
     async def test_a_pool_is_kept_until_caches_show_its_machines(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """Proves: SM-08."""
+        """A deleted pool keeps its finalizer although caches do not show its machines yet.
+
+        Proves: SM-08.
+        """
         assert isinstance(env.api, SlowApi)
         env.api.lags[env.kind.machines.kind] = 1.0
         env.machines.hold_machines = True
@@ -180,7 +204,10 @@ class TestPoolMachinesWithSlowCaches(PoolMachinesConformance):
     async def test_a_pool_is_deleted_with_all_its_machines(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """Proves: MP-15, SM-08."""
+        """A pool that is deleted while it grows leaves no machine behind.
+
+        Proves: MP-15, SM-08.
+        """
         env.add_pool(6)
         # In the middle of it: some machines are there, some are on their way.
         await env.eventually("it begins", lambda: len(env.infra_machines()) >= 2)

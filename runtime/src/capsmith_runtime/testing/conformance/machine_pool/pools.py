@@ -31,7 +31,10 @@ class TestMachinePool(MachinePoolConformance):
 
     @scenario
     async def test_a_pool_grows_and_shrinks(self, env: MachinePoolEnvironment) -> None:
-        """Proves: MP-01, MP-03, MP-04, MP-06."""
+        """The number of servers follows ``replicas``, and provider ids are sorted and unique.
+
+        Proves: MP-01, MP-03, MP-04, MP-06.
+        """
         env.add_pool(0)
         await env.settled(0)
         for count in (3, 1, 2):
@@ -47,7 +50,10 @@ class TestMachinePool(MachinePoolConformance):
 
     @scenario
     async def test_both_flags_have_the_same_value(self, env: MachinePoolEnvironment) -> None:
-        """Proves: MP-01, MP-02, MP-14."""
+        """``ready`` and ``initialization.provisioned`` have the same value.
+
+        Proves: MP-01, MP-02, MP-14.
+        """
         env.add_pool(1)
         await env.settled(1)
         obj = env.infra_pool()
@@ -57,7 +63,10 @@ class TestMachinePool(MachinePoolConformance):
 
     @scenario
     async def test_a_pool_waits_for_bootstrap_data(self, env: MachinePoolEnvironment) -> None:
-        """Proves: IM-19, IM-20."""
+        """No server is created before the bootstrap data exist; Ready reports the wait.
+
+        Proves: IM-19, IM-20.
+        """
         env.add_pool(2, bootstrap=False)
         expected = ("False", "WaitingForBootstrapData")
         await env.eventually("it says so", lambda: condition(env.infra_pool(), "Ready") == expected)
@@ -70,7 +79,7 @@ class TestMachinePool(MachinePoolConformance):
 
     @scenario
     async def test_another_reconcile_changes_nothing(self, env: MachinePoolEnvironment) -> None:
-        """A pool that is as desired stays the same after restarts, and so do its servers.
+        """A restarted manager changes neither an up-to-date pool nor its servers.
 
         Proves: SM-09.
         """
@@ -84,7 +93,10 @@ class TestMachinePool(MachinePoolConformance):
 
     @scenario
     async def test_a_paused_pool_is_left_alone(self, env: MachinePoolEnvironment) -> None:
-        """Proves: MP-20, SM-01."""
+        """While its Cluster is paused, a pool is neither scaled nor deleted.
+
+        Proves: MP-20, SM-01.
+        """
         env.add_pool(1)
         await env.settled(1)
         env.core.pause(env.cluster)
@@ -101,7 +113,10 @@ class TestMachinePool(MachinePoolConformance):
 
     @scenario
     async def test_a_pool_is_deleted_after_its_owners(self, env: MachinePoolEnvironment) -> None:
-        """Proves: MP-15, SM-08."""
+        """A pool can be deleted even if its MachinePool and Cluster no longer exist.
+
+        Proves: MP-15, SM-08.
+        """
         env.add_pool(3)
         await env.settled(3)
         env.api.remove("MachinePool", env.machine_pool)

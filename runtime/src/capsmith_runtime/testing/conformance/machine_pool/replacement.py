@@ -21,7 +21,10 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
 
     @scenario
     async def test_marked_machines_are_deleted_first(self, env: PoolMachinesEnvironment) -> None:
-        """Proves: MP-10."""
+        """Scaling down deletes Machines with the annotation ``delete-machine`` first.
+
+        Proves: MP-10.
+        """
         env.add_pool(4)
         await env.settled(4)
         chosen = sorted(env.names())[:2]
@@ -36,7 +39,7 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
     async def test_a_new_spec_replaces_one_machine_at_a_time(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """At no time does more than one machine lack its Node."""
+        """A new spec replaces all machines, and at most one at a time lacks its Node."""
         env.add_pool(3)
         await env.settled(3)
         before = env.names()
@@ -53,7 +56,10 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
 
     @scenario
     async def test_a_new_version_replaces_the_machines(self, env: PoolMachinesEnvironment) -> None:
-        """Proves: MP-10."""
+        """A new Kubernetes version replaces all machines of the pool.
+
+        Proves: MP-10.
+        """
         env.add_pool(2)
         await env.settled(2)
         before = env.names()
@@ -68,7 +74,7 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
     async def test_a_machine_that_does_not_start_stops_the_replacement(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """Working machines are not removed in favour of one that does not work."""
+        """A replacement that does not start stops the rollout: working machines are kept."""
         env.add_pool(3)
         await env.settled(3)
         await env.eventually("all have Nodes", lambda: env.joined() == 3)
@@ -88,7 +94,10 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
     async def test_a_machine_that_failed_a_health_check_is_replaced(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """Proves: MP-10."""
+        """A machine that failed its health check is replaced by exactly one new machine.
+
+        Proves: MP-10.
+        """
         env.add_pool(3)
         await env.settled(3)
         name = env.infra_machines()[0]["metadata"]["name"]
@@ -103,7 +112,10 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
     async def test_a_machine_without_infrastructure_is_removed(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """Core may create a Machine for infrastructure that is already gone."""
+        """A Machine without an infrastructure machine is deleted.
+
+        Core may create a Machine for an infrastructure machine that is already gone.
+        """
         env.add_pool(1)
         await env.settled(1)
         (machine,) = env.api.all("Machine")
@@ -119,7 +131,10 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
     async def test_a_pool_shrinks_although_core_creates_no_machines(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """While the workload cluster is unreachable, there are no Machines to delete."""
+        """A pool can shrink even if core creates no Machines for it.
+
+        Core creates none while the workload cluster is unreachable.
+        """
         env.machines.hold_machines = True
         env.add_pool(4)
         await env.eventually("they are made", lambda: len(env.infra_machines()) == 4)
@@ -134,7 +149,10 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
     async def test_an_autoscaler_elsewhere_decides_on_the_number(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """Proves: MP-17."""
+        """While another autoscaler sets the size, ``replicas`` follows the existing machines.
+
+        Proves: MP-17.
+        """
         env.add_pool(3)
         await env.settled(3)
         env.note({ELSEWHERE: "an-autoscaler"})

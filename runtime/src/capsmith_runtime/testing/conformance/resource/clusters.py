@@ -34,7 +34,10 @@ class TestResourcesOfClusters(ResourceConformance):
     @BELONGS
     @scenario
     async def test_it_is_paused_with_its_cluster(self, env: ResourceEnvironment, by: str) -> None:
-        """Proves: SM-01, ST-08."""
+        """A resource is not created while its Cluster is paused, and reports the pause.
+
+        Proves: SM-01, ST-08.
+        """
         cluster = await env.running_cluster()
         env.core.pause(cluster)
         await env.quiet()
@@ -55,7 +58,10 @@ class TestResourcesOfClusters(ResourceConformance):
     async def test_nothing_is_deleted_while_its_cluster_is_paused(
         self, env: ResourceEnvironment, by: str
     ) -> None:
-        """Proves: MV-08, SM-01."""
+        """A deleted resource keeps its infrastructure while its Cluster is paused.
+
+        Proves: MV-08, SM-01.
+        """
         cluster = await env.running_cluster()
         others = env.existing()
         _add(env, cluster, by)
@@ -74,7 +80,10 @@ class TestResourcesOfClusters(ResourceConformance):
     async def test_it_waits_for_a_cluster_that_does_not_exist(
         self, env: ResourceEnvironment
     ) -> None:
-        """The Cluster could be paused, as clusterctl creates it."""
+        """A resource waits for a Cluster that does not exist yet.
+
+        clusterctl may create the Cluster paused.
+        """
         env.add(cluster="c1")
         missing = ("False", "ClusterNotFound")
         await env.eventually("it says so", lambda: env.ready() == missing)
@@ -85,7 +94,10 @@ class TestResourcesOfClusters(ResourceConformance):
     @BELONGS
     @scenario
     async def test_it_is_deleted_after_its_cluster(self, env: ResourceEnvironment, by: str) -> None:
-        """Proves: SM-08."""
+        """A resource can be deleted even if its Cluster no longer exists.
+
+        Proves: SM-08.
+        """
         cluster = await env.running_cluster()
         _add(env, cluster, by)
         await env.is_ready()

@@ -22,7 +22,9 @@ class TestResourceFaults(ResourceConformance):
     async def test_a_crash_at_any_write_loses_and_duplicates_nothing(
         self, env: BaseResourceEnvironment, arrives: bool
     ) -> None:
-        """Each kind of write in the life of a resource is once the last one of a manager.
+        """A manager may crash at any write: no infrastructure is lost or duplicated.
+
+        Each kind of write in the life of a resource is the last one of some manager.
 
         Proves: SM-08, SM-09.
         """
@@ -44,7 +46,10 @@ class TestResourceFaults(ResourceConformance):
     async def test_the_finalizer_comes_before_the_first_side_effect(
         self, env: BaseResourceEnvironment
     ) -> None:
-        """Proves: SM-08."""
+        """No infrastructure is created before the finalizer is written.
+
+        Proves: SM-08.
+        """
         tried = asyncio.Event()
 
         def refuse(verb: str, kind: str, body: JSON) -> None:

@@ -17,7 +17,10 @@ class TestResources(ResourceConformance):
 
     @scenario
     async def test_a_resource_is_created_and_deleted(self, env: BaseResourceEnvironment) -> None:
-        """Proves: SM-08."""
+        """A resource gets its finalizer, external id and infrastructure; deleting it leaves none.
+
+        Proves: SM-08.
+        """
         env.add()
         await env.is_ready()
         await env.quiet()
@@ -34,7 +37,10 @@ class TestResources(ResourceConformance):
     async def test_a_status_that_is_lost_is_written_again(
         self, env: BaseResourceEnvironment
     ) -> None:
-        """Proves: ST-11."""
+        """A status that was lost is written again, and the infrastructure stays the same.
+
+        Proves: ST-11.
+        """
         env.add()
         await env.is_ready()
         await env.quiet()
@@ -50,7 +56,10 @@ class TestResources(ResourceConformance):
     async def test_an_unchanged_resource_costs_no_requests(
         self, env: BaseResourceEnvironment
     ) -> None:
-        """Proves: ST-06."""
+        """A reconcile of a resource that is up to date writes nothing.
+
+        Proves: ST-06.
+        """
         env.add()
         await env.is_ready()
         await env.quiet()
@@ -62,7 +71,10 @@ class TestResources(ResourceConformance):
 
     @scenario
     async def test_a_paused_resource_is_left_alone(self, env: BaseResourceEnvironment) -> None:
-        """Proves: SM-01, ST-08."""
+        """A resource with the paused annotation is neither created nor deleted.
+
+        Proves: SM-01, ST-08.
+        """
         env.add(annotations={PAUSED: ""})
         paused = ("True", "Paused")
         await env.eventually("it says so", lambda: condition(env.resource(), "Paused") == paused)
@@ -86,7 +98,10 @@ class TestResources(ResourceConformance):
     async def test_a_copy_that_a_move_deletes_deletes_nothing(
         self, env: BaseResourceEnvironment
     ) -> None:
-        """Proves: MV-08."""
+        """When ``clusterctl move`` deletes a resource, its infrastructure stays.
+
+        Proves: MV-08.
+        """
         env.add()
         await env.is_ready()
         await env.quiet()
@@ -100,7 +115,9 @@ class TestResources(ResourceConformance):
 
     @scenario
     async def test_a_moved_resource_finds_what_exists(self, env: BaseResourceEnvironment) -> None:
-        """The status does not move along, and the uid is another one.
+        """After a move, a resource finds its existing infrastructure.
+
+        The move drops the status and changes the UID.
 
         Proves: SM-09, ST-11.
         """
@@ -123,7 +140,10 @@ class TestResources(ResourceConformance):
     async def test_clusterctl_moves_it_with_or_without_owners(
         self, env: BaseResourceEnvironment
     ) -> None:
-        """Proves: MV-02."""
+        """The CRD has the label by which ``clusterctl move`` moves objects without owners, too.
+
+        Proves: MV-02.
+        """
         labels = env.manifests.crd(env.kind.resource.kind)["metadata"]["labels"]
         # The dependents of a cluster-scoped object must not stay at the source.
         suffix = "move-hierarchy" if env.kind.resource.namespaced else "move"

@@ -1,4 +1,4 @@
-"""Resources of a provider without infrastructure, which belong to a Cluster by a label."""
+"""Resources that belong to a Cluster by a label, in a provider without infrastructure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from capsmith_runtime.testing.resource.environment import StandaloneResourceEnvi
 
 
 class TestStandaloneResources(ResourceConformance):
-    """Resources of a provider without infrastructure, which belong to a Cluster by a label."""
+    """Resources that belong to a Cluster by a label, in a provider without infrastructure."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ResourceCase]:
@@ -25,7 +25,10 @@ class TestStandaloneResources(ResourceConformance):
 
     @scenario
     async def test_it_is_paused_with_its_cluster(self, env: StandaloneResourceEnvironment) -> None:
-        """Proves: SM-01, ST-08."""
+        """A resource is not created while its Cluster is paused, and reports the pause.
+
+        Proves: SM-01, ST-08.
+        """
         cluster = env.add_cluster(paused=True)
         env.add(cluster=cluster.name)
         await env.eventually("it says so", lambda: _paused(env) == ("True", "Paused"))
@@ -42,7 +45,10 @@ class TestStandaloneResources(ResourceConformance):
     async def test_nothing_is_deleted_while_its_cluster_is_paused(
         self, env: StandaloneResourceEnvironment
     ) -> None:
-        """Proves: MV-08, SM-01."""
+        """A deleted resource keeps its infrastructure while its Cluster is paused.
+
+        Proves: MV-08, SM-01.
+        """
         cluster = env.add_cluster()
         env.add(cluster=cluster.name)
         await env.is_ready()
@@ -59,7 +65,10 @@ class TestStandaloneResources(ResourceConformance):
     async def test_it_waits_for_a_cluster_that_does_not_exist(
         self, env: StandaloneResourceEnvironment
     ) -> None:
-        """The Cluster could be paused, as clusterctl creates it."""
+        """A resource waits for a Cluster that does not exist yet.
+
+        clusterctl may create the Cluster paused.
+        """
         env.add(cluster="c1")
         missing = ("False", "ClusterNotFound")
         await env.eventually("it says so", lambda: env.ready() == missing)
