@@ -78,7 +78,7 @@ class ProviderRepository:
 
     def check_manager(self) -> None:
         """Raise LabError if its code cannot be imported, as when it is not installed."""
-        done = self.run([self.python, "-c", f"import {self.package}.__main__"])
+        done = self.run([self.python, "-m", self.package, "--help"])
         if done.returncode == 0:
             return
         hint = f"Install it: {self.python} -m pip install --editable {self.folder}."

@@ -3,13 +3,24 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-
-from capsmith_runtime.manager import main
-
-from ._generated.wiring import COMPONENTS, load
 
 DISTRIBUTION = "cluster-api-provider-acme"
 
+
+def run() -> int:
+    """Run the manager until a signal; return its exit code."""
+    # The first process of a container ignores each signal that it does not handle, and the imports
+    # take seconds: a Pod that is deleted meanwhile would start, lead and run until it is killed.
+    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(128 + number))
+    from capsmith_runtime.manager import main
+
+    from ._generated.wiring import COMPONENTS, load
+
+    return main(COMPONENTS, load, distribution=DISTRIBUTION)
+
+
 if __name__ == "__main__":
-    sys.exit(main(COMPONENTS, load, distribution=DISTRIBUTION))
+    sys.exit(run())

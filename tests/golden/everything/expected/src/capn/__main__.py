@@ -3,15 +3,26 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-
-from capsmith_runtime.manager import main
-from capsmith_runtime.migration.options import MIGRATION
-from capsmith_runtime.webhook.options import WEBHOOK
-
-from ._generated.wiring import COMPONENTS, load
 
 DISTRIBUTION = "cluster-api-provider-nimbus"
 
+
+def run() -> int:
+    """Run the manager until a signal; return its exit code."""
+    # The first process of a container ignores each signal that it does not handle, and the imports
+    # take seconds: a Pod that is deleted meanwhile would start, lead and run until it is killed.
+    signal.signal(signal.SIGTERM, lambda number, frame: os._exit(128 + number))
+    from capsmith_runtime.manager import main
+    from capsmith_runtime.migration.options import MIGRATION
+    from capsmith_runtime.webhook.options import WEBHOOK
+
+    from ._generated.wiring import COMPONENTS, load
+
+    return main(COMPONENTS, load, extras=[MIGRATION, WEBHOOK], distribution=DISTRIBUTION)
+
+
 if __name__ == "__main__":
-    sys.exit(main(COMPONENTS, load, extras=[MIGRATION, WEBHOOK], distribution=DISTRIBUTION))
+    sys.exit(run())
