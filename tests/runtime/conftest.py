@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import capsmith_runtime
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.store import Cache, Delta
 from tests.e2e.tools.required import required_toolbox
 from tests.runtime.support.operator import Site, stopped
 from tests.runtime.support.proxy import FaultProxy
@@ -34,6 +36,22 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
     asyncio.run(asyncio.wait_for(test, _TEST_SECONDS))
     return True
+
+
+@pytest.fixture(autouse=True)
+def no_cached_secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Fail a test in which a cache of any component got the data of a Secret."""
+    cached: list[str] = []
+    put = Cache._put
+
+    def checked(self: Cache, key: NamespacedName, obj: JSON) -> Delta:
+        if obj.get("kind") == "Secret" and {"data", "stringData"} & obj.keys():
+            cached.append(str(key))
+        return put(self, key, obj)
+
+    monkeypatch.setattr(Cache, "_put", checked)
+    yield
+    assert cached == []
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Managers watch the Secrets of clusters without their data: keys and bootstrap data stay away."""
+"""Managers watch Secrets without their data: keys, bootstrap data and credentials stay away."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.testing import clock
 from capsmith_runtime.testing.fake_api import FakeApi
 from capsmith_runtime.testing.machine_pool.environment import MachinePoolEnvironment
-from tests.runtime.infrastructure import scripted_pools
+from tests.runtime.infrastructure import scripted_pools, scripted_provider
 from tests.runtime.support.woken import woken
 
 
@@ -70,8 +70,12 @@ class RecordingApi(FakeApi):
         return await super().list_page(resource, selection, limit=limit, token=token)
 
 
-@pytest.mark.parametrize("component", [scripted_pools.COMPONENT, ADDON], ids=["pools", "addon"])
-def test_secrets_of_clusters_are_watched_without_their_data(component: Component) -> None:
+@pytest.mark.parametrize(
+    "component",
+    [scripted_pools.COMPONENT, ADDON, scripted_provider.COMPONENT],
+    ids=["pools", "addon", "identities"],
+)
+def test_secrets_are_watched_without_their_data(component: Component) -> None:
     async def scenario() -> None:
         api = RecordingApi()
         async with woken(component, api):

@@ -25,7 +25,16 @@ from capsmith_runtime.infrastructure.kinds import (
     InfraMachineKind,
 )
 from capsmith_runtime.infrastructure.prerequisites import ClusterInfrastructure
-from capsmith_runtime.kube.client import JSON, KubeClient, Page, ResourceType, Selection, WatchEvent
+from capsmith_runtime.kube.client import (
+    JSON,
+    KubeClient,
+    NamespacedName,
+    Page,
+    ResourceType,
+    Selection,
+    WatchEvent,
+    key_of,
+)
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
 from capsmith_runtime.reconcile.kinds import SECRET
@@ -73,6 +82,10 @@ class _Lists:
         found = [obj for obj in self._objects if obj["kind"] == resource.kind]
         return Page([] if selection.labels else found, "1", "")
 
+    async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
+        (found,) = (o for o in self._objects if o["kind"] == resource.kind and key_of(o) == key)
+        return found
+
     async def watch(self, *_: Any, **__: Any) -> AsyncGenerator[WatchEvent, None]:
         await asyncio.Event().wait()
         yield WatchEvent("BOOKMARK", {})
@@ -116,9 +129,8 @@ def test_the_infrastructure_of_a_cluster_is_of_the_kind_that_it_names() -> None:
     for kind in ("BarCluster", "FooCluster"):
         cluster = testing.core_cluster(infrastructure=ObjectRef(GROUP, kind, "c"))
         cluster = replace(cluster, namespace="ns")
-        found = ClusterInfrastructure.of(
-            caches, CredentialsResolver(caches, "foo-system"), "ns", cluster
-        )
+        resolver = CredentialsResolver(caches, "foo-system")
+        found = asyncio.run(ClusterInfrastructure.of(caches, resolver, "ns", cluster))
         assert found.infra_cluster is not None
         assert found.infra_cluster.kind == kind
         assert (
@@ -161,7 +173,9 @@ def test_identities_are_read_whatever_the_watch_filter_but_written_by_it() -> No
     reference = {"identityRef": {"kind": "FooIdentity", "name": "id"}}
     cluster = _object(_type("FooCluster"), "c", spec=reference)
 
-    assert CredentialsResolver(caches, "foo-system").of_cluster(cluster) == {"token": "x"}
+    assert asyncio.run(CredentialsResolver(caches, "foo-system").of_cluster(cluster)) == {
+        "token": "x"
+    }
     assert not caches.core.scope.covers(identity)
     labels = {"labels": {"cluster.x-k8s.io/watch-filter": "mine"}}
     assert caches.core.scope.covers(_object(_type("FooIdentity", False), "id", metadata=labels))
@@ -172,7 +186,7 @@ def test_an_identity_of_another_kind_is_none() -> None:
     resolver = CredentialsResolver(_caches(), "foo-system")
     reference = {"identityRef": {"kind": "Secret", "name": "id"}}
 
-    found = resolver.of_cluster(_object(_type("FooCluster"), "c", spec=reference))
+    found = asyncio.run(resolver.of_cluster(_object(_type("FooCluster"), "c", spec=reference)))
 
     assert isinstance(found, Waiting)
     assert "FooIdentity" in found.message

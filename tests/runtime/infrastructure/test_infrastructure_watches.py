@@ -19,7 +19,7 @@ from capsmith_runtime.testing.infrastructure.environment import InfrastructureEn
 from tests.runtime.infrastructure.scripted_provider import COMPONENT, PROVIDER, NoInfrastructure
 from tests.runtime.support.woken import TURN_SECONDS, Woken, woken
 
-MACHINE, CLUSTER = "AcmeMachine", "AcmeCluster"
+MACHINE, CLUSTER, IDENTITY = "AcmeMachine", "AcmeCluster", "AcmeIdentity"
 PROVISIONED = [f"m{number}" for number in range(20)]
 WAITING = "waiting"
 
@@ -167,9 +167,15 @@ def test_new_credentials_wake_machines_that_wait_before_others() -> None:
         )
         assert identity is not None
         secret = NamespacedName(env.component.namespace, identity["spec"]["secretRef"]["name"])
+        found.queues[IDENTITY].add(NamespacedName("", identity["metadata"]["name"]))
+        await found.reconcile(IDENTITY)
         env.api.change("Secret", secret, {"metadata": {"labels": {"team": "x"}}})
+        await asyncio.sleep(TURN_SECONDS)
+        await found.reconcile(IDENTITY)
         assert await found.keys(MACHINE) == []
         env.api.change("Secret", secret, {"data": {"token": "bmV3"}})
+        await asyncio.sleep(TURN_SECONDS)
+        await found.reconcile(IDENTITY)
         names = await found.keys(MACHINE)
         assert names[0] == WAITING
         assert set(names[1:]) == set(PROVISIONED)

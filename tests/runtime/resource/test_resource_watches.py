@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -23,7 +24,7 @@ from tests.runtime.resource.scripted_resources import (
     SECURITY_GROUP,
     SECURITY_GROUPS,
 )
-from tests.runtime.support.woken import Woken, woken
+from tests.runtime.support.woken import TURN_SECONDS, Woken, woken
 
 NAMESPACE = "default"
 Scenario = Callable[[ResourceEnvironment, NamespacedName, Woken], Awaitable[None]]
@@ -206,10 +207,13 @@ def test_new_credentials_wake_the_resources_that_use_them() -> None:
         add(env, "without")
         spec = {"identityRef": {"kind": "NimbusIdentity", "name": identity}}
         env.api.change(SECURITY_GROUP, key, {"spec": spec})
+        await found.reconcile("NimbusIdentity")
         await found.forget()
         (secret,) = env.api.all("Secret")[:1]
         secret_key = NamespacedName(secret["metadata"]["namespace"], secret["metadata"]["name"])
         env.api.change("Secret", secret_key, {"data": {"username": "bmV3"}})
+        await asyncio.sleep(TURN_SECONDS)
+        await found.reconcile("NimbusIdentity")
         assert await found.keys(SECURITY_GROUP) == ["r"]
 
     run(scenario)

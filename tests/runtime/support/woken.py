@@ -49,6 +49,14 @@ class Woken:
             found.append(key.name)
         return found
 
+    async def reconcile(self, kind: str) -> None:
+        """Reconcile the objects of one kind that wait in its queue, once each."""
+        (controller,) = (one for one in self.builder.controllers if one.name == kind)
+        worker = asyncio.create_task(controller.run())
+        await asyncio.sleep(TURN_SECONDS)
+        worker.cancel()
+        await asyncio.gather(worker, return_exceptions=True)
+
     async def forget(self) -> None:
         """Empty all queues."""
         for kind in self.queues:

@@ -10,6 +10,7 @@ from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import ObjectRef
 from capsmith_runtime.infrastructure.api import ClaimedAddress
+from capsmith_runtime.infrastructure.identity_secrets import IdentitySecrets
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection
 from capsmith_runtime.kube.informer import Informer
@@ -21,7 +22,7 @@ from capsmith_runtime.reconcile.caches import (
     cluster_of,
     owner_uids,
 )
-from capsmith_runtime.reconcile.kinds import NAMESPACE, SECRET
+from capsmith_runtime.reconcile.kinds import NAMESPACE
 from capsmith_runtime.reconcile.results import Waiting
 
 BY_IDENTITY = "identity"
@@ -108,18 +109,7 @@ class InfrastructureCaches:
         self.namespaces: Informer | None = None
         if not all(kind.resource.namespaced for kind in kinds.identities):
             self.namespaces = core.informer(NAMESPACE, Selection())
-        selections = {
-            False: Selection(namespace=scope.own_namespace),
-            # Secrets of Helm, of core and of ServiceAccounts have other types, and are many.
-            True: Selection(namespace=scope.namespace, fields="type=Opaque"),
-        }
-        self.secrets = {
-            namespaced: core.informer(SECRET, selections[namespaced], {BY_OWNER: owner_uids})
-            for namespaced in sorted(
-                {kind.resource.namespaced for kind in kinds.identities if kind.refers_to_secret}
-            )
-        }
-        """Secrets of cluster-scoped identities (False) and of namespaced ones (True)."""
+        self.secrets = IdentitySecrets(core, kinds.identities)
 
     @property
     def informers(self) -> tuple[Informer, ...]:
@@ -129,7 +119,7 @@ class InfrastructureCaches:
             *self.machines.values(),
             *self.templates.values(),
             *self.identities.values(),
-            *self.secrets.values(),
+            *self.secrets.informers.values(),
             *((self.namespaces,) if self.namespaces is not None else ()),
         )
 

@@ -73,7 +73,7 @@ class InfraClusterController:
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
-        credentials = self._context.credentials.of_cluster(patcher.obj)
+        credentials = await self._context.credentials.of_cluster(patcher.obj)
         if isinstance(credentials, Waiting):
             return await self._wait(patcher, credentials)
         scope = InfraClusterScope(
@@ -113,7 +113,7 @@ class InfraClusterController:
         scope = InfraClusterDeleteScope(
             **self._author.delete_scope_fields(patcher.obj),
             workload_client=create_workload_client(self.kind, cluster, self._context.workload),
-            _credentials=self._context.credentials.of_cluster(patcher.obj),
+            _credentials=await self._context.credentials.of_cluster(patcher.obj),
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),
         )

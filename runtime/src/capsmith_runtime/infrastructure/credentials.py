@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Mapping
 from typing import Any, Final
 
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.contract.model import Object
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
@@ -19,13 +16,13 @@ _CONTRACT_FIELDS: Final = ("secretRef", "allowedNamespaces")
 
 
 class CredentialsResolver:
-    """Read credentials from the caches; report what is missing as Waiting."""
+    """Resolve identities and read their Secrets; report what is missing as Waiting."""
 
     def __init__(self, caches: InfrastructureCaches, own_namespace: str) -> None:
         self._caches = caches
         self._own_namespace = own_namespace
 
-    def of_cluster(self, infra_cluster: JSON | None) -> Credentials | Waiting:
+    async def of_cluster(self, infra_cluster: JSON | None) -> Credentials | Waiting:
         """Return the credentials of an infrastructure cluster, or of another object with a
         reference to an identity; empty if it has none.
         """
@@ -55,11 +52,11 @@ class CredentialsResolver:
             allowed = f"namespace {namespace}" if namespace else "all namespaces"
             message = f"identity {name} does not allow {allowed}"
             return _waiting(constants.REASON_IDENTITY_NOT_ALLOWED, message)
-        return self.of_identity(kind, identity)
+        return await self.of_identity(kind, identity)
 
-    def of_identity(self, kind: IdentityKind, identity: JSON) -> Credentials | Waiting:
+    async def of_identity(self, kind: IdentityKind, identity: JSON) -> Credentials | Waiting:
         """Return the content of the Secret of an identity, if it refers to one, and its spec."""
-        secret = self._content_of_secret(kind, identity) if kind.refers_to_secret else {}
+        secret = await self._read_secret(kind, identity) if kind.refers_to_secret else {}
         if isinstance(secret, Waiting):
             return secret
         return Credentials(
@@ -69,17 +66,16 @@ class CredentialsResolver:
             spec=_authors_fields(identity),
         )
 
-    def _content_of_secret(self, kind: IdentityKind, identity: JSON) -> dict[str, str] | Waiting:
+    async def _read_secret(self, kind: IdentityKind, identity: JSON) -> Mapping[str, str] | Waiting:
         key = self._secret_key(kind, identity)
         where = f"{key.namespace}/{key.name}"
-        secret = self.secret_of(kind, identity)
-        if secret is None:
-            return _waiting(constants.REASON_SECRET_NOT_FOUND, f"Secret {where} does not exist")
         try:
-            credentials = decode_secret(secret)
+            credentials = await self._caches.secrets.read(key, namespaced=kind.resource.namespaced)
         except ValueError:
             message = f"Secret {where} contains data that is not text"
             return _waiting(constants.REASON_SECRET_INCOMPLETE, message)
+        if credentials is None:
+            return _waiting(constants.REASON_SECRET_NOT_FOUND, f"Secret {where} does not exist")
         missing = [name for name in kind.keys if not credentials.get(name)]
         if missing:
             message = f"Secret {where} lacks {', '.join(missing)}"
@@ -87,9 +83,9 @@ class CredentialsResolver:
         return credentials
 
     def secret_of(self, kind: IdentityKind, identity: JSON) -> JSON | None:
-        """Return the Secret of an identity."""
+        """Return the Secret of an identity, without its data."""
         key = self._secret_key(kind, identity)
-        return self._caches.secrets[kind.resource.namespaced].get(key) if key.name else None
+        return self._caches.secrets.find(key, namespaced=kind.resource.namespaced)
 
     def _secret_key(self, kind: IdentityKind, identity: JSON) -> NamespacedName:
         namespaced = kind.resource.namespaced
@@ -127,20 +123,6 @@ def _authors_fields(identity: JSON) -> dict[str, Any]:
     """Return the fields that make a difference to the author: others do not end a session."""
     spec = metadata.mapping(identity, "spec")
     return {key: value for key, value in spec.items() if key not in _CONTRACT_FIELDS}
-
-
-def decode_secret(secret: Object) -> dict[str, str]:
-    """Return the data of a Secret as text.
-
-    Raises ValueError if a value is not base64 or not UTF-8.
-    """
-    try:
-        return {
-            key: base64.b64decode(value, validate=True).decode()
-            for key, value in metadata.mapping(secret, "data").items()
-        }
-    except binascii.Error as error:
-        raise ValueError(str(error)) from error
 
 
 def _waiting(reason: str, message: str) -> Waiting:

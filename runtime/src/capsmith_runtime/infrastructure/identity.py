@@ -21,6 +21,7 @@ from capsmith_runtime.reconcile.caches import BY_OWNER
 from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, ready
 from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.sessions import Credentials
 
 
 class IdentityController:
@@ -39,13 +40,17 @@ class IdentityController:
     async def reconcile(self, key: NamespacedName) -> Result:
         """Own the Secret, and report in the Ready condition whether it is usable."""
         obj = self._identities.get(key)
-        if obj is None or not self._scope.covers(obj):
+        if obj is None:
+            return Result()
+        # Read also by a manager that may not write the identity: its objects use the Secret.
+        credentials = await self._context.credentials.of_identity(self._kind, obj)
+        if not self._scope.covers(obj):
             return Result()
         patcher = Patcher(self._context.client, self._identities, self._context.writer, obj)
         with suppress(ObjectDeletedError):
             await self._update_finalizer(patcher)
             if not metadata.is_deleting(obj):
-                await self._reconcile_normal(patcher)
+                await self._reconcile_normal(patcher, credentials)
         return Result()
 
     async def _update_finalizer(self, patcher: Patcher) -> None:
@@ -68,11 +73,10 @@ class IdentityController:
         informers = self._context.caches.identity_users
         return sum(len(list(each.by_index(BY_IDENTITY, name))) for each in informers)
 
-    async def _reconcile_normal(self, patcher: Patcher) -> None:
+    async def _reconcile_normal(self, patcher: Patcher, found: Credentials | Waiting) -> None:
         obj = patcher.obj
         if self._kind.refers_to_secret:
             await self._own_secret(obj)
-        found = self._context.credentials.of_identity(self._kind, obj)
         state = ready(True, constants.REASON_READY, "")
         if isinstance(found, Waiting):
             state = ready(False, found.reason, found.message)
@@ -88,7 +92,7 @@ class IdentityController:
 
     @property
     def _secrets(self) -> Informer:
-        return self._context.caches.secrets[self._kind.resource.namespaced]
+        return self._context.caches.secrets.informers[self._kind.resource.namespaced]
 
     async def _own(self, secret: JSON, identity: JSON) -> None:
         references = metadata.items(secret, "metadata", "ownerReferences")

@@ -91,7 +91,7 @@ class InfraMachineController:
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
-        infrastructure = ClusterInfrastructure.of(
+        infrastructure = await ClusterInfrastructure.of(
             self._caches, self._context.credentials, cluster.namespace, cluster
         )
         credentials = infrastructure.ready_credentials
@@ -134,7 +134,7 @@ class InfraMachineController:
         cluster = await self._caches.core.live_cluster(key.namespace, name)
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
-        scope = self._delete_scope(patcher.obj, cluster, machine, name)
+        scope = await self._delete_scope(patcher.obj, cluster, machine, name)
         hook = self._author.reconciler.reconcile_delete
         result = await self._author.call(patcher, hook, scope, Deleted)
         if isinstance(result, Waiting):
@@ -200,11 +200,11 @@ class InfraMachineController:
             _loop=asyncio.get_running_loop(),
         )
 
-    def _delete_scope(
+    async def _delete_scope(
         self, obj: JSON, cluster: Cluster | None, machine: Machine | None, name: str | None
     ) -> InfraMachineDeleteScope[Any]:
         """Return the scope of a deletion; ``name`` is that of the Cluster, which may be gone."""
-        infrastructure = ClusterInfrastructure.of(
+        infrastructure = await ClusterInfrastructure.of(
             self._caches, self._context.credentials, metadata.namespace(obj), cluster, name
         )
         return InfraMachineDeleteScope(

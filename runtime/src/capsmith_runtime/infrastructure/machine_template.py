@@ -63,19 +63,19 @@ class MachineTemplateController:
             # The conditions of its machines report the error; templates have no conditions.
             self._log.warning("cannot read the template", object=str(key), error=str(error))
             return Result()
-        capacity = await self._call(key, obj, self._scope(obj, cluster, spec))
+        capacity = await self._call(key, obj, await self._scope(obj, cluster, spec))
         if isinstance(capacity, Waiting):
             return Result(capacity.requeue_after)
         await self._write(obj, capacity or MachineCapacity(resources={}))
         return Result()
 
-    def _scope(
+    async def _scope(
         self, obj: JSON, cluster: Cluster | None, spec: Any
     ) -> InfraMachineTemplateScope[Any]:
         infra_cluster, credentials = None, self._without_cluster()
         if cluster is not None:
             context = self._context
-            infrastructure = ClusterInfrastructure.of(
+            infrastructure = await ClusterInfrastructure.of(
                 context.caches, context.credentials, cluster.namespace, cluster
             )
             infra_cluster, credentials = infrastructure.infra_cluster, infrastructure.credentials

@@ -83,7 +83,7 @@ class ClusterInfrastructure:
         return self.blocker or self.credentials
 
     @classmethod
-    def of(
+    async def of(
         cls,
         caches: InfrastructureCaches,
         credentials: CredentialsResolver,
@@ -94,14 +94,23 @@ class ClusterInfrastructure:
         """Return a Cluster's infrastructure; without a Cluster, look it up by ``name``."""
         if cluster is None:
             obj = caches.orphaned_infra_cluster(namespace, name)
-            return cls(_view(caches, obj), credentials.of_cluster(obj), None)
+            return cls(_view(caches, obj), await credentials.of_cluster(obj), None)
         obj = caches.infra_cluster_of(cluster)
         kind = caches.cluster_kind(cluster.infrastructure)
         if kind is None:
             # An infrastructure cluster of another provider refers to no identity of this one.
             return cls(_view(caches, obj), Credentials(), None)
         blocker = _missing(cluster, kind.resource.kind) if obj is None else None
-        return cls(_view(caches, obj), credentials.of_cluster(obj), blocker)
+        return cls(_view(caches, obj), await credentials.of_cluster(obj), blocker)
+
+
+def find_infra_cluster(
+    caches: InfrastructureCaches, namespace: str, cluster: Cluster | None, name: str
+) -> InfraClusterView | None:
+    """Return a Cluster's infrastructure cluster; without a Cluster, look it up by ``name``."""
+    if cluster is None:
+        return _view(caches, caches.orphaned_infra_cluster(namespace, name))
+    return _view(caches, caches.infra_cluster_of(cluster))
 
 
 def find_core_blocker(cluster: Cluster, owner: Machine | MachinePool, kind: str) -> Waiting | None:

@@ -10,7 +10,7 @@ other clusters, do not wait until all of them are reconciled.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -56,9 +56,10 @@ class InfrastructureWatches:
         for informer in caches.identities.values():
             self._watch_objects(informer)
             informer.add_handler(on_change(_spec, self._enqueue_users_of_identity))
-        for namespaced, secrets in caches.secrets.items():
-            enqueue = partial(self._enqueue_users_of_secret, namespaced)
-            secrets.add_handler(on_change(_data, enqueue))
+        for namespaced, secrets in caches.secrets.informers.items():
+            handler = partial(self._enqueue_users_of_secret, namespaced)
+            secrets.add_handler(handler, own_writes=False)
+        caches.secrets.set_handler(self._enqueue_users_of_new_data)
         if caches.namespaces is not None:
             caches.namespaces.add_handler(
                 on_change(metadata.labels, self._enqueue_identity_users_in_namespace)
@@ -142,14 +143,32 @@ class InfrastructureWatches:
     def _identities(self, obj: JSON | None) -> set[str]:
         return set() if obj is None else set(self._caches.kinds.identity_keys(obj))
 
-    def _enqueue_users_of_secret(self, namespaced: bool, obj: JSON) -> None:
-        namespace = metadata.namespace(obj) if namespaced else ""
+    def _enqueue_users_of_secret(self, namespaced: bool, change: Delta) -> None:
+        """Enqueue the identities that name a Secret, and their users if it is new or gone.
+
+        The reconcile of an identity reads the Secret, and finds out whether the data have changed.
+        """
+        for kind, identity in self._identities_of_secret(change.latest, namespaced):
+            self._queues[kind].add(key_of(identity))
+            if change.old is None or change.new is None:
+                self._enqueue_users_of_identity(identity)
+
+    def _enqueue_users_of_new_data(self, secret: JSON) -> None:
+        for namespaced in (False, True):
+            for kind, identity in self._identities_of_secret(secret, namespaced):
+                self._queues[kind].add(key_of(identity))
+                self._enqueue_users_of_identity(identity)
+
+    def _identities_of_secret(self, secret: JSON, namespaced: bool) -> Iterator[tuple[str, JSON]]:
+        """Yield the identities of one scope that name a Secret, each with its kind."""
+        namespace = metadata.namespace(secret)
+        if not namespaced and namespace != self._caches.core.scope.own_namespace:
+            return
+        value = secret_value(namespace if namespaced else "", metadata.name(secret))
         for kind, identities in self._caches.identities.items():
             if identities.resource.namespaced is namespaced:
-                users = identities.by_index(BY_SECRET, secret_value(namespace, metadata.name(obj)))
-                self._enqueue(kind, users)
-                for identity in users:
-                    self._enqueue_users_of_identity(identity)
+                for identity in identities.by_index(BY_SECRET, value):
+                    yield kind, identity
 
     def _enqueue_identity_users_in_namespace(self, obj: JSON) -> None:
         for informer in self._caches.identity_users:
@@ -170,10 +189,6 @@ class InfrastructureWatches:
 
 def _spec(obj: JSON) -> Object:
     return metadata.mapping(obj, "spec")
-
-
-def _data(obj: JSON) -> Object:
-    return metadata.mapping(obj, "data")
 
 
 def _machine_relevant_fields(group: str, obj: JSON) -> tuple[Object, str | None, str | None]:

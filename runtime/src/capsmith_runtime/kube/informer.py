@@ -21,7 +21,7 @@ from capsmith_runtime.kube.client import (
 from capsmith_runtime.kube.clock import Backoff, monotonic
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.kube.store import Cache, Delta, IndexFunction, Projection
+from capsmith_runtime.kube.store import Cache, Delta, IndexFunction, Projection, keep_metadata
 
 _PAGE = 250
 _BATCH = 250
@@ -47,13 +47,18 @@ class Informer:
         backoff: Backoff | None = None,
         absent: str = "",
     ) -> None:
-        """``absent`` says in the log what to do if the API server does not serve the kind."""
+        """``absent`` says in the log what to do if the API server does not serve the kind.
+
+        A ``metadata_only`` selection applies to responses to writes too, which are whole objects.
+        """
         self.resource = resource
         self.synced = asyncio.Event()
         """Set when the first list is in the cache, and from then on."""
         self._client = client
         self._metrics = metrics
         self._selection = selection
+        if selection.metadata_only and projection is None:
+            projection = keep_metadata
         self._cache = Cache(projection, indexes)
         self._absent = absent
         self._backoff = backoff or Backoff(base=0.5, limit=15.0)

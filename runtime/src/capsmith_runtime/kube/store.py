@@ -15,6 +15,11 @@ IndexFunction = Callable[[JSON], Iterable[str]]
 Projection = Callable[[JSON], JSON]
 
 
+def keep_metadata(obj: JSON) -> JSON:
+    """Return an object without everything that a metadata-only list leaves out."""
+    return {name: obj[name] for name in ("apiVersion", "kind", "metadata") if name in obj}
+
+
 class Delta(NamedTuple):
     """A change of an object: `old` is None if it was added, `new` is None if it was deleted."""
 

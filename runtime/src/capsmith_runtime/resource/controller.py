@@ -8,7 +8,7 @@ from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.infrastructure.api import InfraClusterView, create_owner_reference
 from capsmith_runtime.infrastructure.context import InfrastructureContext
-from capsmith_runtime.infrastructure.prerequisites import ClusterInfrastructure
+from capsmith_runtime.infrastructure.prerequisites import find_infra_cluster
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.reconcile.author_step import AuthorStep
@@ -75,7 +75,7 @@ class ResourceController:
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
-        credentials = self._credentials.of_cluster(patcher.obj)
+        credentials = await self._credentials.of_cluster(patcher.obj)
         if isinstance(credentials, Waiting):
             return await self._reporter.report_wait(patcher, credentials)
         scope = ResourceScope(
@@ -118,7 +118,7 @@ class ResourceController:
             return Result()
         scope = ResourceDeleteScope(
             **self._author.delete_scope_fields(patcher.obj),
-            _credentials=self._credentials.of_cluster(patcher.obj),
+            _credentials=await self._credentials.of_cluster(patcher.obj),
             cluster=cluster,
             owners=_owners(patcher.obj),
             infra_cluster=self._infra_cluster(patcher.obj, cluster),
@@ -140,9 +140,7 @@ class ResourceController:
         if name is None:
             return None
         namespace = metadata.namespace(obj)
-        return ClusterInfrastructure.of(
-            self._caches, self._credentials, namespace, cluster, name
-        ).infra_cluster
+        return find_infra_cluster(self._caches, namespace, cluster, name)
 
 
 def _owners(obj: JSON) -> tuple[Owner, ...]:

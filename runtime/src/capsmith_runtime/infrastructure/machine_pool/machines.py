@@ -126,7 +126,7 @@ class MachinePoolMachinesController:
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
-        scope = self._scopes.normal(patcher.obj, spec, cluster, pool)
+        scope = await self._scopes.normal(patcher.obj, spec, cluster, pool)
         if isinstance(scope, Waiting):
             return await self._reporter.report_wait(patcher, scope)
         desired = await self._desired_replicas(patcher, scope)

@@ -85,7 +85,7 @@ class InfraMachinePoolController:
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
-        scope = self._scopes.normal(patcher.obj, spec, cluster, pool)
+        scope = await self._scopes.normal(patcher.obj, spec, cluster, pool)
         if isinstance(scope, Waiting):
             return await self._reporter.report_wait(patcher, scope)
         hook = self._author.reconciler.reconcile_normal
@@ -106,7 +106,7 @@ class InfraMachinePoolController:
         cluster = await self._caches.live_cluster(key.namespace, name)
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
-        scope = self._scopes.delete(patcher.obj, cluster, pool)
+        scope = await self._scopes.delete(patcher.obj, cluster, pool)
         hook = self._author.reconciler.reconcile_delete
         result = await self._author.call(patcher, hook, scope, Deleted)
         if isinstance(result, Waiting):

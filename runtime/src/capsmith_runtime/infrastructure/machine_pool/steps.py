@@ -115,12 +115,12 @@ class PoolScopes:
         self._context = context
         self._author = author
 
-    def normal(
+    async def normal(
         self, obj: JSON, spec: Any, cluster: Cluster, pool: MachinePool
     ) -> InfraMachinePoolScope[Any] | Waiting:
         """Return the scope, or what must exist before a machine can be created (IM-19)."""
         context = self._context
-        infrastructure = ClusterInfrastructure.of(
+        infrastructure = await ClusterInfrastructure.of(
             context.caches, context.credentials, cluster.namespace, cluster
         )
         credentials = infrastructure.ready_credentials
@@ -139,12 +139,12 @@ class PoolScopes:
             _loop=asyncio.get_running_loop(),
         )
 
-    def delete(
+    async def delete(
         self, obj: JSON, cluster: Cluster | None, pool: MachinePool | None
     ) -> InfraMachinePoolDeleteScope[Any]:
         """Return the scope of a deletion, before which Cluster and MachinePool may be gone."""
         context = self._context
-        infrastructure = ClusterInfrastructure.of(
+        infrastructure = await ClusterInfrastructure.of(
             context.caches,
             context.credentials,
             metadata.namespace(obj),

@@ -1,0 +1,147 @@
+"""Secrets of identities: watched without their data, and read by name when they are needed.
+
+The manager may be allowed to read the Secrets of all namespaces.  It neither receives nor keeps
+the data of Secrets that no identity names: its memory does not depend on what tenants create.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.errors import NotFoundError
+from capsmith_runtime.infrastructure.kinds import IdentityKind
+from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of, version_of
+from capsmith_runtime.kube.store import Delta
+from capsmith_runtime.reconcile.caches import BY_OWNER, Caches, owner_uids
+from capsmith_runtime.reconcile.kinds import SECRET
+
+KEPT_BYTES: Final = 4 * 1024 * 1024
+"""How many bytes of values are kept at most, of the Secrets that were needed last."""
+
+
+class _Content(NamedTuple):
+    """The values of one version of a Secret."""
+
+    uid: str
+    version: int
+    values: Mapping[str, str]
+    size: int
+
+
+class IdentitySecrets:
+    """Reads the Secrets that identities name; the manager runs the informers.
+
+    The values of a Secret are read once per change, however many objects use them.
+    """
+
+    def __init__(
+        self, core: Caches, kinds: Iterable[IdentityKind], *, kept_bytes: int = KEPT_BYTES
+    ) -> None:
+        self._client = core.client
+        self._kept_bytes = kept_bytes
+        self._contents: OrderedDict[NamespacedName, _Content] = OrderedDict()
+        # Of the data as they were read last; Python's hashes tell nothing about the values.
+        self._hashes: dict[NamespacedName, int] = {}
+        self._handler: Callable[[JSON], None] | None = None
+        self._reading: WeakValueDictionary[NamespacedName, asyncio.Lock] = WeakValueDictionary()
+        scope = core.scope
+        selections = {
+            False: Selection(namespace=scope.own_namespace, metadata_only=True),
+            # Secrets of Helm, of core and of ServiceAccounts have other types, and are many.
+            True: Selection(namespace=scope.namespace, fields="type=Opaque", metadata_only=True),
+        }
+        self.informers = {
+            namespaced: core.informer(SECRET, selections[namespaced], {BY_OWNER: owner_uids})
+            for namespaced in sorted(
+                {kind.resource.namespaced for kind in kinds if kind.refers_to_secret}
+            )
+        }
+        """Metadata of Secrets, for cluster-scoped identities (False) and namespaced ones (True)."""
+        for informer in self.informers.values():
+            informer.add_handler(self._forget_deleted)
+
+    def set_handler(self, handler: Callable[[JSON], None]) -> None:
+        """Call the handler with a Secret whose data are found to have changed since the last read.
+
+        The watch cannot tell: it calls its own handlers for a new label as well.
+        """
+        self._handler = handler
+
+    def find(self, key: NamespacedName, *, namespaced: bool) -> JSON | None:
+        """Return the metadata of a Secret from the cache; ``namespaced`` says for which kinds."""
+        return self.informers[namespaced].get(key)
+
+    async def read(self, key: NamespacedName, *, namespaced: bool) -> Mapping[str, str] | None:
+        """Return the data of a Secret as text, of the version in the cache or a later one.
+
+        None if it does not exist, or if the watch does not show it yet.  Raises ValueError if a
+        value is not base64 or not UTF-8, and ApiError if the API server does not answer.
+        """
+        watched = self.find(key, namespaced=namespaced)
+        if watched is None:
+            return None
+        # Many machines of one identity read it at the same time: the first one sends the request.
+        async with self._reading.setdefault(key, asyncio.Lock()):
+            content = self._contents.get(key)
+            if content is not None and _is_current(content, watched):
+                self._contents.move_to_end(key)
+                return content.values
+            return await self._request(key)
+
+    async def _request(self, key: NamespacedName) -> Mapping[str, str] | None:
+        self._contents.pop(key, None)
+        try:
+            secret = await self._client.get(SECRET, key)
+        except NotFoundError:
+            return None
+        self._compare(secret)
+        values = decode_secret(secret)
+        size = sum(len(name) + len(value) for name, value in values.items())
+        self._keep(key, _Content(metadata.uid(secret), version_of(secret), values, size))
+        return values
+
+    def _compare(self, secret: JSON) -> None:
+        """Call the handler if the data are others than at the last read."""
+        key, latest = key_of(secret), hash(frozenset(metadata.mapping(secret, "data").items()))
+        former = self._hashes.get(key, latest)
+        self._hashes[key] = latest
+        if former != latest and self._handler is not None:
+            self._handler(secret)
+
+    def _keep(self, key: NamespacedName, content: _Content) -> None:
+        self._contents[key] = content
+        total = sum(each.size for each in self._contents.values())
+        while total > self._kept_bytes:
+            _, oldest = self._contents.popitem(last=False)
+            total -= oldest.size
+
+    def _forget_deleted(self, change: Delta) -> None:
+        if change.new is None:
+            self._contents.pop(change.key, None)
+            self._hashes.pop(change.key, None)
+
+
+def decode_secret(secret: Object) -> dict[str, str]:
+    """Return the data of a Secret as text.
+
+    Raises ValueError if a value is not base64 or not UTF-8.
+    """
+    try:
+        return {
+            key: base64.b64decode(value, validate=True).decode()
+            for key, value in metadata.mapping(secret, "data").items()
+        }
+    except binascii.Error as error:
+        raise ValueError(str(error)) from error
+
+
+def _is_current(content: _Content, watched: JSON) -> bool:
+    return content.uid == metadata.uid(watched) and version_of(watched) <= content.version
