@@ -229,6 +229,15 @@ _BOOTSTRAP: Final = {
         "            return Waiting('Initialized', 'once is enough')\n"
         "        type(self)._did = config.is_first_control_plane",
     ),
+    "creates a mirror when its kind is loaded": _controller(
+        "kindle_mirror",
+        "self._cloud = cloud or SimulatedCloud()",
+        "self._cloud = cloud or SimulatedCloud()\n"
+        "        self._cloud.create_resource('mirror', 'mirror')",
+    ),
+    "forgets to delete a mirror": _controller(
+        "kindle_mirror", "self._cloud.delete_resource(resource.external_id)", "None"
+    ),
 }
 
 _CONTROL_PLANE: Final = {
@@ -375,6 +384,42 @@ _EXTENSION: Final = {
     ),
 }
 
+_WEBHOOK = "src/*/webhooks/acme_machine.py"
+_ADMISSION: Final = {
+    "refuses the provider's own template": Mistake(
+        _WEBHOOK,
+        "        return ()\n",
+        "        from capsmith_runtime.admission import FieldError\n\n"
+        "        return (FieldError('size', 'must be one of small, large'),)\n",
+    ),
+    "defaults a field again that it has defaulted": Mistake(
+        _WEBHOOK,
+        "        return obj.spec\n",
+        "        from dataclasses import replace\n\n"
+        "        return replace(obj.spec, image=f'{obj.spec.image}-1')\n",
+    ),
+    "generates a default at each call": Mistake(
+        _WEBHOOK,
+        "        return obj.spec\n",
+        "        import uuid\n"
+        "        from dataclasses import replace\n\n"
+        "        return replace(obj.spec, image=uuid.uuid4().hex)\n",
+    ),
+}
+
+_ADMISSION_DESCRIPTION = """\
+capsmith: 1
+name: acme
+repository: https://github.com/acme/cluster-api-provider-acme
+contracts: [v1beta2]
+releases: {v0.1: v1beta2}
+infrastructure:
+  AcmeCluster: {implements: InfraCluster}
+  AcmeMachine:
+    implements: InfraMachine
+    spec: {size: string!, image: string!}
+    webhooks: {validation: true, defaulting: true}
+"""
 _RESOURCE_DESCRIPTION = """\
 capsmith: 1
 name: acme
@@ -396,6 +441,7 @@ KITS: Final[Mapping[str, Kit]] = {
     "managed": Kit(_example("managed"), _MANAGED, "Managed"),
     "resources": Kit(_RESOURCE_DESCRIPTION, _RESOURCES, "Resource"),
     "extension": Kit(_example("extension"), _EXTENSION, "Extension"),
+    "admission": Kit(_ADMISSION_DESCRIPTION, _ADMISSION, "Admission"),
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,6 @@ from capsmith_runtime.admission.controllers import AdmissionWebhook
 from capsmith_runtime.component import Component
 from capsmith_runtime.testing.conformance.admission import (
     TestAdmissionDefaulting as Defaulting,
-)
-from capsmith_runtime.testing.conformance.admission import (
-    TestAdmissionManifests as Manifests,
 )
 from capsmith_runtime.testing.conformance.admission import (
     TestAdmissionValidation as Validation,
@@ -39,7 +35,7 @@ SCHEMA = {"properties": {"spec": {"properties": {"size": {}, "zone": {"default":
 calls = itertools.count()
 
 
-def case(cls: type[Any], folder: Path, *webhooks: dict[str, Any], **changes: Any) -> AdmissionCase:
+def case(cls: type[Any], folder: Path, **changes: Any) -> AdmissionCase:
     """Return the case of a repository with one sample and one template of the kind."""
     crds = [
         {
@@ -62,7 +58,6 @@ def case(cls: type[Any], folder: Path, *webhooks: dict[str, Any], **changes: Any
             template({"size": "${SIZE:=m}"}),
             widget({"size": "${A}"}),
         ],
-        "config/webhook/manifests.yaml": [*webhooks],
     }
     for name, documents in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -129,54 +124,3 @@ def test_random_defaults_are_reported(tmp_path: Path) -> None:
     Defaulting().test_defaulting_again_changes_nothing(broken)
     with pytest.raises(AssertionError):
         Defaulting().test_the_same_object_gets_the_same_defaults(broken)
-
-
-def configuration(**changes: Any) -> dict[str, Any]:
-    """Return the configuration of the validating webhook, with another value of one field."""
-    path = f"/validate/widgets.{GROUP}"
-    rule = {"apiVersions": ["v1alpha1"], "resources": ["widgets", "widgettemplates"]}
-    webhook = {
-        "clientConfig": {
-            "service": {"name": "acme-system-webhook", "namespace": "acme-system", "path": path}
-        },
-        "timeoutSeconds": 10,
-        "sideEffects": "None",
-        "rules": [rule | {key: value for key, value in changes.items() if key in rule}],
-    }
-    others = {key: value for key, value in changes.items() if key not in rule}
-    return {"kind": "ValidatingWebhookConfiguration", "webhooks": [webhook | others]}
-
-
-@pytest.mark.parametrize(
-    ("changes", "is_right"),
-    [
-        ({}, True),
-        ({"timeoutSeconds": 5}, False),
-        ({"sideEffects": "Unknown"}, False),
-        ({"apiVersions": ["v1alpha2"]}, False),
-        ({"resources": ["widgets"]}, False),
-    ],
-)
-def test_manifests_that_differ_from_the_code_are_reported(
-    changes: dict[str, Any], is_right: bool, tmp_path: Path
-) -> None:
-    found = case(author(()), tmp_path, configuration(**changes), defaulter=None)
-
-    def check() -> None:
-        Manifests().test_the_api_server_calls_each_path(found)
-        Manifests().test_every_served_version_is_admitted(found, "ValidatingWebhookConfiguration")
-
-    assert _passes(check) is is_right
-
-
-def test_a_webhook_that_is_not_configured_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(AssertionError):
-        Manifests().test_the_api_server_calls_each_path(case(author(()), tmp_path))
-
-
-def _passes(check: Callable[[], None]) -> bool:
-    try:
-        check()
-    except AssertionError:
-        return False
-    return True

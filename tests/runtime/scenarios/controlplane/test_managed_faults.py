@@ -21,6 +21,7 @@ from capsmith_runtime.testing.controlplane.managed_environment import (
     CONTROL_PLANE,
     KUBECONFIG,
     LATER,
+    PAUSED,
     VERSION,
     ManagedControlPlaneEnvironment,
 )
@@ -190,3 +191,24 @@ def _secret(data: dict[str, str]) -> dict[str, Any]:
         },
         "data": data,
     }
+
+
+@run_with("managed")
+class TestManagedControlPlane(ManagedControlPlaneConformance):
+    """A managed control plane that is paused itself."""
+
+    @scenario
+    async def test_a_paused_control_plane_of_its_own(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """A control plane with the paused annotation is not created, and reports the pause.
+
+        Proves: SM-01.
+        """
+        env.add_cluster()
+        env.add_control_plane()
+        env.api.change(
+            env.kind.resource.kind, CONTROL_PLANE, {"metadata": {"annotations": {PAUSED: ""}}}
+        )
+        await env.eventually("it says so", lambda: env.says("Paused", "True"))
+        assert not env.hosting.control_planes()

@@ -13,14 +13,19 @@ from capsmith_runtime.infrastructure.api import (
     InfraMachineScope,
     InfraMachineState,
 )
+from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.machine_pool.base import (
     PoolMachinesCase,
     PoolMachinesConformance,
 )
+from capsmith_runtime.testing.environment import condition
+from capsmith_runtime.testing.infrastructure.fake_core import GROUP
 from capsmith_runtime.testing.machine_pool.environment import (
     VERSION,
     PoolMachinesEnvironment,
+    SlowApi,
+    is_pooled,
 )
 from capsmith_runtime.testing.provider import InfrastructureDouble, replace_group
 from tests.runtime.scenarios.providers import provider, run_with
@@ -86,3 +91,154 @@ class TestPoolMachineReconciliation(PoolMachinesConformance):
         await env.eventually("it was asked again", lambda: len(env.ids()) == 2)
         assert author.calls[0] == ("first", VERSION, "zone-7")
         assert author.calls[-1][0] == "second"
+
+
+@run_with("pools", "two-contracts")
+class TestPoolMachines(PoolMachinesConformance):
+    """What the library does for the machines of a pool."""
+
+    @scenario
+    async def test_a_machine_waits_for_the_data_of_its_pool(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """No server is created before the MachinePool names bootstrap data.
+
+        Proves: IM-19, IM-21.
+        """
+        env.machines.hold_machines = True
+        env.add_pool(1)
+        await env.eventually("it is made", lambda: len(env.infra_machines()) == 1)
+        env.change_pool({"template": {"spec": {"bootstrap": {"dataSecretName": None}}}})
+        await env.quiet()
+        # A Machine of a pool names no Secret, or one without a name: that means nothing.
+        env.machines.hold_machines = False
+        expected = ("False", "WaitingForBootstrapData")
+        await env.eventually(
+            "it says so", lambda: condition(env.infra_machines()[0], "Ready") == expected
+        )
+        assert env.infrastructure.servers() == []
+        env.name_bootstrap()
+        await env.settled(1)
+
+    @scenario
+    async def test_machines_are_in_the_scope_of_their_pool(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """Machines have the watch filter's label from their pool, so one manager handles both.
+
+        Proves: MP-20, MG-01.
+        """
+        await env.stop()
+        env.add_pool(1)
+        label = {"metadata": {"labels": {f"{GROUP}/watch-filter": "mine"}}}
+        env.api.change(env.kind.resource.kind, env.pool, label)
+        env.api.change(env.core.cluster_kind.resource.kind, env.cluster, label)
+        env.start(watch_filter="another")
+        await env.quiet()
+        assert env.infra_machines() == []
+        await env.stop()
+        env.start(watch_filter="mine")
+        await env.settled(1)
+        (machine,) = env.infra_machines()
+        assert label["metadata"]["labels"].items() <= machine["metadata"]["labels"].items()
+
+    @scenario
+    async def test_a_name_in_use_is_skipped(self, env: PoolMachinesEnvironment) -> None:
+        """A pool skips the name of a machine that does not belong to it.
+
+        Proves: SM-09.
+        """
+        kind = env.kind.machines
+        env.api.add(
+            {
+                "apiVersion": kind.api_version,
+                "kind": kind.kind,
+                "metadata": {"namespace": env.pool.namespace, "name": "p1-1"},
+                "spec": env.manifests.sample_spec(kind.kind),
+            }
+        )
+        env.add_pool(3)
+        await env.settled(3)
+        assert len([m for m in env.api.all(kind.kind) if is_pooled(m)]) == 3
+
+
+@run_with("pools", "two-contracts")
+class TestPoolMachinesWithSlowCaches(PoolMachinesConformance):
+    """A pool with Machines whose caches lag behind."""
+
+    slow = True
+
+    @scenario
+    async def test_a_pool_is_kept_until_caches_show_its_machines(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """A deleted pool keeps its finalizer although caches do not show its machines yet.
+
+        Proves: SM-08.
+        """
+        assert isinstance(env.api, SlowApi)
+        env.api.lags[env.kind.machines.kind] = 1.0
+        env.machines.hold_machines = True
+        env.add_pool(2)
+        await env.eventually("they are made", lambda: len(env.infra_machines()) == 2)
+        await env.quiet()
+        env.api.remove(env.kind.resource.kind, env.pool)
+        await env.gone()
+
+    @scenario
+    async def test_a_pool_is_deleted_with_all_its_machines(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """A pool that is deleted while it grows leaves no machine behind.
+
+        Proves: MP-15, SM-08.
+        """
+        env.add_pool(6)
+        # In the middle of it: some machines are there, some are on their way.
+        await env.eventually("it begins", lambda: len(env.infra_machines()) >= 2)
+        env.api.change("MachinePool", env.machine_pool, {"metadata": {"finalizers": ["core/pool"]}})
+        env.api.remove("MachinePool", env.machine_pool)
+        env.api.remove(env.kind.resource.kind, env.pool)
+        await env.gone()
+
+
+@run_with("pools", "two-contracts")
+class TestPoolMachineReplacement(PoolMachinesConformance):
+    """Machines that core has not, or whose infrastructure is gone."""
+
+    @scenario
+    async def test_a_machine_without_infrastructure_is_removed(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """A Machine without an infrastructure machine is deleted.
+
+        Core may create a Machine for an infrastructure machine that is already gone.
+        """
+        env.add_pool(1)
+        await env.settled(1)
+        (machine,) = env.api.all("Machine")
+        metadata = machine["metadata"]
+        left = {name: metadata[name] for name in ("namespace", "labels", "ownerReferences")}
+        left |= {"name": "p1-77", "finalizers": metadata["finalizers"]}
+        env.api.add({**machine, "metadata": left, "status": {}})
+        key = NamespacedName(env.pool.namespace, "p1-77")
+        await env.eventually("it is gone", lambda: env.api.find("Machine", key) is None)
+        await env.settled(1)
+
+    @scenario
+    async def test_a_pool_shrinks_although_core_creates_no_machines(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """A pool can shrink even if core creates no Machines for it.
+
+        Core creates none while the workload cluster is unreachable.
+        """
+        env.machines.hold_machines = True
+        env.add_pool(4)
+        await env.eventually("they are made", lambda: len(env.infra_machines()) == 4)
+        await env.quiet()
+        assert env.infrastructure.servers() == []
+        env.scale(1)
+        await env.eventually("they are gone", lambda: len(env.infra_machines()) == 1)
+        env.machines.hold_machines = False
+        await env.settled(1)

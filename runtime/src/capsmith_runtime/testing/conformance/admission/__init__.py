@@ -2,12 +2,10 @@
 
 from capsmith_runtime.testing.conformance.admission.webhooks import (
     TestAdmissionDefaulting,
-    TestAdmissionManifests,
     TestAdmissionValidation,
 )
 
 __all__ = [
     "TestAdmissionDefaulting",
-    "TestAdmissionManifests",
     "TestAdmissionValidation",
 ]

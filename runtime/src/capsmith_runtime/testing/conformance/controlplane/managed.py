@@ -15,7 +15,6 @@ from capsmith_runtime.testing.controlplane.managed_environment import (
     DELETE_FOR_MOVE,
     KUBECONFIG,
     LATER,
-    PAUSED,
     VERSION,
     ManagedControlPlaneEnvironment,
 )
@@ -204,22 +203,6 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
 
         env.api.change("Cluster", CLUSTER, {"spec": {"paused": False}})
         await env.eventually("it is gone", lambda: not env.hosting.control_planes())
-
-    @scenario
-    async def test_a_paused_control_plane_of_its_own(
-        self, env: ManagedControlPlaneEnvironment
-    ) -> None:
-        """A control plane with the paused annotation is not created, and reports the pause.
-
-        Proves: SM-01.
-        """
-        env.add_cluster()
-        env.add_control_plane()
-        env.api.change(
-            env.kind.resource.kind, CONTROL_PLANE, {"metadata": {"annotations": {PAUSED: ""}}}
-        )
-        await env.eventually("it says so", lambda: env.says("Paused", "True"))
-        assert not env.hosting.control_planes()
 
     @scenario
     async def test_deletion_leaves_nothing(self, env: ManagedControlPlaneEnvironment) -> None:

@@ -12,7 +12,6 @@ from capsmith_runtime.testing.conformance.infrastructure.machine import TestInfr
 from capsmith_runtime.testing.conformance.infrastructure.machine_templates import (
     TestMachineTemplates,
 )
-from capsmith_runtime.testing.conformance.infrastructure.manifests import TestManifests
 from capsmith_runtime.testing.conformance.infrastructure.terminated_machines import (
     TestTerminatedMachines,
 )
@@ -24,6 +23,5 @@ __all__ = [
     "TestInfrastructureCalls",
     "TestInfrastructureFaults",
     "TestMachineTemplates",
-    "TestManifests",
     "TestTerminatedMachines",
 ]

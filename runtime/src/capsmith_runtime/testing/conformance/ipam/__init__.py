@@ -5,10 +5,7 @@ from capsmith_runtime.testing.conformance.ipam.claims import (
     TestAddressClaimsWithRanges,
 )
 from capsmith_runtime.testing.conformance.ipam.faults import TestAddressFaults
-from capsmith_runtime.testing.conformance.ipam.orphans import (
-    TestOrphanedAddresses,
-    TestOrphanedAddressesWithRanges,
-)
+from capsmith_runtime.testing.conformance.ipam.orphans import TestOrphanedAddresses
 from capsmith_runtime.testing.conformance.ipam.pools import (
     TestAddressPools,
     TestAddressPoolsWithRanges,
@@ -21,5 +18,4 @@ __all__ = [
     "TestAddressPools",
     "TestAddressPoolsWithRanges",
     "TestOrphanedAddresses",
-    "TestOrphanedAddressesWithRanges",
 ]

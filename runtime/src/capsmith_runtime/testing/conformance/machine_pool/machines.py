@@ -9,11 +9,8 @@ from capsmith_runtime.testing.conformance.machine_pool.base import (
     PoolMachinesConformance,
 )
 from capsmith_runtime.testing.environment import condition
-from capsmith_runtime.testing.infrastructure.fake_core import GROUP
 from capsmith_runtime.testing.machine_pool.environment import (
     PoolMachinesEnvironment,
-    SlowApi,
-    is_pooled,
 )
 
 
@@ -40,29 +37,6 @@ class TestPoolMachines(PoolMachinesConformance):
         assert condition(env.infra_pool(), "Ready") == ("True", "Ready")
 
     @scenario
-    async def test_a_machine_waits_for_the_data_of_its_pool(
-        self, env: PoolMachinesEnvironment
-    ) -> None:
-        """No server is created before the MachinePool names bootstrap data.
-
-        Proves: IM-19, IM-21.
-        """
-        env.machines.hold_machines = True
-        env.add_pool(1)
-        await env.eventually("it is made", lambda: len(env.infra_machines()) == 1)
-        env.change_pool({"template": {"spec": {"bootstrap": {"dataSecretName": None}}}})
-        await env.quiet()
-        # A Machine of a pool names no Secret, or one without a name: that means nothing.
-        env.machines.hold_machines = False
-        expected = ("False", "WaitingForBootstrapData")
-        await env.eventually(
-            "it says so", lambda: condition(env.infra_machines()[0], "Ready") == expected
-        )
-        assert env.infrastructure.servers() == []
-        env.name_bootstrap()
-        await env.settled(1)
-
-    @scenario
     async def test_machines_are_spread_over_the_failure_domains(
         self, env: PoolMachinesEnvironment
     ) -> None:
@@ -77,47 +51,6 @@ class TestPoolMachines(PoolMachinesConformance):
         note = env.kind.failure_domain_annotation
         placed = [machine["metadata"]["annotations"][note] for machine in env.infra_machines()]
         assert sorted(placed) == ["zone-1", "zone-2"]
-
-    @scenario
-    async def test_machines_are_in_the_scope_of_their_pool(
-        self, env: PoolMachinesEnvironment
-    ) -> None:
-        """Machines have the watch filter's label from their pool, so one manager handles both.
-
-        Proves: MP-20, MG-01.
-        """
-        await env.stop()
-        env.add_pool(1)
-        label = {"metadata": {"labels": {f"{GROUP}/watch-filter": "mine"}}}
-        env.api.change(env.kind.resource.kind, env.pool, label)
-        env.api.change(env.core.cluster_kind.resource.kind, env.cluster, label)
-        env.start(watch_filter="another")
-        await env.quiet()
-        assert env.infra_machines() == []
-        await env.stop()
-        env.start(watch_filter="mine")
-        await env.settled(1)
-        (machine,) = env.infra_machines()
-        assert label["metadata"]["labels"].items() <= machine["metadata"]["labels"].items()
-
-    @scenario
-    async def test_a_name_in_use_is_skipped(self, env: PoolMachinesEnvironment) -> None:
-        """A pool skips the name of a machine that does not belong to it.
-
-        Proves: SM-09.
-        """
-        kind = env.kind.machines
-        env.api.add(
-            {
-                "apiVersion": kind.api_version,
-                "kind": kind.kind,
-                "metadata": {"namespace": env.pool.namespace, "name": "p1-1"},
-                "spec": env.manifests.sample_spec(kind.kind),
-            }
-        )
-        env.add_pool(3)
-        await env.settled(3)
-        assert len([m for m in env.api.all(kind.kind) if is_pooled(m)]) == 3
 
     @scenario
     async def test_a_paused_pool_is_left_alone(self, env: PoolMachinesEnvironment) -> None:
@@ -182,36 +115,3 @@ class TestPoolMachinesWithSlowCaches(PoolMachinesConformance):
             highest = max(highest, count)
         assert len(env.created()) == made
         assert len(env.infra_machines()) == wanted
-
-    @scenario
-    async def test_a_pool_is_kept_until_caches_show_its_machines(
-        self, env: PoolMachinesEnvironment
-    ) -> None:
-        """A deleted pool keeps its finalizer although caches do not show its machines yet.
-
-        Proves: SM-08.
-        """
-        assert isinstance(env.api, SlowApi)
-        env.api.lags[env.kind.machines.kind] = 1.0
-        env.machines.hold_machines = True
-        env.add_pool(2)
-        await env.eventually("they are made", lambda: len(env.infra_machines()) == 2)
-        await env.quiet()
-        env.api.remove(env.kind.resource.kind, env.pool)
-        await env.gone()
-
-    @scenario
-    async def test_a_pool_is_deleted_with_all_its_machines(
-        self, env: PoolMachinesEnvironment
-    ) -> None:
-        """A pool that is deleted while it grows leaves no machine behind.
-
-        Proves: MP-15, SM-08.
-        """
-        env.add_pool(6)
-        # In the middle of it: some machines are there, some are on their way.
-        await env.eventually("it begins", lambda: len(env.infra_machines()) >= 2)
-        env.api.change("MachinePool", env.machine_pool, {"metadata": {"finalizers": ["core/pool"]}})
-        env.api.remove("MachinePool", env.machine_pool)
-        env.api.remove(env.kind.resource.kind, env.pool)
-        await env.gone()

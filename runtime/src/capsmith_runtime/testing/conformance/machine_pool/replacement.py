@@ -109,43 +109,6 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
         assert len(env.created()) == 4
 
     @scenario
-    async def test_a_machine_without_infrastructure_is_removed(
-        self, env: PoolMachinesEnvironment
-    ) -> None:
-        """A Machine without an infrastructure machine is deleted.
-
-        Core may create a Machine for an infrastructure machine that is already gone.
-        """
-        env.add_pool(1)
-        await env.settled(1)
-        (machine,) = env.api.all("Machine")
-        metadata = machine["metadata"]
-        left = {name: metadata[name] for name in ("namespace", "labels", "ownerReferences")}
-        left |= {"name": "p1-77", "finalizers": metadata["finalizers"]}
-        env.api.add({**machine, "metadata": left, "status": {}})
-        key = NamespacedName(env.pool.namespace, "p1-77")
-        await env.eventually("it is gone", lambda: env.api.find("Machine", key) is None)
-        await env.settled(1)
-
-    @scenario
-    async def test_a_pool_shrinks_although_core_creates_no_machines(
-        self, env: PoolMachinesEnvironment
-    ) -> None:
-        """A pool can shrink even if core creates no Machines for it.
-
-        Core creates none while the workload cluster is unreachable.
-        """
-        env.machines.hold_machines = True
-        env.add_pool(4)
-        await env.eventually("they are made", lambda: len(env.infra_machines()) == 4)
-        await env.quiet()
-        assert env.infrastructure.servers() == []
-        env.scale(1)
-        await env.eventually("they are gone", lambda: len(env.infra_machines()) == 1)
-        env.machines.hold_machines = False
-        await env.settled(1)
-
-    @scenario
     async def test_an_autoscaler_elsewhere_decides_on_the_number(
         self, env: PoolMachinesEnvironment
     ) -> None:

@@ -135,16 +135,3 @@ class TestResources(ResourceConformance):
         await env.quiet()
         assert env.resource()["metadata"]["uid"] != moved["metadata"]["uid"]
         assert env.existing() == existing
-
-    @scenario
-    async def test_clusterctl_moves_it_with_or_without_owners(
-        self, env: BaseResourceEnvironment
-    ) -> None:
-        """The CRD has the label by which ``clusterctl move`` moves objects without owners, too.
-
-        Proves: MV-02.
-        """
-        labels = env.manifests.crd(env.kind.resource.kind)["metadata"]["labels"]
-        # The dependents of a cluster-scoped object must not stay at the source.
-        suffix = "move-hierarchy" if env.kind.resource.namespaced else "move"
-        assert f"clusterctl.cluster.x-k8s.io/{suffix}" in labels

@@ -1,4 +1,4 @@
-"""The manifests in config/ and the code agree."""
+"""The generated manifests in config/ and the generated code agree."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from capsmith_runtime.infrastructure.controllers import InfrastructureController
 from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachineKind
 from capsmith_runtime.testing.conformance.base import Case, Conformance
 from capsmith_runtime.testing.provider import ProviderUnderTest
+from tests.runtime.scenarios.providers import provider, run_with
+
+PROVIDER = provider("acme")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +27,9 @@ class ManifestCase(Case):
         return self.kind.resource.kind
 
 
+@run_with("acme", "everything", "homelab-v1beta1")
 class TestManifests(Conformance):
-    """The manifests in config/ and the code agree."""
+    """The generated manifests in config/ and the generated code agree."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ManifestCase]:

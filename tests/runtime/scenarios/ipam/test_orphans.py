@@ -1,0 +1,104 @@
+"""Addresses of pools with ranges that others created, or that lost their claim."""
+
+from __future__ import annotations
+
+import copy
+
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.ipam.base import RangedIPAMConformance
+from capsmith_runtime.testing.environment import condition
+from capsmith_runtime.testing.ipam.environment import (
+    ADDRESS,
+    CLAIM,
+    NAMESPACE,
+    PROTECT,
+    IPAMEnvironment,
+)
+from tests.runtime.scenarios.providers import provider, run_with
+
+PROVIDER = provider("complete")
+
+
+@run_with("complete")
+class TestOrphanedAddressesWithRanges(RangedIPAMConformance):
+    """Addresses without claims, of pools with ranges."""
+
+    @scenario
+    async def test_addresses_created_by_others_are_in_use(self, env: IPAMEnvironment) -> None:
+        """An IPAddress that a user created is never allocated, and is free once it is deleted.
+
+        Proves: IP-09.
+        """
+        pool = env.add_pool()
+        env.add_address(pool, "by-hand", "10.0.0.2")
+        env.add_address(pool, "nonsense", "no address at all")
+        env.add_address(pool, "outside", "10.7.7.7")
+        keys = [env.add_claim(pool, f"a{number}") for number in range(5)]
+        given = [await env.gets(key) for key in keys[:4]]
+        assert set(given) == {f"10.0.0.{number}" for number in range(3, 7)}
+        await env.says(keys[4], "PoolExhausted")
+        await env.counts(pool, total=5, used=5, free=0)
+
+        env.api.remove(ADDRESS, NamespacedName(NAMESPACE, "by-hand"))
+        assert await env.gets(keys[4]) == "10.0.0.2"
+        assert env.address(NamespacedName(NAMESPACE, "outside")) is not None
+
+    @scenario
+    async def test_an_existing_address_is_used(self, env: IPAMEnvironment) -> None:
+        """An IPAddress that exists for a claim already is completed, not replaced.
+
+        Proves: IP-09.
+        """
+        pool = env.add_pool()
+        env.add_address(pool, "a1", "10.0.0.5", claim="a1")
+        key = env.add_claim(pool)
+        assert await env.gets(key) == "10.0.0.5"
+        address = env.address(key)
+        assert address is not None
+        assert address["metadata"]["finalizers"] == [PROTECT]
+        owners = address["metadata"]["ownerReferences"]
+        assert [owner["kind"] for owner in owners] == [CLAIM, env.kind.resource.kind]
+
+    @scenario
+    async def test_a_conflicting_address_is_not_published(self, env: IPAMEnvironment) -> None:
+        """A claim does not get an address that another IPAddress already holds.
+
+        The claim reports the conflict, and gets the address once it is free.
+
+        Proves: IP-05, IP-09.
+        """
+        pool = env.add_pool()
+        first = env.add_claim(pool, "first")
+        text = await env.gets(first)
+        env.add_address(pool, "second", text, claim="second")
+        second = env.add_claim(pool, "second")
+        await env.says(second, "AllocationFailed")
+        assert condition(env.claim(first), "Ready") == ("True", "Ready")
+
+        env.api.remove(CLAIM, first)
+        assert await env.gets(second) == text
+
+    @scenario
+    async def test_a_late_address_of_an_earlier_claim_is_removed(
+        self, env: IPAMEnvironment
+    ) -> None:
+        """An IPAddress that a former leader created too late for a deleted claim is deleted.
+
+        Another claim has the address by now.
+
+        Proves: IP-09, SM-09.
+        """
+        pool = env.add_pool()
+        first = env.add_claim(pool, "first")
+        text = await env.gets(first)
+        given = env.address(first)
+        assert given is not None
+        late = copy.deepcopy(given)
+        late["metadata"]["name"] = late["spec"]["claimRef"]["name"] = "second"
+        for owner in late["metadata"]["ownerReferences"][:1]:
+            owner.update(name="second", uid="of a claim that is gone")
+        env.api.add(late)
+        second = env.add_claim(pool, "second")
+        assert await env.gets(second) != text
+        assert len(env.given()) == 2
