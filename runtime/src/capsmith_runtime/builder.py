@@ -27,7 +27,7 @@ _log = get_logger("manager")
 
 
 class ManagerBuilder:
-    """Create the caches, and one controller for each kind; nothing runs yet."""
+    """Creates the caches and one controller for each kind; starts nothing."""
 
     def __init__(
         self,

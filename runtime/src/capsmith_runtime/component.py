@@ -31,7 +31,7 @@ class Component:
     """Whether any controller watches Clusters."""
 
     def combined_with(self, *others: Component) -> Component:
-        """Return the component with the controllers of others, which run in the same manager."""
+        """Return a component that also has the controllers of ``others``, in one manager."""
         every = (self, *others)
         return replace(
             self,

@@ -1,4 +1,4 @@
-"""Add-on providers: what is installed into workload clusters."""
+"""Add-on providers, which install software into workload clusters."""
 
 from capsmith_runtime.addon.api import (
     AddonDeleteScope,

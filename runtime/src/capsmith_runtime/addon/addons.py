@@ -1,4 +1,4 @@
-"""Reconcile one kind of add-on: the Clusters it selects and the status it shows (AD-03)."""
+"""Reconcile one kind of add-on: the Clusters that it selects, and its status (AD-03)."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ class _RequestedVersion(NamedTuple):
 
 
 class AddonController:
-    """Reconcile the add-ons of a kind; InstallationController does the work on the clusters.
+    """Controller of the add-ons of a kind; InstallationController works on the clusters.
 
-    Each writes for the other: this one records the clusters, which the other reads; the other puts
-    its results into ``statuses``, from which this one writes the status of the add-on.
+    The two exchange data: this controller records the clusters of an add-on, which
+    InstallationController reads.  InstallationController stores its results in ``statuses``, from
+    which this controller writes the status of the add-on.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class AddonController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one add-on: the clusters that it is recorded for, and its status."""
+        """Update the record of clusters and the status of one add-on."""
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
@@ -105,7 +106,7 @@ class AddonController:
         return Result()
 
     def selected_clusters(self, obj: Object) -> list[str]:
-        """Return the names of the Clusters that an add-on selects, without those in deletion."""
+        """Return the names of the Clusters that an add-on selects, except those being deleted."""
         return [
             metadata.name(cluster)
             for cluster in self._caches.clusters.items()

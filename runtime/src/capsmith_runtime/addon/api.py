@@ -35,7 +35,7 @@ _PAGE = 250
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class AddonScope(SessionScope, Generic[Spec]):
-    """An add-on to install on a cluster."""
+    """An add-on to install on a cluster: the argument of ``reconcile_normal``."""
 
     spec: Spec
     """The spec, as an instance of the generated class."""
@@ -44,13 +44,13 @@ class AddonScope(SessionScope, Generic[Spec]):
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class AddonDeleteScope(SessionScope, Generic[Spec]):
-    """An add-on to remove from a cluster."""
+    """An add-on to remove from a cluster: the argument of ``reconcile_delete``."""
 
     _spec: Spec | DecodingError
 
     @property
     def spec(self) -> Spec:
-        """The current spec; raises DecodingError when it is invalid."""
+        """Return the current spec; raise DecodingError if it is invalid."""
         if isinstance(self._spec, DecodingError):
             raise self._spec
         return self._spec
@@ -75,10 +75,11 @@ class AddonState:
 
 
 class Workload:
-    """The API of a workload cluster, with the permissions of its kubeconfig.
+    """A client of a workload cluster, with the permissions of its kubeconfig.
 
-    Each method has a variant that ends in ``_async`` for asynchronous code.  All raise ApiError;
-    let it propagate when the cluster does not answer: the add-on is reconciled again later.
+    Each method has a variant for asynchronous code whose name ends in ``_async``.  All raise
+    ApiError.  Do not catch it when the cluster does not respond: the add-on is then reconciled
+    again later.
     """
 
     def __init__(
@@ -92,7 +93,11 @@ class Workload:
         self._loop = loop
 
     def apply(self, resource: ResourceType, obj: JSON) -> JSON:
-        """Apply on the server side: force the fields in ``obj`` and leave all others alone."""
+        """Set the fields in ``obj`` by server-side apply, and leave all others unchanged.
+
+        Fields that another field manager owns are taken over.  The object is created if it does
+        not exist.
+        """
         return self._wait(lambda: self.apply_async(resource, obj))
 
     async def apply_async(self, resource: ResourceType, obj: JSON) -> JSON:
@@ -113,7 +118,10 @@ class Workload:
             return None
 
     def find_all(self, resource: ResourceType, namespace: str = "", labels: str = "") -> list[JSON]:
-        """Return all objects of a kind, limited to a namespace and to labels unless empty."""
+        """Return all objects of a kind, in one namespace or in all, with the given labels.
+
+        An empty ``namespace`` means all namespaces; empty ``labels`` select every object.
+        """
         return self._wait(lambda: self.find_all_async(resource, namespace, labels))
 
     async def find_all_async(
@@ -143,7 +151,10 @@ class Workload:
         return True
 
     def kubeconfig(self) -> bytes:
-        """Return the kubeconfig, for your own tools; never write it where others can read it."""
+        """Return the kubeconfig for use with other tools.
+
+        It contains credentials: never store it where others can read it.
+        """
         return self._wait(self.kubeconfig_async)
 
     async def kubeconfig_async(self) -> bytes:
@@ -155,10 +166,10 @@ class Workload:
 
 
 class AddonReconciler(SessionUser, ABC, Generic[Spec]):
-    """Installs an add-on on clusters: called for each selected one, repeatedly.
+    """Base class of reconcilers of add-ons, called repeatedly for each selected cluster.
 
     Both methods may be ``def`` or ``async def``.  They are called again after a crash between any
-    two of their lines, and for several clusters at the same time.
+    two of their lines, and concurrently for different clusters.
     """
 
     @abstractmethod
@@ -171,4 +182,4 @@ class AddonReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_delete(
         self, addon: AddonDeleteScope[Spec], cluster: Cluster, workload: Workload
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Remove the add-on from the cluster; return Deleted only when that is confirmed."""
+        """Remove the add-on from the cluster; return Deleted only once the removal is confirmed."""

@@ -41,7 +41,7 @@ class AddonControllers:
 
 
 class AddonGroup(ControllerGroup):
-    """The controllers of all kinds; they share the clients of workload clusters."""
+    """The controllers of all kinds of add-ons, which share the clients of workload clusters."""
 
     def __init__(
         self, kinds: Sequence[AddonKind], caches: Caches, context: ControllerContext
@@ -62,16 +62,16 @@ class AddonGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """The informers of each kind, and of kubeconfig Secrets without their data."""
+        """Return the informers of each kind, and of kubeconfig Secrets (metadata only)."""
         return (self._secrets, *(kind.informer for kind in self._kinds))
 
     @property
     def runnables(self) -> Sequence[Runnable]:
-        """The task that closes idle connections to workload clusters."""
+        """Return the task that closes idle connections to workload clusters."""
         return (self._clients.run,)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield two reconcilers a kind: of its add-ons and of their installations."""
+        """Yield two reconcilers for each kind: of its add-ons and of their installations."""
         for kind in self._kinds:
             yield from kind.reconcilers()
 

@@ -1,4 +1,7 @@
-"""Reconcile an add-on on one cluster: preconditions, the reconciler, its result (AD-03)."""
+"""Reconcile an add-on on one cluster: check preconditions, call the reconciler, store its result.
+
+The flow is that of AD-03.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ MISSING_CLUSTER_SECONDS: Final = 60.0
 
 
 class InstallationController:
-    """Reconcile the installations of one kind of add-on."""
+    """Controller of the installations of one kind of add-on."""
 
     def __init__(
         self,
@@ -82,7 +85,7 @@ class InstallationController:
         """Requeues an add-on to update its status; set when the watches are set up."""
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile an add-on on one cluster."""
+        """Install, update or remove one add-on on one cluster; ``key`` names both."""
         installation = parse_key(key)
         obj = self._informer.get(installation.addon)
         if obj is None or not self._is_recorded(installation, obj):

@@ -1,8 +1,8 @@
 """Installations: an add-on on one cluster, and the record of them on the add-on itself.
 
-The status cannot be that record, because ``clusterctl move`` drops it (ST-11).  Owner references
-to the Clusters would survive the move, but Kubernetes would delete the add-on together with its
-last Cluster.  So it is an annotation.
+The record cannot be in the status, because ``clusterctl move`` drops the status (ST-11).  Owner
+references to the Clusters would survive the move, but Kubernetes would delete the add-on together
+with its last Cluster.  So the record is an annotation.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ class Installation(NamedTuple):
 
 
 def parse_key(key: NamespacedName) -> Installation:
-    """Return the installation with a queue key: the reverse of :attr:`Installation.key`."""
+    """Parse a queue key, the reverse of :attr:`Installation.key`."""
     addon, _, cluster = key.name.partition("/")
     return Installation(NamespacedName(key.namespace, addon), cluster)
 
 
 def record_annotation(group: str) -> str:
-    """Return the name of the annotation with the names of Clusters."""
+    """Return the name of the annotation that records the names of Clusters."""
     return f"{group}/installed-on"
 
 
 def recorded_clusters(obj: Object, group: str) -> frozenset[str]:
-    """Return the Clusters on which the add-on may be installed.
+    """Return the names of the Clusters on which the add-on may be installed.
 
-    A copy of an add-on has the annotation of its original, but nothing is installed for it.
+    The set is empty for a copy of another add-on: a copy has the annotation of its original, but
+    nothing is installed for it.
     """
     if external_id.stored(obj, group) is None:
         return frozenset()
@@ -51,7 +52,7 @@ def recorded_clusters(obj: Object, group: str) -> frozenset[str]:
 
 
 def format_clusters(clusters: Iterable[str]) -> str:
-    """Return the value of the annotation: the names, sorted, with commas between them."""
+    """Return the value of the annotation: the names, sorted and separated by commas."""
     return ",".join(sorted(clusters))
 
 
@@ -80,7 +81,7 @@ class InstallationStatus:
     """The add-on is not on the cluster and not selected for it: its record can be dropped."""
 
     def entry(self, cluster: str) -> dict[str, Any]:
-        """Return the entry for the add-on's status."""
+        """Return the entry for one cluster in the add-on's status."""
         # The text may come from an SDK: of any length, and not always encodable.
         message = self.message.encode(errors="replace").decode()[:_MAX_MESSAGE_CHARACTERS]
         entry = {"name": cluster, "ready": self.ready, "reason": self.reason}
@@ -92,7 +93,7 @@ REMOVED: Final = InstallationStatus(False, REASON_REMOVED, removed=True)
 
 
 class InstallationStatuses:
-    """The status of each installation, by add-on and cluster."""
+    """The latest status of each installation, by add-on and cluster; kept in memory only."""
 
     def __init__(self) -> None:
         self._by_addon: dict[NamespacedName, dict[str, InstallationStatus]] = {}
@@ -102,7 +103,7 @@ class InstallationStatuses:
         return self._by_addon.get(addon, {})
 
     def put(self, installation: Installation, status: InstallationStatus) -> bool:
-        """Store a status; return whether it has changed."""
+        """Store a status; return whether it differs from the one before."""
         statuses = self._by_addon.setdefault(installation.addon, {})
         changed = statuses.get(installation.cluster) != status
         statuses[installation.cluster] = status
@@ -113,14 +114,14 @@ class InstallationStatuses:
         self._by_addon.get(installation.addon, {}).pop(installation.cluster, None)
 
     def forget(self, addon: NamespacedName) -> None:
-        """Remove all statuses of an add-on that is gone."""
+        """Remove all statuses of an add-on that no longer exists."""
         self._by_addon.pop(addon, None)
 
 
 def describe_not_ready(entries: list[dict[str, Any]]) -> str:
     """Return the message of the Ready condition: which clusters are not ready, shortened (ST-06).
 
-    It is empty when all are ready.
+    The message is empty if all of them are ready.
     """
     not_ready = [entry for entry in entries if not entry["ready"]]
     if not not_ready:

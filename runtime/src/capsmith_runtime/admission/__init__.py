@@ -1,4 +1,4 @@
-"""What the author of validation and defaulting webhooks imports."""
+"""Public names for authors of validation and defaulting webhooks."""
 
 from capsmith_runtime.admission.api import (
     AdmissionObject,

@@ -1,4 +1,4 @@
-"""Base classes of validators and defaulters, and what their methods receive and return.
+"""Base classes of validators and defaulters, with the arguments and results of their methods.
 
 Methods may be ``def`` or ``async def``.  The API server calls them while a user waits, on the
 leader and on all other managers: decide by the arguments alone, and call no other system.
@@ -24,7 +24,7 @@ Reason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """An error of one field; all errors of an object are reported at once, as Kubernetes does."""
+    """An error in one field; all errors of an object are reported together, as Kubernetes does."""
 
     field: str
     """Path below the spec as in YAML, such as ``disks[0].sizeGiB``; empty for the spec itself."""
@@ -42,7 +42,7 @@ class FieldError:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionWarning:
-    """A text that kubectl shows; the object is accepted."""
+    """A warning that kubectl prints; the object is accepted nevertheless."""
 
     message: str
     """The text, which must hold no secret."""
@@ -55,7 +55,7 @@ ValidationResult = Iterable[FieldError | AdmissionWarning]
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class AdmissionObject(Generic[Spec]):
-    """An object in a request, or a template; it may not exist yet."""
+    """An object or a template in a request; it may not exist yet."""
 
     name: str
     namespace: str
@@ -68,7 +68,7 @@ class AdmissionObject(Generic[Spec]):
 
 
 class Validator(ABC, Generic[Spec]):
-    """Accept or refuse objects of a kind, by rules that CEL cannot express.
+    """Base class of validators: accept or refuse objects by rules that CEL cannot express.
 
     The API server has already checked the schema and the CEL rules of the CRD.
     """
@@ -77,32 +77,33 @@ class Validator(ABC, Generic[Spec]):
     def validate_create(
         self, obj: AdmissionObject[Spec]
     ) -> ValidationResult | Awaitable[ValidationResult]:
-        """Return the errors and warnings of a new object; without errors it is accepted."""
+        """Return errors and warnings for a new object; without errors it is accepted."""
 
     def validate_update(
         self, old: AdmissionObject[Spec], new: AdmissionObject[Spec]
     ) -> ValidationResult | Awaitable[ValidationResult]:
-        """Return the errors and warnings of a changed spec; by default those of a new object.
+        """Return errors and warnings for a changed spec; by default call ``validate_create``.
 
-        Updates that leave the author's fields unchanged are accepted without a call, and so are all
-        updates of an object that is being deleted.
+        Updates that leave the author's fields unchanged are accepted without a call, and so are
+        all updates of an object that is being deleted.
         """
         return self.validate_create(new)
 
     def validate_delete(
         self, obj: AdmissionObject[Spec]
     ) -> ValidationResult | Awaitable[ValidationResult]:
-        """Return the errors and warnings of a deletion; called only if provider.yaml says so."""
+        """Return errors and warnings for a deletion; called only if provider.yaml enables it."""
         return ()
 
 
 class Defaulter(ABC, Generic[Spec]):
-    """Fill in fields of a kind, where a constant in the schema is not enough."""
+    """Base class of defaulters: fill in fields for which a constant in the schema is not enough."""
 
     @abstractmethod
     def default(self, obj: AdmissionObject[Spec]) -> Spec | Awaitable[Spec]:
         """Return the spec with defaults, such as ``dataclasses.replace(obj.spec, ...)``.
 
-        The result must depend on ``obj`` alone, and the defaults of the result must be the result:
-        Cluster API compares templates by dry runs, and any difference rolls out machines again.
+        The result must depend on ``obj`` alone, and applying the defaults again must change
+        nothing: Cluster API compares templates by dry runs, and any difference rolls out machines
+        again.
         """

@@ -1,4 +1,4 @@
-"""The admission webhooks of a manager: they serve on the leader and on all others."""
+"""The admission webhooks of a manager, which serve on the leader and on all other replicas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from capsmith_runtime.webhook.server import WebhookGroup
 
 @dataclass(frozen=True, slots=True)
 class AdmissionWebhook:
-    """The settings from wiring; called to make the handlers."""
+    """Factory of the admission webhooks of a manager, with the settings of the wiring module."""
 
     kinds: tuple[AdmittedKind, ...]
 
@@ -32,7 +32,7 @@ class AdmissionWebhook:
 
 
 class AdmissionWebhookGroup(WebhookGroup):
-    """Serves validation and defaulting of all kinds that have it."""
+    """Serves validation and defaulting for all kinds that have webhooks."""
 
     def __init__(
         self, webhook: AdmissionWebhook, options: WebhookOptions, metrics: Metrics, *, threads: int
@@ -45,7 +45,7 @@ class AdmissionWebhookGroup(WebhookGroup):
 
     @property
     def healthy(self) -> bool:
-        """Return False if the threads of a kind have all been hanging for minutes."""
+        """Whether each kind still has a thread that has not been hanging for minutes."""
         return all(handler.is_healthy for handler in self._handlers)
 
     @property

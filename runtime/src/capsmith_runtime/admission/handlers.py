@@ -1,4 +1,4 @@
-"""Handle the requests for one kind: read the review, call the author's code, decide, respond."""
+"""Handle the requests for one kind: read the review, call the author's code, and respond."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE")
 
 
 class AdmissionReviewError(ValueError):
-    """The body of the request is not an AdmissionReview of this kind."""
+    """Raised if the body of a request is not an AdmissionReview of this kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRequest:
-    """The request in a review."""
+    """The request in an AdmissionReview."""
 
     uid: str
     operation: str
@@ -71,7 +71,7 @@ class AdmissionRequest:
         return ".".join(self.spec_keys)
 
     def spec_of(self, obj: JSON) -> Any:
-        """Return the spec in an object of this request; empty if it has none."""
+        """Return the spec of an object in this request; empty if it has none."""
         found: Any = obj
         for key in self.spec_keys:
             found = found.get(key) if isinstance(found, dict) else None
@@ -80,7 +80,7 @@ class AdmissionRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The decision about a request."""
+    """The decision about a request: allowed or refused, with warnings and a patch."""
 
     status: JSON | None = None
     """A Status of Kubernetes that refuses the request; None accepts it."""
@@ -92,7 +92,7 @@ ACCEPTED: Final = Verdict()
 
 
 def read_review(body: bytes, kind: AdmittedKind) -> AdmissionRequest:
-    """Return the request of a review of version v1; raise AdmissionReviewError."""
+    """Return the request of an AdmissionReview v1; raise AdmissionReviewError for another body."""
     try:
         review = msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
@@ -118,7 +118,7 @@ def read_review(body: bytes, kind: AdmittedKind) -> AdmissionRequest:
 
 
 def write_review(request: AdmissionRequest, verdict: Verdict) -> Response:
-    """Return the response to a request."""
+    """Return the AdmissionReview with the response to a request, encoded as JSON."""
     response: JSON = {"uid": request.uid, "allowed": verdict.status is None}
     if verdict.status is not None:
         response["status"] = verdict.status
@@ -134,7 +134,7 @@ def write_review(request: AdmissionRequest, verdict: Verdict) -> Response:
 def build_refusal(
     status: HTTPStatus, reason: str, message: str, details: JSON | None = None
 ) -> JSON:
-    """Return the Status of Kubernetes for a request that is refused."""
+    """Return the Kubernetes Status for a refused request."""
     text = shorten_message(message.encode(errors="replace").decode())
     found: JSON = {"status": "Failure", "code": status.value, "reason": reason, "message": text}
     return found | ({"details": details} if details else {})
@@ -161,7 +161,7 @@ _WORDS: Final[dict[Reason, str]] = {
 def build_invalid_status(
     kind: AdmittedKind, request: AdmissionRequest, errors: Sequence[FieldError]
 ) -> JSON:
-    """Return a Status 422 with all errors; there must be at least one."""
+    """Return a Status 422 with all errors of the object; ``errors`` must not be empty."""
     causes = [
         {
             "field": _full_path(request.spec_path, error.field),
@@ -178,7 +178,7 @@ def build_invalid_status(
 
 
 def build_decoding_error(request: AdmissionRequest, error: DecodingError) -> FieldError:
-    """Return the error of a spec that cannot be read."""
+    """Return the field error for a spec that cannot be decoded."""
     field = error.path.removeprefix(request.spec_path).removeprefix(".")
     return FieldError(field, str(error).removeprefix(f"{error.path}: "))
 
@@ -195,9 +195,9 @@ def _text(text: str) -> str:
 
 
 def build_spec_patch(obj: JSON, keys: tuple[str, ...], before: Any, after: Any) -> list[Operation]:
-    """Return the patch of the object at ``keys`` for a typed spec that changed.
+    """Return the JSON patch for a typed spec that changed; ``keys`` lead to the spec in ``obj``.
 
-    Fields that did not change stay as the user wrote them, also those that the type does not know.
+    Unchanged fields stay as the user wrote them, including fields that the type does not know.
     """
     return json_patch(obj, _changed(obj, keys, encode(before), encode(after)))
 
@@ -234,7 +234,7 @@ MAX_RESULTS: Final = 100
 
 
 class AdmissionHandler:
-    """The validator and the defaulter of one kind; never raises."""
+    """Handles requests for one kind by its validator and defaulter; never raises."""
 
     def __init__(self, kind: AdmittedKind, metrics: Metrics, *, threads: int) -> None:
         self._kind = kind
@@ -248,7 +248,7 @@ class AdmissionHandler:
 
     @property
     def is_healthy(self) -> bool:
-        """Report whether the author's code can be called."""
+        """Return whether the author's code can be called."""
         return self._executor.is_healthy
 
     @property

@@ -1,4 +1,4 @@
-"""Description of the kinds whose objects are validated or receive defaults."""
+"""Descriptions of the kinds that have validation or defaulting webhooks."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class AdmittedKind:
 
     @cached_property
     def own_fields(self) -> frozenset[str]:
-        """The author's fields in the spec; all others are the contract's."""
+        """The author's fields in the spec; all other fields belong to the contract."""
         return frozenset(json_name(field) for field in fields(self.spec))
 
     def spec_keys(self, kind: str) -> tuple[str, ...] | None:
-        """Return where objects of ``kind`` have the spec; None for an unknown kind."""
+        """Return the path of the spec in objects of ``kind``; None for an unknown kind."""
         if kind == self.kind:
             return _SPEC
         return _TEMPLATE_SPEC if kind and kind == self.template else None

@@ -25,7 +25,7 @@ _NAMES: Mapping[type, str] = {
 
 
 class DecodingError(ValueError):
-    """A value of the wrong type; the message names its path and the expected type."""
+    """Raised for a value of the wrong type; the message names its path and the expected type."""
 
     path: str
     """Path of the value in the object, such as ``spec.disks[0].size``."""
@@ -148,7 +148,7 @@ def json_name(field: Field[Any]) -> str:
 
 
 def has_default(field: Field[Any]) -> bool:
-    """Return whether a field of a dataclass may be left out."""
+    """Return whether a field of a dataclass is optional."""
     return field.default is not MISSING or field.default_factory is not MISSING
 
 
@@ -160,7 +160,7 @@ def _shown(value: object) -> str:
 
 
 def encode_status(value: Any) -> dict[str, Any]:
-    """Return the fields of a Status dataclass by JSON key; None marks an empty field."""
+    """Return the fields of a Status dataclass by JSON key; empty fields are None."""
     if value is None:
         return {}
     if not is_dataclass(value) or isinstance(value, type):
@@ -170,7 +170,7 @@ def encode_status(value: Any) -> dict[str, Any]:
 
 
 def encode(value: Any) -> Any:
-    """Return plain JSON for a dataclass and its contents."""
+    """Return plain JSON for a dataclass and everything in it."""
     if is_dataclass(value) and not isinstance(value, type):
         found = ((field, encode(getattr(value, field.name))) for field in fields(value))
         return {

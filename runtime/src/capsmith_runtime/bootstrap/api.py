@@ -1,8 +1,8 @@
 """The reconciler of a bootstrap provider, with its argument and results.
 
 Its only method generates bootstrap data: once for a Machine, and repeatedly for a MachinePool,
-whose later machines need data that are still valid.  It does not deal with the Secret, its name
-and owner, the order of machines, or the status.
+whose later machines need data that are still valid.  The Secret, its name and owner, the order of
+machines and the status are handled by the runtime.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FORMAT: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class CertificatePair:
-    """A certificate and its key, in PEM; for the purpose ``sa`` a public and a private key."""
+    """A certificate and its key in PEM; for the purpose ``sa``, a public and a private key."""
 
     certificate: str
     """The certificate; for the purpose ``sa`` the public key."""
@@ -50,7 +50,7 @@ CertificateReader = Callable[[CertificatePurpose], Awaitable[CertificatePair]]
 
 @dataclass(frozen=True, slots=True)
 class BootstrapDocument:
-    """Bootstrap data: what a machine runs at its first start."""
+    """The bootstrap data that a machine runs at its first start, and their format."""
 
     value: bytes = field(repr=False)
     """The data, from 1 to 1,000,000 bytes."""
@@ -81,7 +81,7 @@ class BootstrapDocument:
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class BootstrapConfigScope(SessionScope, Generic[Spec]):
-    """A configuration, with the machine or the pool that needs its bootstrap data."""
+    """A bootstrap configuration, and the Machine or MachinePool that needs its data."""
 
     spec: Spec
     """The spec, as an instance of the generated class."""
@@ -105,7 +105,7 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
 
     @property
     def is_control_plane(self) -> bool:
-        """Whether it is a control plane machine; machines of pools are workers."""
+        """Whether the machine belongs to the control plane; machines of pools are workers."""
         return self.machine is not None and self.machine.is_control_plane
 
     @property
@@ -118,7 +118,7 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
     def endpoint(self) -> Endpoint:
         """The endpoint of the control plane.
 
-        Raises NotAvailableError, which waits, until it is known.
+        Raises NotAvailableError until it is known; let it propagate, to wait for the endpoint.
         """
         endpoint = self.cluster.control_plane_endpoint
         if endpoint is None:
@@ -129,17 +129,18 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
     def certificate(self, purpose: CertificatePurpose) -> CertificatePair:
         """Return a certificate of the cluster, in synchronous code; each call is a request.
 
-        Raises NotAvailableError, which waits, when its Secret does not exist.
+        Raises NotAvailableError if its Secret does not exist; let it propagate, to wait for the
+        Secret.
         """
         return wait_for(lambda: self._certificates(purpose), self._loop)
 
     async def certificate_async(self, purpose: CertificatePurpose) -> CertificatePair:
-        """Return a certificate of the cluster, in asynchronous code."""
+        """Return a certificate of the cluster, in asynchronous code; see ``certificate``."""
         return await self._certificates(purpose)
 
 
 class BootstrapConfigReconciler(SessionUser, ABC, Generic[Spec]):
-    """Generates what machines run at their first start."""
+    """Base class of reconcilers that generate the data of a machine's first start."""
 
     @abstractmethod
     def bootstrap_data(
@@ -147,6 +148,6 @@ class BootstrapConfigReconciler(SessionUser, ABC, Generic[Spec]):
     ) -> BootstrapDocument | Waiting | Awaitable[BootstrapDocument | Waiting]:
         """Return the data of one machine, or of all machines of a pool.
 
-        It may be ``def`` or ``async def``.  If the process dies before the result is stored, it is
-        called again.  An exception is reported in the Ready condition and retried later.
+        The method may be ``def`` or ``async def``.  It is called again if the process ends before
+        the result is stored.  An exception is reported in the Ready condition and retried later.
         """

@@ -1,7 +1,7 @@
-"""Write cloud-init's cloud-config from plain data, as YAML that all parsers read alike.
+"""Write cloud-init's cloud-config from plain data, as YAML that all parsers read in the same way.
 
-All text is quoted, so none of it is read as a number, a date or a boolean, or as the end of the
-value that contains it.
+All strings are quoted, so none of them is read as a number, a date or a boolean, or ends the value
+that contains it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ _SHORT: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"
 
 
 def cloud_config(document: Mapping[str, Any]) -> bytes:
-    """Return a cloud-config of mappings, lists, strings, integers and booleans.
+    """Return a cloud-config for a mapping of mappings, lists, strings, integers and booleans.
 
-    Raises TypeError for any other value.
+    Raises TypeError for any other type.
     """
     return (HEADER + "".join(f"{line}\n" for line in _lines(document))).encode()
 
 
 def write_file(path: str, content: str, permissions: str = "0644") -> dict[str, str]:
-    """Return one entry of ``write_files``; the file belongs to root."""
+    """Return one entry of ``write_files``; root owns the file."""
     return {"path": path, "owner": "root:root", "permissions": permissions, "content": content}
 
 

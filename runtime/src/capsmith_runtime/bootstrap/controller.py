@@ -1,8 +1,8 @@
 """Reconcile bootstrap configurations: the flow of BC-12.
 
-A worker whose cluster is ready costs three requests: a read of the Secret, its creation, and the
-status.  Configurations have no finalizer: Secret and lock are deleted with their owners, so a
-deletion needs neither Machine nor Cluster (BC-19).
+A worker whose cluster is ready costs three requests: one reads the Secret, one creates it, and one
+writes the status.  Configurations have no finalizer: Secret and lock are deleted with their
+owners, so a deletion needs neither Machine nor Cluster (BC-19).
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ NAME_TAKEN_RETRY_SECONDS: Final = 60.0
 
 
 def utc_now() -> datetime:
-    """Return the current time, with which the refresh of pools' data is scheduled."""
+    """Return the current time in UTC, from which the refresh of a pool's data is scheduled."""
     return datetime.now(UTC)
 
 
 def is_owned_by_machine(config: JSON) -> bool:
-    """Return whether a configuration is of a Machine, and not of a MachinePool."""
+    """Return whether a configuration belongs to a Machine rather than to a MachinePool."""
     return metadata.owner_name(config, constants.MACHINE_KIND, constants.CORE_GROUP) is not None
 
 
 class BootstrapConfigController:
-    """Reconcile one BootstrapConfig kind."""
+    """Controller of one BootstrapConfig kind."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class BootstrapConfigController:
         """Configurations whose Secret names its owner in the current API version."""
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one configuration, or report in its conditions why that failed."""
+        """Reconcile one configuration; report a failure in its conditions."""
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:

@@ -68,11 +68,11 @@ class BootstrapGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """The informers of configurations and MachinePools."""
+        """Return the informers of configurations and MachinePools."""
         return (*self._configs.values(), self._pools)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield one reconciler a kind."""
+        """Yield one reconciler for each kind."""
         owners = ConfigOwnerFinder(self._caches, self._pools)
         for kind in self._kinds:
             name = kind.resource.kind

@@ -36,21 +36,24 @@ CERTIFICATES_SECONDS: Final = 10.0
 
 
 class DataSecretNameTakenError(Exception):
-    """A Secret with the name of the configuration belongs to another object."""
+    """Raised if a Secret with the configuration's name belongs to another object."""
 
 
 class DataSecretStore:
-    """Secrets with bootstrap data, read by name: a cache would hold all Secrets of the cluster."""
+    """Reads and writes Secrets with bootstrap data, each by name.
+
+    It has no cache, because a cache would hold all Secrets of the management cluster.
+    """
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
 
     async def read(self, config: JSON, cluster: str, *, in_use: bool) -> DataContent | None:
-        """Return the content of the configuration's Secret; None when there is none.
+        """Return the content of the configuration's Secret; None if there is no such Secret.
 
-        ``in_use`` says that a Machine or MachinePool names it: then a Secret that was restored
-        together with its configuration, under other UIDs, is adopted.  Otherwise it is left over
-        from a former configuration and is deleted.  Raises DataSecretNameTakenError.
+        A Secret whose owner has another UID was restored together with its configuration, or is
+        left over from a former one.  It is adopted if ``in_use`` is true, which means that a
+        Machine or MachinePool names it, and deleted otherwise.  Raises DataSecretNameTakenError.
         """
         try:
             secret = await self._client.get(SECRET, _key(config))
@@ -107,7 +110,7 @@ class DataSecretStore:
 
 
 def create_certificate_reader(client: KubeClient, cluster: Cluster) -> CertificateReader:
-    """Return the function that reads certificates of a Cluster for the reconciler (SEC-03)."""
+    """Return a function for the reconciler that reads certificates of a Cluster (SEC-03)."""
 
     async def read(purpose: CertificatePurpose) -> CertificatePair:
         name = f"{cluster.name}-{purpose}"

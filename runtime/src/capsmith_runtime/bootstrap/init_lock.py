@@ -1,4 +1,4 @@
-"""The lock of BC-12 on the API server: one machine at a time initialises a control plane."""
+"""The init lock of BC-12: only one machine at a time may initialise a control plane."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _MAX_RELEASED: Final = 10_000
 
 
 class ControlPlaneInitMutex:
-    """A mutex for the initialisation of a control plane.
+    """A mutex on the API server for the initialisation of a control plane.
 
-    It always asks the API server: two managers with old caches could both take it otherwise.
+    Every call reads from the API server and not from a cache: two managers with outdated caches
+    could otherwise both take the lock.
     """
 
     def __init__(self, client: KubeClient, core_version: str) -> None:
@@ -38,8 +39,8 @@ class ControlPlaneInitMutex:
     async def acquire(self, cluster: Cluster, machine: Machine) -> str:
         """Try to take the lock; return the name of the Machine that holds it afterwards.
 
-        It is empty when there is a ConfigMap of that name that is not a lock.  Raises Conflict when
-        another machine was faster.
+        The name is empty if a ConfigMap of that name exists that is not a lock.  Raises Conflict
+        if another machine took the lock at the same time.
         """
         try:
             lock = await self._client.get(CONFIG_MAP, _key(cluster))
@@ -52,7 +53,10 @@ class ControlPlaneInitMutex:
         return await self._take_over(lock, machine)
 
     async def release(self, cluster: Cluster) -> None:
-        """Delete the lock of an initialised cluster; requests only for the first call of each."""
+        """Delete the lock of an initialised cluster.
+
+        Only the first call for a cluster sends requests.
+        """
         key = _key(cluster)
         if self._released.get(key) == cluster.uid:
             return

@@ -1,4 +1,4 @@
-"""Owners of bootstrap configurations: Machines and MachinePools (BC-11)."""
+"""Owners of bootstrap configurations, which are Machines or MachinePools (BC-11)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigOwner:
-    """The owner of a configuration: either a Machine or a MachinePool."""
+    """The owner of a configuration: a Machine or a MachinePool."""
 
     machine: Machine | None
     pool: MachinePool | None
@@ -31,24 +31,24 @@ class ConfigOwner:
 
     @property
     def data_secret_name(self) -> str | None:
-        """The name that core has copied from the configuration, or the user has set."""
+        """The name of the data Secret in the owner's spec, written by core or by the user."""
         return self._owner.data_secret_name or None
 
     @property
     def deleting(self) -> bool:
-        """Whether it is being deleted, and no longer needs data."""
+        """Whether the owner is being deleted, so that it no longer needs data."""
         return self._owner.deleting
 
     @property
     def is_control_plane(self) -> bool:
-        """Whether it is a control plane machine."""
+        """Whether the owner is a control plane machine."""
         return self.machine is not None and self.machine.is_control_plane
 
     def inputs_digest(self, config: Object) -> str:
-        """Return a digest of the inputs of the data of a pool; empty for a Machine.
+        """Return a digest of everything from which a pool's data follow; empty for a Machine.
 
-        The data of a Machine are used once.  Those of a pool follow every change of it, for the
-        machines that it creates later (MP-19).
+        The data of a Machine are used once.  The data of a pool follow every change of it, because
+        machines that the pool creates later use them (MP-19).
         """
         if self.pool is None:
             return ""
@@ -63,14 +63,17 @@ class ConfigOwner:
 
 
 class ConfigOwnerFinder:
-    """Find the owners of configurations in the caches."""
+    """Finds the owners of configurations in the caches."""
 
     def __init__(self, caches: Caches, pools: Informer) -> None:
         self._caches = caches
         self._pools = pools
 
     def find(self, config: JSON) -> ConfigOwner | None:
-        """Return the owner; None until a template's clone gets one, or the cache has it."""
+        """Return the owner, or None if the configuration has no owner in the cache yet.
+
+        A clone of a template gets its owner from core shortly after its creation.
+        """
         machine = self._caches.machine_of(config)
         if machine is not None:
             return ConfigOwner(machine=machine, pool=None)
@@ -81,7 +84,10 @@ class ConfigOwnerFinder:
         return ConfigOwner(machine=None, pool=read_machine_pool(obj))
 
     def machine_with_data(self, machine: Machine) -> str:
-        """Return another control plane machine with data; "" if this is the first (BC-12)."""
+        """Return the name of another control plane machine that has data; "" if there is none.
+
+        Without such a machine the caller may initialise the control plane (BC-12).
+        """
         cluster = f"{machine.namespace}/{machine.cluster_name}"
         for obj in self._caches.machines.by_index(BY_CLUSTER, cluster):
             other = self._caches.reader.read_machine(obj)
@@ -91,7 +97,7 @@ class ConfigOwnerFinder:
 
 
 def owner_keys(config: JSON) -> Iterable[str]:
-    """Yield the index values by which a Machine or MachinePool finds its configurations."""
+    """Yield the index keys under which the owner of a configuration finds it."""
     for kind in (MACHINE_KIND, MACHINE_POOL_KIND):
         name = metadata.owner_name(config, kind, CORE_GROUP)
         if name:
@@ -99,5 +105,5 @@ def owner_keys(config: JSON) -> Iterable[str]:
 
 
 def owner_key(kind: str, namespace: str, name: str) -> str:
-    """Return the index value of one owner."""
+    """Return the index key of one owner."""
     return f"{kind}/{namespace}/{name}"

@@ -20,7 +20,8 @@ TEXT: Final = "success"
 def shell_script(*commands: str, sentinel: str = LINUX_SENTINEL) -> str:
     """Return a POSIX shell script that runs the commands and then writes the sentinel file.
 
-    The first failure ends it.  ``commands`` are shell text and are not quoted here.
+    The first command that fails ends the script.  ``commands`` are shell code and are not quoted
+    here.
     """
     folder, file = shlex.quote(posixpath.dirname(sentinel)), shlex.quote(sentinel)
     # Created under another name, so that the file never exists without its text.
@@ -31,7 +32,8 @@ def shell_script(*commands: str, sentinel: str = LINUX_SENTINEL) -> str:
 def run_command(*commands: str, sentinel: str = LINUX_SENTINEL) -> list[str]:
     """Return the script as one entry of cloud-init's ``runcmd``, or as arguments of a systemd unit.
 
-    It is one entry because cloud-init runs each entry even if the one before has failed.
+    All commands are in one entry, because cloud-init runs an entry even if the one before has
+    failed.
     """
     return ["/bin/sh", "-c", shell_script(*commands, sentinel=sentinel)]
 
@@ -39,7 +41,8 @@ def run_command(*commands: str, sentinel: str = LINUX_SENTINEL) -> list[str]:
 def powershell_script(*commands: str, sentinel: str = WINDOWS_SENTINEL) -> str:
     """Return a PowerShell script that runs the commands and then writes the sentinel file.
 
-    The first failure ends it.  ``commands`` are PowerShell text; none may exit the script itself.
+    The first command that fails ends the script.  ``commands`` are PowerShell code; none may exit
+    the script itself.
     """
     folder, file = _quoted(sentinel.rpartition("\\")[0]), _quoted(sentinel)
     lines = ["$ErrorActionPreference = 'Stop'"]

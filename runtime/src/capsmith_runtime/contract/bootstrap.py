@@ -1,7 +1,7 @@
 """Bootstrap configurations: their status, the Secret with their data, and the init lock.
 
-What must survive the loss of a status, by ``clusterctl move`` or a crash between two writes, is in
-the Secret itself (ST-11).
+State that must survive the loss of a status, by ``clusterctl move`` or by a crash between two
+writes, is in the Secret itself (ST-11).
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from capsmith_runtime.contract.status_writer import READY_FIELD, set_extra_field
 
 
 class BootstrapStatusWriter(Protocol):
-    """Give the status of configurations the shape of one contract version.
+    """Writes the status of configurations in the shape of one contract version.
 
-    It never has terminal failures: core panics on those of a pool's configuration (MP-13).
+    It never writes terminal failures: core panics if a pool's configuration has them (MP-13).
     """
 
     @property
     def contract(self) -> str:
-        """``v1beta1`` or ``v1beta2``."""
+        """The contract version: ``v1beta1`` or ``v1beta2``."""
         ...
 
     def is_created(self, obj: Object) -> bool:
-        """Return whether the status says that the data are created (BC-01 to BC-04)."""
+        """Return whether the status reports that the data exist (BC-01 to BC-04)."""
         ...
 
     def build_created_status(
         self, obj: Object, secret: str, extra: Mapping[str, Any], features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status of an object with data in a Secret; ``extra`` is its own fields."""
+        """Return the status of an object whose data are in ``secret``; ``extra`` are own fields."""
         ...
 
 
@@ -63,7 +63,7 @@ TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A taint that a Node is registered with."""
+    """A taint with which a Node is registered."""
 
     key: str
     """Key of the taint, such as ``node.cluster.x-k8s.io/uninitialized``."""
@@ -83,7 +83,10 @@ UNINITIALIZED_TAINT: Final = Taint("node.cluster.x-k8s.io/uninitialized", "NoSch
 
 
 def is_updating_in_place(obj: Object) -> bool:
-    """Return whether the machine is being updated in place: its data must not change (BC-15)."""
+    """Return whether the machine is being updated in place, during which data must not change.
+
+    See BC-15.
+    """
     return UPDATE_IN_PROGRESS_ANNOTATION in metadata.annotations(obj)
 
 
@@ -108,7 +111,7 @@ class DataContent:
 
 
 class Ownership(Enum):
-    """The relation between a configuration and a Secret of its name."""
+    """How a configuration and a Secret with its name are related."""
 
     OURS = auto()
     UNOWNED = auto()
@@ -119,7 +122,7 @@ class Ownership(Enum):
 
 
 def data_secret_of(config: Object) -> str:
-    """Return the name of the Secret, which follows from the configuration alone (BC-05)."""
+    """Return the name of a configuration's Secret: the configuration's own name (BC-05)."""
     return metadata.name(config)
 
 
@@ -149,7 +152,7 @@ def encode_data(content: DataContent) -> dict[str, str]:
 
 
 def data_annotations(config: Object, content: DataContent) -> dict[str, str | None]:
-    """Return the annotations of the Secret; None for those that it must not have."""
+    """Return the annotations of the Secret; None for an annotation to remove."""
     group = _group(config)
     return {
         f"{group}/refresh-at": content.refresh_at or None,
@@ -174,7 +177,7 @@ def read_data_secret(secret: Object, config: Object) -> DataContent:
 
 
 def find_ownership(secret: Object, config: Object, cluster: str) -> Ownership:
-    """Return the relation between a configuration and a Secret of its name."""
+    """Return how a configuration and a Secret with its name are related."""
     if secret.get("type") != SECRET_TYPE or "value" not in metadata.mapping(secret, "data"):
         return Ownership.FOREIGN
     owners = metadata.items(secret, "metadata", "ownerReferences")
@@ -189,14 +192,17 @@ def find_ownership(secret: Object, config: Object, cluster: str) -> Ownership:
 
 
 def add_owner(secret: Object, config: Object) -> list[dict[str, Any]]:
-    """Return the owner references with that of the configuration, replacing a former one."""
+    """Return the owner references of a Secret with the configuration as controller.
+
+    A reference to a former configuration of the same name is replaced.
+    """
     owners = metadata.items(secret, "metadata", "ownerReferences")
     kept = [dict(owner) for owner in owners if not _refers_to(owner, config)]
     return [*kept, build_controller_reference(config)]
 
 
 def build_controller_reference(config: Object) -> dict[str, Any]:
-    """Return the reference that makes a configuration the controller (BC-06, SM-07)."""
+    """Return the owner reference that makes a configuration the controller (BC-06, SM-07)."""
     return {
         "apiVersion": config["apiVersion"],
         "kind": config["kind"],
@@ -224,12 +230,12 @@ _KEY: Final = "lock-information"
 
 
 def init_lock_name(cluster: Cluster) -> str:
-    """Return the name of the ConfigMap."""
+    """Return the name of the ConfigMap that is the init lock of a Cluster."""
     return f"{cluster.name}-lock"
 
 
 def build_init_lock(cluster: Cluster, core_version: str, machine: str) -> dict[str, Any]:
-    """Return the lock of a Cluster, which owns it, held by a Machine."""
+    """Return the init lock of a Cluster: a ConfigMap that the Cluster owns and a Machine holds."""
     owner = {
         "apiVersion": f"{CORE_GROUP}/{core_version}",
         "kind": CLUSTER_KIND,
@@ -250,7 +256,7 @@ def build_init_lock(cluster: Cluster, core_version: str, machine: str) -> dict[s
 
 
 def init_lock_data(machine: str) -> dict[str, str]:
-    """Return the ``data`` of a lock that a Machine holds."""
+    """Return the ``data`` of an init lock that this Machine holds."""
     return {_KEY: json.dumps({"machineName": machine})}
 
 
@@ -264,7 +270,7 @@ def init_lock_holder(config_map: Object) -> str | None:
 
 
 class V1Beta1BootstrapStatus:
-    """A :class:`~capsmith_runtime.contract.bootstrap.BootstrapStatusWriter`."""
+    """BootstrapStatusWriter for contract v1beta1."""
 
     contract = "v1beta1"
 
@@ -275,13 +281,13 @@ class V1Beta1BootstrapStatus:
     def build_created_status(
         self, obj: Object, secret: str, extra: Mapping[str, Any], features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status with ready and the name of the Secret, set together."""
+        """Return the status with ``ready`` and the name of the Secret, set together."""
         status = {**(obj.get("status") or {}), "dataSecretName": secret, "ready": True}
         return set_extra_fields(status, extra)
 
 
 class V1Beta2BootstrapStatus:
-    """A :class:`~capsmith_runtime.contract.bootstrap.BootstrapStatusWriter`."""
+    """BootstrapStatusWriter for contract v1beta2."""
 
     contract = "v1beta2"
 
@@ -293,7 +299,7 @@ class V1Beta2BootstrapStatus:
     def build_created_status(
         self, obj: Object, secret: str, extra: Mapping[str, Any], features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status with the flag and the name of the Secret, set together."""
+        """Return the status with ``dataSecretCreated`` and the Secret's name, set together."""
         status = {**(obj.get("status") or {}), "dataSecretName": secret}
         flags = metadata.mapping(status, "initialization")
         status["initialization"] = {**flags, "dataSecretCreated": True}

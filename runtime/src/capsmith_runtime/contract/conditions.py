@@ -1,8 +1,7 @@
 """Condition lists, in the shape of metav1.Condition and in the older one of v1beta1.
 
-A patch replaces a list whole, so both functions return the whole list: entries of other writers
-stay as they are, and an unchanged entry stays identical, with its
-``lastTransitionTime``.
+A patch replaces a list as a whole, so both merge functions return the complete list.  Conditions
+of other writers stay as they are, and an unchanged condition keeps its ``lastTransitionTime``.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _WORDS: Mapping[bool | None, str] = {True: "True", False: "False", None: "Unknow
 
 
 def find(conditions: Sequence[Object], condition_type: str) -> Object | None:
-    """Return the entry of this type; None if there is none."""
+    """Return the condition of this type; None if there is none."""
     return next((entry for entry in conditions if entry.get("type") == condition_type), None)
 
 
@@ -41,7 +40,7 @@ def merge(
 def merge_old_shape(
     existing: Sequence[Object], wanted: Iterable[Condition], *, now: str
 ) -> list[dict[str, Any]]:
-    """Return the list with the ``wanted`` conditions merged in, as in contract v1beta1 (ST-02).
+    """Return the list with the ``wanted`` conditions merged in, in the shape of v1beta1 (ST-02).
 
     A severity is written only if the status is False.
     """
@@ -61,7 +60,7 @@ def merge_old_shape(
 
 
 def remove(existing: Sequence[Object], condition_type: str) -> list[dict[str, Any]]:
-    """Return the list without the entry of this type."""
+    """Return the list without the condition of this type."""
     return [dict(entry) for entry in existing if entry.get("type") != condition_type]
 
 
@@ -84,17 +83,17 @@ def _replace(
 # an annotation lists the author's types; it is written before the conditions, which makes it
 # complete after a crash between the two.
 def record_annotation(group: str) -> str:
-    """Return the annotation that lists the types."""
+    """Return the name of the annotation that records types of conditions."""
     return f"{group}/conditions"
 
 
 def recorded_types(obj: Object, group: str) -> frozenset[str]:
-    """Return the types of the object's conditions that the author's code wrote."""
+    """Return the types of the conditions that the author's code wrote, as recorded."""
     text = metadata.annotations(obj).get(record_annotation(group), "")
     return frozenset(name for name in text.split(",") if name)
 
 
 def record_types(obj: Object, group: str, types: Set[str]) -> dict[str, str]:
-    """Return the annotations of the object with these types."""
+    """Return the annotations of the object, with these types recorded."""
     others = {k: v for k, v in metadata.annotations(obj).items() if k != record_annotation(group)}
     return {**others, record_annotation(group): ",".join(sorted(types))} if types else others

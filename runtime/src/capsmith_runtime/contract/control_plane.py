@@ -59,11 +59,11 @@ class ControlPlaneMachine:
 
     @property
     def deleting(self) -> bool:
-        """Whether it is being deleted."""
+        """Whether the Machine is being deleted."""
         return self.deleted is not None
 
     def has_condition(self, condition_type: str, status: str) -> bool:
-        """Report whether it has a condition with that status."""
+        """Return whether the Machine has a condition of this type and status."""
         condition = self.conditions.get(condition_type)
         return condition is not None and condition.status == status
 
@@ -101,7 +101,7 @@ class CoreMachines(Protocol):
 
     @property
     def version(self) -> str:
-        """``v1beta1`` or ``v1beta2``."""
+        """The version of cluster.x-k8s.io: ``v1beta1`` or ``v1beta2``."""
         ...
 
     def read(self, obj: Object) -> ControlPlaneMachine:
@@ -113,17 +113,21 @@ class CoreMachines(Protocol):
         ...
 
     def build(self, draft: MachineDraft) -> dict[str, Any]:
-        """Return the object to create."""
+        """Return the Machine to create from a draft."""
         ...
 
     def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
-        """Return the whole spec of a Machine with these settings; its other fields are kept."""
+        """Return the whole spec of a Machine with these settings; other fields are kept."""
         ...
 
     def build_status(
         self, obj: Object, present: Sequence[Condition], absent: Iterable[str], now: str
     ) -> dict[str, Any]:
-        """Return the whole status of a Machine with some conditions set, and others removed."""
+        """Return the whole status of a Machine after conditions were set and removed.
+
+        ``present`` are the conditions to set, ``absent`` the types to remove; ``now`` is a time in
+        RFC 3339.
+        """
         ...
 
 
@@ -134,7 +138,7 @@ def read_control_plane_machine(
     bootstrap: ObjectRef | None,
     conditions: Sequence[Object],
 ) -> ControlPlaneMachine:
-    """Return the view of a Machine, given the parts that depend on the version of core."""
+    """Return the view of a Machine, given the fields that depend on the version of core."""
     return ControlPlaneMachine(
         name=metadata.name(obj),
         namespace=metadata.namespace(obj),
@@ -163,12 +167,12 @@ def read_control_plane_machine(
 
 
 def is_control_plane(obj: Object) -> bool:
-    """Report whether a Machine has the control plane label (CP-19)."""
+    """Return whether a Machine has the control plane label (CP-19)."""
     return CONTROL_PLANE_LABEL in metadata.labels(obj)
 
 
 def is_waiting_for_pre_terminate(machine: ControlPlaneMachine) -> bool:
-    """Report whether the deletion of a Machine waits for nothing but its hooks (SM-05)."""
+    """Return whether only pre-terminate hooks delay the deletion of a Machine (SM-05)."""
     condition = machine.conditions.get("Deleting")
     return condition is not None and condition.reason == WAITING_FOR_PRE_TERMINATE
 
@@ -176,7 +180,10 @@ def is_waiting_for_pre_terminate(machine: ControlPlaneMachine) -> bool:
 def build_machine(
     draft: MachineDraft, *, version: str, bootstrap: Object, infrastructure: Object
 ) -> dict[str, Any]:
-    """Return the Machine of a draft without its settings, given the references of that version."""
+    """Return the Machine of a draft without its settings.
+
+    The caller passes the references, whose shape depends on the version of core.
+    """
     spec: dict[str, Any] = {
         "clusterName": draft.cluster_name,
         "version": draft.version,
@@ -193,7 +200,7 @@ def build_machine(
 
 
 def set_or_remove(obj: dict[str, Any], name: str, value: Any) -> None:
-    """Set a value; remove it if it is None or an empty list."""
+    """Set a value in ``obj``; remove it if it is None or an empty list."""
     if value is None or value == []:
         obj.pop(name, None)
     else:
@@ -233,7 +240,7 @@ OWN_CONDITIONS: Final = NEGATIVE | {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaFacts:
-    """Numbers of Machines; ready and available as reported by core (CP-07)."""
+    """Counts of Machines; core decides which are ready and available (CP-07)."""
 
     desired: int
     current: int
@@ -277,11 +284,11 @@ class ControlPlaneShape(Protocol):
 
     @property
     def contract(self) -> str:
-        """``v1beta1`` or ``v1beta2``."""
+        """The contract version: ``v1beta1`` or ``v1beta2``."""
         ...
 
     def is_initialized(self, obj: Object) -> bool:
-        """Report whether the status says that the control plane is initialised."""
+        """Return whether the status reports that the control plane is initialised."""
         ...
 
     def read_machine_template(self, obj: Object) -> MachineTemplate:
@@ -291,11 +298,11 @@ class ControlPlaneShape(Protocol):
     def build_status(
         self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status without conditions; fields that are not in the facts are kept."""
+        """Return the whole status without conditions; fields without facts are kept."""
         ...
 
     def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
-        """Return the conditions to write."""
+        """Return those of ``conditions`` that this contract version writes."""
         ...
 
     def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Control planes and their Machines in the shape of each version of the contract and of core."""
+"""Control planes and their Machines, in the shapes of each contract version and core version."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from capsmith_runtime.contract.status_writer import READY_FIELD, set_extra_field
 
 
 class V1Beta1ControlPlane:
-    """Implements ControlPlaneShape for contract v1beta1."""
+    """ControlPlaneShape for contract v1beta1."""
 
     contract = "v1beta1"
 
     def is_initialized(self, obj: Object) -> bool:
-        """Read ``status.initialized`` (CP-03)."""
+        """Return ``status.initialized`` (CP-03)."""
         return metadata.lookup(obj, "status", "initialized") is True
 
     def read_machine_template(self, obj: Object) -> MachineTemplate:
-        """Read ``spec.machineTemplate`` (CP-13, CP-15)."""
+        """Return ``spec.machineTemplate`` (CP-13, CP-15)."""
         template = metadata.mapping(obj, "spec", "machineTemplate")
         reference = metadata.mapping(template, "infrastructureRef")
         return MachineTemplate(
@@ -60,9 +60,9 @@ class V1Beta1ControlPlane:
     def build_status(
         self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status (CP-03, CP-04, CP-06, CP-10, CP-25).
+        """Return the whole status without conditions (CP-03, CP-04, CP-06, CP-10, CP-25).
 
-        Core up to v1.10 reads ``ready`` as "the API server answers", so it stays true once the
+        Core up to v1.10 reads ``ready`` as "the API server responds", so it stays true once the
         control plane is initialised.
         """
         status = dict(metadata.mapping(obj, "status"))
@@ -84,7 +84,10 @@ class V1Beta1ControlPlane:
         return set_extra_fields(status, facts.extra)
 
     def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
-        """Copy Available to Ready (CP-27); omit negative-polarity conditions (ST-02)."""
+        """Return the conditions to write: Available also as Ready, none that is normally False.
+
+        See CP-27 and ST-02.
+        """
         shown = [c for c in conditions if c.type not in NEGATIVE or c.status is True]
         available = next((c for c in conditions if c.type == AVAILABLE), None)
         if available is not None:
@@ -92,21 +95,21 @@ class V1Beta1ControlPlane:
         return shown
 
     def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:
-        """Return the types of negative-polarity conditions that are False."""
+        """Return the types of conditions that are normally False and are False now."""
         return frozenset(c.type for c in conditions if c.type in NEGATIVE and c.status is not True)
 
 
 class V1Beta2ControlPlane:
-    """Implements ControlPlaneShape for contract v1beta2."""
+    """ControlPlaneShape for contract v1beta2."""
 
     contract = "v1beta2"
 
     def is_initialized(self, obj: Object) -> bool:
-        """Read ``status.initialization.controlPlaneInitialized`` (CP-02)."""
+        """Return ``status.initialization.controlPlaneInitialized`` (CP-02)."""
         return metadata.lookup(obj, "status", "initialization", "controlPlaneInitialized") is True
 
     def read_machine_template(self, obj: Object) -> MachineTemplate:
-        """Read ``spec.machineTemplate.{metadata, spec}`` (CP-11, CP-12, CP-14)."""
+        """Return ``spec.machineTemplate.{metadata, spec}`` (CP-11, CP-12, CP-14)."""
         template = metadata.mapping(obj, "spec", "machineTemplate")
         spec = metadata.mapping(template, "spec")
         reference = metadata.mapping(spec, "infrastructureRef")
@@ -131,7 +134,7 @@ class V1Beta2ControlPlane:
     def build_status(
         self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status (CP-02, CP-04, CP-05, CP-09, CP-10, CP-25)."""
+        """Return the whole status without conditions (CP-02, CP-04, CP-05, CP-09, CP-10, CP-25)."""
         status = dict(metadata.mapping(obj, "status"))
         if facts.initialized:
             current = metadata.mapping(status, "initialization")
@@ -158,11 +161,11 @@ class V1Beta2ControlPlane:
         return set_extra_fields(status, facts.extra)
 
     def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
-        """Return all conditions; Available replaces Ready (CP-26)."""
+        """Return all conditions: this contract has no Ready, Available replaces it (CP-26)."""
         return conditions
 
     def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:
-        """Return nothing: every condition is always present."""
+        """Return no types: in this contract every condition is always present."""
         return frozenset()
 
 
@@ -174,12 +177,15 @@ CONTROL_PLANE_SHAPES: Final[Mapping[str, ControlPlaneShape]] = {
 
 
 class CoreMachinesV1Beta1:
-    """Implements CoreMachines for v1beta1."""
+    """CoreMachines for cluster.x-k8s.io/v1beta1."""
 
     version = "v1beta1"
 
     def read(self, obj: Object) -> ControlPlaneMachine:
-        """Return the view; core from v1.9 writes metav1 conditions beside the old ones."""
+        """Return the view of a Machine.
+
+        Core from v1.9 writes metav1 conditions in addition to the old ones.
+        """
         old = metadata.items(obj, "status", "conditions")
         new = metadata.items(obj, "status", "v1beta2", "conditions")
         return read_control_plane_machine(
@@ -194,12 +200,12 @@ class CoreMachinesV1Beta1:
         )
 
     def read_failure_domains(self, cluster: Object) -> tuple[str, ...]:
-        """Return the names, which are the keys of an object."""
+        """Return the names of failure domains, which are the keys of an object."""
         domains = metadata.mapping(cluster, "status", "failureDomains")
         return tuple(sorted(name for name, d in domains.items() if d.get("controlPlane") is True))
 
     def build(self, draft: MachineDraft) -> dict[str, Any]:
-        """Return the object to create."""
+        """Return the Machine to create from a draft."""
         obj = build_machine(
             draft,
             version=self.version,
@@ -209,7 +215,10 @@ class CoreMachinesV1Beta1:
         return {**obj, "spec": self.build_spec(obj, draft.settings)}
 
     def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
-        """Write timeouts as durations, unless the existing one is of the same length."""
+        """Return the whole spec, with time-outs as durations.
+
+        A duration that already has the same length stays as it is written.
+        """
         deletion = settings.deletion_seconds
         timeouts = {
             "nodeDrainTimeout": settings.drain_seconds,
@@ -228,7 +237,7 @@ class CoreMachinesV1Beta1:
     def build_status(
         self, obj: Object, present: Sequence[Condition], absent: Iterable[str], now: str
     ) -> dict[str, Any]:
-        """Set metav1 conditions; remove conditions from both lists."""
+        """Return the whole status: metav1 conditions set, conditions removed in both lists."""
         status = dict(metadata.mapping(obj, "status"))
         new: Sequence[Object] = metadata.items(obj, "status", "v1beta2", "conditions")
         old: Sequence[Object] = metadata.items(obj, "status", "conditions")
@@ -242,7 +251,7 @@ class CoreMachinesV1Beta1:
 
 
 class CoreMachinesV1Beta2:
-    """Implements CoreMachines for v1beta2."""
+    """CoreMachines for cluster.x-k8s.io/v1beta2."""
 
     version = "v1beta2"
 
@@ -260,12 +269,12 @@ class CoreMachinesV1Beta2:
         )
 
     def read_failure_domains(self, cluster: Object) -> tuple[str, ...]:
-        """Return the names from the list of failure domains."""
+        """Return the names of failure domains, which are items of a list."""
         domains = metadata.items(cluster, "status", "failureDomains")
         return tuple(sorted(d["name"] for d in domains if d.get("controlPlane") is True))
 
     def build(self, draft: MachineDraft) -> dict[str, Any]:
-        """Return the object to create."""
+        """Return the Machine to create from a draft."""
         obj = build_machine(
             draft,
             version=self.version,
@@ -275,7 +284,10 @@ class CoreMachinesV1Beta2:
         return {**obj, "spec": self.build_spec(obj, draft.settings)}
 
     def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
-        """Write timeouts in seconds; ``minReadySeconds`` always, as 0 is a value, too (CP-32)."""
+        """Return the whole spec, with time-outs in seconds.
+
+        ``minReadySeconds`` is always written, even if it is 0 (CP-32).
+        """
         deletion = settings.deletion_seconds
         timeouts = {
             "nodeDrainTimeoutSeconds": settings.drain_seconds,
@@ -296,7 +308,7 @@ class CoreMachinesV1Beta2:
     def build_status(
         self, obj: Object, present: Sequence[Condition], absent: Iterable[str], now: str
     ) -> dict[str, Any]:
-        """Set and remove conditions in the only list."""
+        """Return the whole status, with conditions set and removed in its only list."""
         listed: Sequence[Object] = metadata.items(obj, "status", "conditions")
         for name in absent:
             listed = conditions.remove(listed, name)

@@ -1,7 +1,7 @@
-"""Views of Cluster and Machine, independent of the version of core, and when not to change objects.
+"""Views of Cluster and Machine in any version of core, and rules on when to leave objects alone.
 
-Views contain only the fields on which providers act: an event that leaves the view equal needs no
-reconcile.
+Views contain only the fields on which providers act: an event that does not change the view needs
+no reconcile.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class CoreReader(Protocol):
 
     @property
     def version(self) -> str:
-        """``v1beta1`` or ``v1beta2``."""
+        """The version of cluster.x-k8s.io: ``v1beta1`` or ``v1beta2``."""
         ...
 
     def read_cluster(self, obj: Object) -> Cluster:
@@ -108,7 +108,7 @@ def read_cluster(
     control_plane_initialized: bool,
     infrastructure: ObjectRef | None,
 ) -> Cluster:
-    """Return the view of a Cluster, given the parts that depend on the version of core."""
+    """Return the view of a Cluster, given the fields that depend on the version of core."""
     return Cluster(
         name=metadata.name(obj),
         namespace=metadata.namespace(obj),
@@ -128,7 +128,7 @@ def read_cluster(
 
 
 def read_machine(obj: Object, *, infrastructure: ObjectRef | None) -> Machine:
-    """Return the view of a Machine, given the part that depends on the version of core."""
+    """Return the view of a Machine, given the field that depends on the version of core."""
     return Machine(
         name=metadata.name(obj),
         namespace=metadata.namespace(obj),
@@ -149,7 +149,7 @@ def read_machine(obj: Object, *, infrastructure: ObjectRef | None) -> Machine:
 
 
 def read_endpoint(obj: Object) -> Endpoint | None:
-    """Return ``spec.controlPlaneEndpoint`` if complete; the same in all versions and kinds."""
+    """Return ``spec.controlPlaneEndpoint``, or None if it is incomplete; valid for all kinds."""
     host = metadata.text(obj, "spec", "controlPlaneEndpoint", "host")
     port = metadata.lookup(obj, "spec", "controlPlaneEndpoint", "port")
     if not host or not isinstance(port, int) or not 1 <= port <= 65535:
@@ -180,12 +180,12 @@ def is_externally_managed(obj: Object) -> bool:
 
 
 def is_deleted_for_move(obj: Object) -> bool:
-    """Return whether ``clusterctl move`` deletes this copy; the infrastructure stays (MV-08)."""
+    """Return whether ``clusterctl move`` is deleting this copy: keep its infrastructure (MV-08)."""
     return DELETE_FOR_MOVE_ANNOTATION in metadata.annotations(obj)
 
 
 def pause_message(obj: Object, kind: str, cluster: Cluster | None) -> str:
-    """Return why the object is paused, or an empty text if it is not (SM-01, ST-08)."""
+    """Return why the object is paused; empty if it is not (SM-01, ST-08)."""
     causes = []
     if cluster is not None and cluster.paused:
         causes.append("Cluster spec.paused is set to true")

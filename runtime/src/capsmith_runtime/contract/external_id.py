@@ -17,7 +17,7 @@ SHORT_CHARACTERS: Final = 32
 
 
 def annotation(group: str) -> str:
-    """Return the annotation that holds the external id."""
+    """Return the name of the annotation that holds the external id."""
     return f"{group}/external-id"
 
 
@@ -35,7 +35,7 @@ def stored(obj: Object, group: str) -> str | None:
 
 
 def of(obj: Object, group: str) -> str:
-    """Return the stored external id, or the one that :func:`create` gives; writes nothing."""
+    """Return the stored external id, or the one that :func:`create` would return; write nothing."""
     return stored(obj, group) or create(obj)
 
 

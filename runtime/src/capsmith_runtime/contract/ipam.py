@@ -28,7 +28,7 @@ REASON_POOL_EXHAUSTED: Final = "PoolExhausted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IPAddressClaim:
-    """A claim on an address; read-only."""
+    """A claim for an address; read-only."""
 
     name: str
     namespace: str
@@ -54,7 +54,7 @@ class IPAddress:
 
 
 class IpamDialect(ABC):
-    """Read and write the objects of one version of ipam.cluster.x-k8s.io (IP-07)."""
+    """Reads and writes objects of one version of ipam.cluster.x-k8s.io (IP-07)."""
 
     version: ClassVar[str]
 
@@ -89,7 +89,7 @@ class IpamDialect(ABC):
         return {**cluster, "poolRef": _reference(pool)}
 
     def build_address_spec(self, address: IPAddress) -> dict[str, Any]:
-        """Return the spec of a new address; a prefix of 0 is written too (IP-06)."""
+        """Return the spec of a new address; a prefix of 0 is written, too (IP-06)."""
         return {
             "address": address.address,
             "prefix": address.prefix,
@@ -99,13 +99,13 @@ class IpamDialect(ABC):
         }
 
     def set_address_ref(self, obj: Object, address_name: str) -> dict[str, Any]:
-        """Return the status of a claim with a reference to its IPAddress."""
+        """Return the status of a claim, with a reference to its IPAddress added."""
         return {**metadata.mapping(obj, "status"), "addressRef": {"name": address_name}}
 
     def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
     ) -> dict[str, Any]:
-        """Return ``status`` of a claim with the wanted conditions; ``now`` is RFC 3339.
+        """Return ``status`` with the ``wanted`` conditions; ``now`` is a time in RFC 3339.
 
         Claims have the condition Ready and no other (IP-05).
         """
@@ -135,7 +135,7 @@ def _reference(pool: ObjectRef) -> dict[str, str]:
 # Core ships the CRDs of its groups in one release, and every release so far gave this group the
 # same versions as cluster.x-k8s.io, so the version that was chosen at start applies here too.
 class IpamV1Beta1(IpamDialect):
-    """v1beta1: conditions in the old shape (ST-02)."""
+    """IpamDialect for v1beta1, with conditions in the old shape (ST-02)."""
 
     version = "v1beta1"
 
@@ -145,7 +145,7 @@ class IpamV1Beta1(IpamDialect):
 
 
 class IpamV1Beta2(IpamDialect):
-    """v1beta2: metav1 conditions (ST-01), and every part of a poolRef is required."""
+    """IpamDialect for v1beta2, with metav1 conditions (ST-01) and a complete poolRef."""
 
     version = "v1beta2"
 

@@ -1,4 +1,4 @@
-"""Kubernetes versions: normalising, ordering and counting (CP-08…10)."""
+"""Kubernetes versions: normalise, order and count them (CP-08 to CP-10)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SortKey = tuple[int, int, int, int, tuple[_Part, ...], tuple[_Part, ...]]
 
 
 def normalize(version: str) -> str:
-    """Return the version with the ``v`` that users may leave out, as in Machines (CP-08)."""
+    """Return the version with a leading ``v``, which users may leave out (CP-08)."""
     return version if version.startswith("v") else f"v{version}"
 
 
 def sort_key(version: str) -> SortKey:
-    """Return the sort key of a semantic version; unlike in SemVer, builds are ordered, too.
+    """Return the sort key of a semantic version; unlike in SemVer, build metadata counts, too.
 
-    Raises ValueError for other texts.
+    Raises ValueError for any other string.
     """
     match = _VERSION.fullmatch(version)
     if match is None:
@@ -33,7 +33,7 @@ def sort_key(version: str) -> SortKey:
 
 
 def count_versions(versions: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """Return each version with its number, the oldest first; other texts are left out."""
+    """Return each version with its count, the oldest first; other strings are ignored."""
     known = Counter(version for version in versions if _VERSION.fullmatch(version))
     return tuple((version, known[version]) for version in sorted(known, key=sort_key))
 

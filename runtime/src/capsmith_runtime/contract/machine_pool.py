@@ -1,6 +1,6 @@
 """MachinePools, the Machines that core creates for them, and the status of a provider's pools.
 
-Of the fields read here, the versions of core differ only in the group of references.
+For the fields that are read here, core's versions differ only in the group of references.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class MachinePool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolMachine:
-    """The part of a Machine on which its pool acts."""
+    """The fields of a Machine that matter to its pool."""
 
     name: str
     deleting: bool
@@ -84,7 +84,7 @@ def read_machine_pool(obj: Object) -> MachinePool:
 
 
 def read_pool_machine(obj: Object) -> PoolMachine:
-    """Return a pool's view of a Machine."""
+    """Return the view of a Machine for its pool."""
     found = metadata.items(obj, "status", "conditions")
     remediation = conditions.find(found, OWNER_REMEDIATED_CONDITION)
     return PoolMachine(
@@ -97,7 +97,7 @@ def read_pool_machine(obj: Object) -> PoolMachine:
 
 
 def owning_machine_pool(obj: Object) -> str | None:
-    """Return the name of the MachinePool that owns an object."""
+    """Return the name of the MachinePool that owns an object; None if there is none."""
     return metadata.owner_name(obj, MACHINE_POOL_KIND, CORE_GROUP)
 
 

@@ -23,7 +23,7 @@ MAX_BYTES: Final = 5 * 2**18
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceFacts:
-    """One machine of a pool, for display (MP-06)."""
+    """One machine of a pool, as it appears in the status (MP-06)."""
 
     name: str
     provider_id: str
@@ -48,11 +48,11 @@ class PoolFacts:
 
 
 class MachinePoolStatusWriter(Protocol):
-    """Write the status of a pool in the form of one contract version."""
+    """Writes the status of pools in the shape of one contract version."""
 
     @property
     def contract(self) -> str:
-        """``v1beta1`` or ``v1beta2``."""
+        """The contract version: ``v1beta1`` or ``v1beta2``."""
         ...
 
     def is_provisioned(self, obj: Object) -> bool:
@@ -65,13 +65,13 @@ class MachinePoolStatusWriter(Protocol):
 
 
 def drop_addresses(facts: PoolFacts) -> PoolFacts:
-    """Return the facts without the addresses of machines, which are only for display (MP-06)."""
+    """Return the facts without the addresses of machines, which serve display only (MP-06)."""
     instances = [replace(instance, addresses=()) for instance in facts.instances]
     return replace(facts, instances=instances)
 
 
 def is_storable(spec: Object, status: Object) -> bool:
-    """Return whether the API server can store an object with this spec and status."""
+    """Return whether an object with this spec and status is small enough for the API server."""
     if len(spec["providerIDList"]) > MAX_INSTANCES:
         return False
     parts = (json.dumps(part, separators=(",", ":"), ensure_ascii=False) for part in (spec, status))
@@ -115,7 +115,7 @@ def _instance(one: InstanceFacts) -> dict[str, Any]:
 
 
 class V1Beta1PoolStatus:
-    """The :class:`.MachinePoolStatusWriter` for contract v1beta1."""
+    """MachinePoolStatusWriter for contract v1beta1."""
 
     contract = "v1beta1"
 
@@ -129,7 +129,7 @@ class V1Beta1PoolStatus:
 
 
 class V1Beta2PoolStatus:
-    """The :class:`.MachinePoolStatusWriter` for contract v1beta2."""
+    """MachinePoolStatusWriter for contract v1beta2."""
 
     contract = "v1beta2"
 
@@ -142,7 +142,7 @@ class V1Beta2PoolStatus:
         """Return the whole status, without conditions.
 
         ``ready`` and ``initialization.provisioned`` have the same value: the contract requires the
-        second, and every core so far reads the first (MP-01, MP-02).
+        latter, and every version of core so far reads the former (MP-01, MP-02).
         """
         status = build_common_status(obj, facts, features)
         if facts.provisioned:

@@ -1,6 +1,6 @@
 """Read ``metadata`` and other paths of objects, and match labels.
 
-Missing fields are not an error.
+No function raises for missing fields.
 """
 
 import base64
@@ -12,7 +12,7 @@ from capsmith_runtime.contract.model import Object
 
 
 def lookup(obj: Object, *path: str) -> Any:
-    """Return the value at a path, or None if a step is missing or not an object."""
+    """Return the value at a path; None if a step is missing or its parent is not an object."""
     value: Any = obj
     for step in path:
         if not isinstance(value, Mapping):
@@ -22,25 +22,25 @@ def lookup(obj: Object, *path: str) -> Any:
 
 
 def text(obj: Object, *path: str) -> str:
-    """Return the text at a path, or an empty text."""
+    """Return the string at a path; empty if there is none."""
     value = lookup(obj, *path)
     return value if isinstance(value, str) else ""
 
 
 def mapping(obj: Object, *path: str) -> Mapping[str, Any]:
-    """Return the object at a path, or an empty object."""
+    """Return the object at a path; empty if there is none."""
     value = lookup(obj, *path)
     return value if isinstance(value, Mapping) else {}
 
 
 def items(obj: Object, *path: str) -> list[Any]:
-    """Return the list at a path, or an empty list."""
+    """Return the list at a path; empty if there is none."""
     value = lookup(obj, *path)
     return list(value) if isinstance(value, list) else []
 
 
 def name(obj: Object) -> str:
-    """Return ``metadata.name``."""
+    """Return ``metadata.name``; empty if the object has none."""
     return text(obj, "metadata", "name")
 
 
@@ -61,17 +61,17 @@ def generation(obj: Object) -> int:
 
 
 def labels(obj: Object) -> Mapping[str, str]:
-    """Return ``metadata.labels``."""
+    """Return ``metadata.labels``; empty if the object has none."""
     return mapping(obj, "metadata", "labels")
 
 
 def annotations(obj: Object) -> Mapping[str, str]:
-    """Return ``metadata.annotations``."""
+    """Return ``metadata.annotations``; empty if the object has none."""
     return mapping(obj, "metadata", "annotations")
 
 
 def finalizers(obj: Object) -> list[str]:
-    """Return ``metadata.finalizers``."""
+    """Return ``metadata.finalizers``; empty if the object has none."""
     return items(obj, "metadata", "finalizers")
 
 
@@ -81,7 +81,7 @@ def is_deleting(obj: Object) -> bool:
 
 
 def current_owners(obj: Object, owner: Object) -> list[Any]:
-    """Return the owner references, with the current API version of ``owner``.
+    """Return the owner references, with references to ``owner`` in its current API version.
 
     The garbage collector cannot look up an owner in a version that is no longer served, and then
     does not delete its dependents.
@@ -112,9 +112,9 @@ _FNV_PRIME: Final = 0x01000193
 
 
 def label_value(name: str) -> str:
-    """Return the name, or ``hash_<base64>_z`` if it is not a valid label value (MP-08).
+    """Return the name if it is a valid label value, else ``hash_<base64>_z`` (MP-08).
 
-    The hash is fnv32a, like core's, so that core finds objects by the label.
+    The hash is fnv32a, as in core, so that core finds objects by the label.
     """
     if _LABEL_VALUE.fullmatch(name):
         return name

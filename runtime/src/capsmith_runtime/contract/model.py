@@ -30,7 +30,7 @@ _CONDITION_TYPE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ObjectRef:
-    """A reference of core; it never contains a version."""
+    """A reference in core's objects; it never contains a version."""
 
     group: str
     kind: str
@@ -84,7 +84,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A condition without times and generations, which the status writers add."""
+    """A condition without times and generations, which status writers add."""
 
     type: str
     """Type of the condition; the runtime writes ``Ready`` and ``Paused`` itself."""
@@ -104,7 +104,7 @@ class Condition:
 
 
 def shorten_message(message: str) -> str:
-    """Return the message, shortened for a status."""
+    """Return the message, cut to the length that a condition may have."""
     return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 3] + "..."
 
 

@@ -35,17 +35,17 @@ class MachineFacts:
 
 
 class ConditionWriter(Protocol):
-    """Write conditions in the form of one API version."""
+    """Writes conditions in the shape of one API version."""
 
     def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
     ) -> dict[str, Any]:
-        """Return ``status`` with the wanted conditions; ``now`` is in RFC 3339."""
+        """Return ``status`` with the ``wanted`` conditions; ``now`` is a time in RFC 3339."""
         ...
 
 
 class StatusWriter(ConditionWriter, Protocol):
-    """Write facts and conditions in the form of one contract version.
+    """Writes facts and conditions in the shape of one contract version.
 
     The methods return the whole new ``spec`` or ``status``, not a patch: other fields stay as they
     are.  ``features`` names the optional parts of the contract that the kind has.
@@ -53,7 +53,7 @@ class StatusWriter(ConditionWriter, Protocol):
 
     @property
     def contract(self) -> str:
-        """``v1beta1`` or ``v1beta2``."""
+        """The contract version: ``v1beta1`` or ``v1beta2``."""
         ...
 
     def add_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:
@@ -65,13 +65,13 @@ class StatusWriter(ConditionWriter, Protocol):
         ...
 
     def is_provisioned(self, obj: Object) -> bool:
-        """Return whether the object is reported as provisioned, which is final (IC-05, IM-03)."""
+        """Return whether the object is reported as provisioned, which never ends (IC-05, IM-03)."""
         ...
 
     def build_cluster_spec(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole spec with the observed values; an endpoint from the user is kept."""
+        """Return the whole spec with the observed values; the user's endpoint is kept."""
         ...
 
     def build_cluster_status(
@@ -83,7 +83,7 @@ class StatusWriter(ConditionWriter, Protocol):
     def set_failure_domains(
         self, status: Object, domains: Sequence[FailureDomain], features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status with the failure domains, without them if there are none."""
+        """Return the status with these failure domains; without the field if there are none."""
         ...
 
     def build_machine_spec(
@@ -100,7 +100,7 @@ class StatusWriter(ConditionWriter, Protocol):
 
 
 def set_or_drop(status: dict[str, Any], key: str, value: Any) -> None:
-    """Set a value, or remove the key if the value is empty: never write an empty object."""
+    """Set a value in ``status``; remove the key if the value is empty."""
     if value is None or value in ("", [], {}):
         status.pop(key, None)
     else:
@@ -108,7 +108,7 @@ def set_or_drop(status: dict[str, Any], key: str, value: Any) -> None:
 
 
 def set_feature_field(status: Object, field: str, value: Any, features: Set[str]) -> dict[str, Any]:
-    """Return the status with the field of a feature, if the kind has the feature of that name."""
+    """Return the status with the field of a feature, if ``features`` has that feature."""
     new = dict(status)
     if field in features:
         set_or_drop(new, field, value)
@@ -116,14 +116,14 @@ def set_feature_field(status: Object, field: str, value: Any, features: Set[str]
 
 
 def set_extra_fields(status: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the status with the kind's own fields; None removes a field."""
+    """Return the status with the kind's own fields; a value of None removes its field."""
     for key, value in extra.items():
         set_or_drop(status, key, value)
     return status
 
 
 def build_addresses(addresses: Sequence[Address]) -> list[dict[str, str]]:
-    """Return ``status.addresses``, which is the same in both contracts (IM-08)."""
+    """Return the value of ``status.addresses``, which is the same in both contracts (IM-08)."""
     return [{"type": address.type, "address": address.address} for address in addresses]
 
 

@@ -1,6 +1,6 @@
 """Timestamps (RFC 3339) and durations in Kubernetes objects.
 
-Contract v1beta1 and core v1beta1 write durations as texts: ``1h30m``, ``300s``, ``5m0s``.
+Contract v1beta1 and core v1beta1 write durations as strings: ``1h30m``, ``300s``, ``5m0s``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 
 def parse_time(text: object) -> datetime | None:
-    """Return the time; None for an invalid one."""
+    """Return the time that a timestamp denotes; None if it is invalid."""
     if not isinstance(text, str):
         return None
     try:
@@ -22,7 +22,7 @@ def parse_time(text: object) -> datetime | None:
 
 
 def format_time(time: datetime) -> str:
-    """Return the time in UTC, to the second."""
+    """Return the time in UTC as a timestamp, to the second."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -39,14 +39,14 @@ _PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
 def parse_seconds(text: object) -> int | None:
-    """Return the whole seconds of a duration, rounded down; None for an invalid one."""
+    """Return a duration in whole seconds, rounded down; None if it is invalid."""
     if not isinstance(text, str) or not text or _PART.sub("", text):
         return None
     return int(sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)))
 
 
 def format_seconds(seconds: int) -> str:
-    """Return a duration as Go formats it, so that core sees no difference."""
+    """Return seconds as a duration in Go's format, so that core sees no difference."""
     hours, rest = divmod(seconds, 3600)
     minutes, rest = divmod(rest, 60)
     parts = [f"{hours}h"] if hours else []

@@ -1,4 +1,4 @@
-"""The shapes of version v1beta1: core's objects, and the status of each kind of provider."""
+"""The shapes of version v1beta1: core's objects, and the status of each provider type."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from capsmith_runtime.contract.status_writer import (
 
 
 def read_reference(reference: Object) -> ObjectRef | None:
-    """Return a reference; None if it names no object."""
+    """Return a reference to an object; None if it names no object."""
     name = metadata.text(reference, "name")
     if not name:
         return None
@@ -46,7 +46,7 @@ def build_reference(obj: Object) -> dict[str, Any]:
 
 
 class CoreV1Beta1:
-    """A :class:`.core.CoreReader` for v1beta1."""
+    """CoreReader for cluster.x-k8s.io/v1beta1."""
 
     version = "v1beta1"
 
@@ -80,12 +80,15 @@ _FAILURE: Final = ("failureReason", "failureMessage")
 
 
 class V1Beta1Status:
-    """The :class:`.StatusWriter` for contract v1beta1."""
+    """StatusWriter for contract v1beta1."""
 
     contract = "v1beta1"
 
     def add_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:
-        """Set ``failureReason`` and ``failureMessage`` (IC-12, IM-11, BC-10, CP-27)."""
+        """Return the status with ``failureReason`` and ``failureMessage``.
+
+        See IC-12, IM-11, BC-10 and CP-27.
+        """
         return {
             **status,
             "failureReason": reason,
@@ -93,7 +96,7 @@ class V1Beta1Status:
         }
 
     def remove_failure(self, status: Object) -> dict[str, Any]:
-        """Remove ``failureReason`` and ``failureMessage``."""
+        """Return the status without ``failureReason`` and ``failureMessage``."""
         return {key: value for key, value in status.items() if key not in _FAILURE}
 
     def is_provisioned(self, obj: Object) -> bool:
@@ -103,13 +106,13 @@ class V1Beta1Status:
     def build_cluster_spec(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Set ``controlPlaneEndpoint`` (IC-03)."""
+        """Return the spec with ``controlPlaneEndpoint`` (IC-03)."""
         return add_endpoint(obj, facts.endpoint, features)
 
     def build_cluster_status(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Set ready and the failure domains, an object keyed by name (IC-09)."""
+        """Return the status with ``ready`` and failure domains, an object keyed by name (IC-09)."""
         status = {**(obj.get("status") or {}), "ready": True}
         status = self.set_failure_domains(status, facts.failure_domains, features)
         return set_extra_fields(status, facts.extra)
@@ -117,13 +120,13 @@ class V1Beta1Status:
     def set_failure_domains(
         self, status: Object, domains: Sequence[FailureDomain], features: Set[str]
     ) -> dict[str, Any]:
-        """Set the failure domains (IC-09)."""
+        """Return the status with the failure domains, an object keyed by name (IC-09)."""
         return set_feature_field(status, "failureDomains", _failure_domains(domains), features)
 
     def build_machine_spec(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Set ``providerID``, and the failure domain, which core reads from the spec (IM-07)."""
+        """Return the spec with ``providerID`` and failure domain, both read by core (IM-07)."""
         spec = {**(obj.get("spec") or {}), "providerID": facts.provider_id}
         if "failureDomain" in features and facts.failure_domain:
             spec["failureDomain"] = facts.failure_domain
@@ -132,7 +135,7 @@ class V1Beta1Status:
     def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Set ready and addresses."""
+        """Return the status with ``ready`` and addresses."""
         status = {**(obj.get("status") or {}), "ready": True}
         if "addresses" in features:
             set_or_drop(status, "addresses", build_addresses(facts.addresses))
@@ -143,9 +146,10 @@ class V1Beta1Status:
     def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
     ) -> dict[str, Any]:
-        """Write conditions in the form of contract v1beta1 (ST-02).
+        """Return the status with conditions in the shape of contract v1beta1 (ST-02).
 
-        A False condition reports an error there, so an object that is not paused has no Paused.
+        In this contract a False condition reports an error, so an object that is not paused has no
+        condition Paused.
         """
         shown = [c for c in wanted if c.type != PAUSED_CONDITION or c.status]
         existing = metadata.items(obj, "status", "conditions")

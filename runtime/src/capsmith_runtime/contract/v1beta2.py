@@ -1,4 +1,4 @@
-"""The shapes of version v1beta2: core's objects, and the status of each kind of provider."""
+"""The shapes of version v1beta2: core's objects, and the status of each provider type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from capsmith_runtime.contract.status_writer import (
 
 
 def read_reference(reference: Object) -> ObjectRef | None:
-    """Return a reference; None if it names no object."""
+    """Return a reference to an object; None if it names no object."""
     name = metadata.text(reference, "name")
     if not name:
         return None
@@ -36,7 +36,7 @@ def build_reference(obj: Object) -> dict[str, Any]:
 
 
 class CoreV1Beta2:
-    """A :class:`.core.CoreReader` for v1beta2."""
+    """CoreReader for cluster.x-k8s.io/v1beta2."""
 
     version = "v1beta2"
 
@@ -60,7 +60,7 @@ def _infrastructure(obj: Object) -> ObjectRef | None:
 
 
 class V1Beta2Status:
-    """The :class:`.StatusWriter` for contract v1beta2."""
+    """StatusWriter for contract v1beta2."""
 
     contract = "v1beta2"
 
@@ -79,13 +79,13 @@ class V1Beta2Status:
     def build_cluster_spec(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Set ``controlPlaneEndpoint`` (IC-02)."""
+        """Return the spec with ``controlPlaneEndpoint`` (IC-02)."""
         return add_endpoint(obj, facts.endpoint, features)
 
     def build_cluster_status(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Set provisioned and the list of failure domains (IC-08)."""
+        """Return the status with ``provisioned`` and the list of failure domains (IC-08)."""
         status = _provisioned_status(obj, features)
         status = self.set_failure_domains(status, facts.failure_domains, features)
         return set_extra_fields(status, facts.extra)
@@ -93,19 +93,19 @@ class V1Beta2Status:
     def set_failure_domains(
         self, status: Object, domains: Sequence[FailureDomain], features: Set[str]
     ) -> dict[str, Any]:
-        """Set the failure domains (IC-08)."""
+        """Return the status with the list of failure domains (IC-08)."""
         return set_feature_field(status, "failureDomains", _failure_domains(domains), features)
 
     def build_machine_spec(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Set ``providerID`` (IM-01)."""
+        """Return the spec with ``providerID`` (IM-01)."""
         return {**(obj.get("spec") or {}), "providerID": facts.provider_id}
 
     def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Set provisioned, the addresses and the actual failure domain (IM-05)."""
+        """Return the status with ``provisioned``, addresses and actual failure domain (IM-05)."""
         status = _provisioned_status(obj, features)
         if "addresses" in features:
             set_or_drop(status, "addresses", build_addresses(facts.addresses))
@@ -118,7 +118,7 @@ class V1Beta2Status:
     def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
     ) -> dict[str, Any]:
-        """Write conditions as metav1.Condition (ST-01)."""
+        """Return the status with conditions as metav1.Condition (ST-01)."""
         return {
             **status,
             "conditions": conditions.merge(

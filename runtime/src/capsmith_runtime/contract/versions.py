@@ -1,4 +1,4 @@
-"""What writes and reads the shapes of each version: of the contract, and of core's API."""
+"""The readers and writers for each version of the contract and of core's API."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ READERS: Final[tuple[CoreReader, ...]] = (CoreV1Beta2(), CoreV1Beta1())
 
 
 class CoreNotServedError(Exception):
-    """The API server serves no supported version of cluster.x-k8s.io."""
+    """Raised if the API server serves no supported version of cluster.x-k8s.io."""
 
 
 def choose(served: Collection[str]) -> CoreReader:
-    """Return the reader of the newest served version.
+    """Return the reader for the newest supported version among ``served``.
 
-    Raises :class:`CoreNotServedError` if none is served: Cluster API is not installed yet.
+    Raises :class:`CoreNotServedError` if there is none: Cluster API is not installed yet.
     """
     for reader in READERS:
         if reader.version in served:

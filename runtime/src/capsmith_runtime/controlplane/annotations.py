@@ -1,7 +1,7 @@
 """State that a control plane keeps in annotations, so that it survives crashes and moves.
 
-Only what cannot be observed in the cluster is recorded here; everything else is read again on
-each reconcile.
+Only facts that cannot be observed in the cluster are recorded here; everything else is read again
+on each reconcile.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from capsmith_runtime.contract.model import Object
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """Names of the annotations of one control plane kind (CP-37)."""
+    """Names of the annotations of one control plane kind and its objects (CP-37)."""
 
     domain: str
     """``acmecontrolplane.controlplane.cluster.x-k8s.io``."""
@@ -47,23 +47,23 @@ class Annotations:
 
     @property
     def propagated(self) -> str:
-        """On a Machine and its objects: the metadata that come from the machine template."""
+        """On a Machine and its objects: labels and annotations set from the machine template."""
         return f"{self.domain}/propagated"
 
     @property
     def bootstrap_spec(self) -> str:
-        """On a bootstrap configuration: digest of the spec that it was created from."""
+        """On a bootstrap configuration: digest of the spec from which it was created."""
         return f"{self.domain}/bootstrap-spec"
 
     @property
     def pre_terminate_hook(self) -> str:
-        """On a Machine: core waits for its removal before deleting the infrastructure (SM-05)."""
+        """On a Machine: core deletes its infrastructure only after this is removed (SM-05)."""
         return PRE_TERMINATE_PREFIX + self.domain.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingMachine:
-    """Recorded before the first object of a Machine is created, so that none is created twice."""
+    """A Machine, recorded before its first object is created so that none is created twice."""
 
     name: str
     domain: str | None
@@ -78,7 +78,7 @@ class PendingMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemediationData:
-    """A Machine that was deleted because it was unhealthy, and the retries in a row."""
+    """A Machine that was deleted because it was unhealthy, and the count of successive retries."""
 
     machine: str
     time: str
@@ -87,7 +87,7 @@ class RemediationData:
 
 
 def digest(spec: Object) -> str:
-    """Return a digest that does not depend on the order of keys."""
+    """Return a digest of a spec that does not depend on the order of its keys."""
     text = json.dumps(spec, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -100,7 +100,7 @@ def encode(record: PendingMachine | RemediationData) -> str:
 def read_pending_machine(
     values: Mapping[str, str], annotations: Annotations
 ) -> PendingMachine | None:
-    """Return the recorded Machine; None if there is none or the record is not readable."""
+    """Return the recorded Machine; None if there is no record or it cannot be read."""
     record = _decoded(values.get(annotations.pending_machine))
     try:
         return PendingMachine(**record) if record else None
@@ -109,7 +109,7 @@ def read_pending_machine(
 
 
 def read_remediation_data(values: Mapping[str, str], annotation: str) -> RemediationData | None:
-    """Return the record in an annotation; None if there is none or it is not readable."""
+    """Return the record in an annotation; None if there is none or it cannot be read."""
     record = _decoded(values.get(annotation))
     try:
         return RemediationData(**record) if record else None
@@ -141,14 +141,14 @@ class RemediationStrategy:
 
 @dataclass(frozen=True, slots=True)
 class RemediationDelay:
-    """The reason for which a Machine must not be replaced yet, and the seconds left."""
+    """Why a Machine must not be replaced yet, and the seconds left; without message, it may be."""
 
     message: str = ""
     seconds: float | None = None
 
 
 def read_remediation_strategy(obj: Object) -> RemediationStrategy:
-    """Return the settings in the spec of a control plane."""
+    """Return ``spec.remediation`` of a control plane."""
     spec = metadata.mapping(obj, "spec", "remediation")
     min_healthy = _integer(spec, "minHealthyPeriodSeconds")
     return RemediationStrategy(
@@ -161,7 +161,10 @@ def read_remediation_strategy(obj: Object) -> RemediationStrategy:
 def find_remediation_delay(
     machine: ControlPlaneMachine, annotation: str, strategy: RemediationStrategy, now: datetime
 ) -> RemediationDelay:
-    """Report whether replacing the Machine has to wait, or has reached its limit."""
+    """Return why replacing the Machine has to wait; without message if it may be replaced.
+
+    Without ``seconds`` the limit of retries is reached, and waiting does not help.
+    """
     last = _last_remediation(machine, annotation, strategy, now)
     if last is None:
         return RemediationDelay()
@@ -180,7 +183,7 @@ def find_remediation_delay(
 def start_remediation(
     machine: ControlPlaneMachine, annotation: str, strategy: RemediationStrategy, now: datetime
 ) -> RemediationData:
-    """Return the data of a remediation that starts now."""
+    """Return the record of a remediation that starts at ``now``."""
     last = _last_remediation(machine, annotation, strategy, now)
     retries = 0 if last is None else last.retries + 1
     return RemediationData(machine=machine.name, time=times.format_time(now), retries=retries)

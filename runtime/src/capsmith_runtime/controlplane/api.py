@@ -1,9 +1,9 @@
 """Author API of control planes that consist of Machines: hooks, each with a working default.
 
 Machines are created, replaced, rolled out and deleted without your code.  Override a hook where
-only your code can know more: whether the API server is up, whether members are healthy, what has
-to happen after one has joined or before one is removed.  Hooks are ``def`` or
-``async def``.  They are called repeatedly, also after a crash between any two of their lines.
+only your code can know more: whether the API server is up, whether members are healthy, or what
+has to happen after a member has joined or before one is removed.  Hooks are ``def`` or ``async
+def``.  They are called repeatedly, also after a crash between any two of their lines.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class ControlPlaneScope(SessionScope, Generic[Spec]):
     async def workload_async(self) -> KubeClient:
         """Return a client of the workload cluster.
 
-        Raises NotAvailableError, which becomes a Waiting, while there is no kubeconfig.
+        Raises NotAvailableError while there is no kubeconfig; let it propagate, to wait.
         """
         return await self._workload()
 
     async def api_server_answers_async(self) -> bool:
-        """Report whether the API server answers a request; for asynchronous code."""
+        """Return whether the API server responds, in asynchronous code."""
         try:
             client = await self._workload()
             return bool(await client.served_versions(PROBED_GROUP))
@@ -72,7 +72,7 @@ class ControlPlaneScope(SessionScope, Generic[Spec]):
             return False
 
     def api_server_answers(self) -> bool:
-        """Report whether the API server answers a request; for synchronous code."""
+        """Return whether the API server responds, in synchronous code."""
         return wait_for(self.api_server_answers_async, self._loop)
 
 
@@ -89,7 +89,7 @@ class ControlPlaneMember(Generic[Spec]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlaneHealth:
-    """Health of the members; those that are not named are healthy."""
+    """Health of the members; members without an entry are healthy."""
 
     unhealthy: Mapping[str, str] = field(default_factory=dict)
     """Problems by name of the Machine.  They block scaling and rollouts, and an unhealthy member
@@ -116,13 +116,16 @@ class ControlPlaneReconciler(SessionUser, Generic[Spec]):
     def is_initialized(
         self, control_plane: ControlPlaneScope[Spec]
     ) -> bool | Waiting | Awaitable[bool | Waiting]:
-        """Report whether the API server accepts requests; called until it is True once (CP-02)."""
+        """Return whether the API server accepts requests; called until it first returns True.
+
+        See CP-02.
+        """
         return control_plane.api_server_answers()
 
     def health(
         self, control_plane: ControlPlaneScope[Spec]
     ) -> ControlPlaneHealth | Waiting | Awaitable[ControlPlaneHealth | Waiting]:
-        """Report unhealthy members, in addition to what core reports about their Nodes."""
+        """Return unhealthy members, in addition to core's reports about their Nodes."""
         return ControlPlaneHealth()
 
     def after_add(
@@ -139,7 +142,7 @@ class ControlPlaneReconciler(SessionUser, Generic[Spec]):
     ) -> Waiting | Awaitable[Waiting | None] | None:
         """Run before the infrastructure of a Machine is deleted, whatever caused the deletion.
 
-        Its Node is drained and its server still runs: leave etcd here.  Waiting delays the
-        deletion.  Not called when the whole control plane is deleted.
+        The Node is drained and the server still runs: remove the member from etcd here.  Waiting
+        delays the deletion.  Not called when the whole control plane is deleted.
         """
         return None

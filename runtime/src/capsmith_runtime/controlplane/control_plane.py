@@ -37,7 +37,7 @@ _DAY_SECONDS = 86400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlane:
-    """Snapshot that one reconcile works on; Machines are sorted by age, the oldest first."""
+    """Snapshot on which one reconcile works; Machines are sorted by age, the oldest first."""
 
     key: NamespacedName
     patcher: ControlPlanePatcher
@@ -67,7 +67,10 @@ class ControlPlane:
         return self.patcher.obj
 
     def is_deleting(self, machine: ControlPlaneMachine) -> bool:
-        """Return whether a Machine is being deleted, in the cache or by this process."""
+        """Return whether a Machine is being deleted.
+
+        A deletion counts if the cache shows it, or if this process has requested it.
+        """
         return machine.deleting or machine.name in self.deleted
 
 
@@ -81,9 +84,10 @@ def load_control_plane(
     is_deleted: Callable[[str], bool],
     now: datetime,
 ) -> ControlPlane:
-    """Return the state that the caches show, which may be behind the API server.
+    """Return the state of a control plane in the caches, which may be behind the API server.
 
-    ``is_deleted`` tells by uid which Machines this process has deleted; ``now`` is in UTC.
+    ``is_deleted`` returns whether this process has deleted the Machine with a UID; ``now`` is in
+    UTC.
     """
     obj, key = patcher.obj, NamespacedName(cluster.namespace, cluster.name)
     owned, foreign = find_control_plane_machines(caches, obj, cluster.namespace, cluster.name)
@@ -114,7 +118,7 @@ def load_control_plane(
 def find_control_plane_machines(
     caches: Caches, obj: JSON, namespace: str, cluster: str | None
 ) -> tuple[list[JSON], list[JSON]]:
-    """Return the control plane Machines of a cluster: owned ones, and those of others (CP-19)."""
+    """Return two lists of control plane Machines of a cluster: owned and foreign ones (CP-19)."""
     machines = caches.machines.by_index(BY_CLUSTER, f"{namespace}/{cluster}") if cluster else []
     members = [each for each in machines if is_control_plane(each)]
     owned = [each for each in members if is_owned(each, obj)]
@@ -122,7 +126,7 @@ def find_control_plane_machines(
 
 
 def build_deleted_cluster(namespace: str, name: str) -> Cluster:
-    """Return a substitute for a Cluster that no longer exists, for deleting its control plane."""
+    """Return a substitute for a deleted Cluster, with which its control plane can be deleted."""
     return Cluster(
         name=name,
         namespace=namespace,
@@ -177,7 +181,7 @@ UP_TO_DATE: Final = "UpToDate"
 
 
 def is_owned(obj: Object, owner: Object) -> bool:
-    """Report whether an object has that owner, by uid: names can be reused."""
+    """Return whether ``owner`` owns an object; compared by UID, because names can be reused."""
     uid = metadata.uid(owner)
     return any(
         reference.get("uid") == uid
@@ -186,10 +190,10 @@ def is_owned(obj: Object, owner: Object) -> bool:
 
 
 def needs_remediation(machine: ControlPlaneMachine) -> bool:
-    """Report whether the Machine has to be replaced (CP-31).
+    """Return whether the Machine has to be replaced (CP-31).
 
-    Either a health check failed and left the replacement to the owner, or an annotation requests
-    it.
+    This is so if a health check failed and left the replacement to the owner, or if an annotation
+    requests it.
     """
     if SKIP_REMEDIATION in machine.annotations:
         return False
@@ -200,9 +204,9 @@ def needs_remediation(machine: ControlPlaneMachine) -> bool:
 
 
 def find_health_problem(machine: ControlPlaneMachine, reported: Mapping[str, str]) -> str:
-    """Return what is wrong with a Machine; empty if nothing is.
+    """Return what is wrong with a Machine; empty if it is healthy.
 
-    ``reported`` is what the ``health`` hook returned.
+    ``reported`` is the result of the ``health`` hook: messages by name of the Machine.
     """
     if machine.name in reported:
         return reported[machine.name]
@@ -215,22 +219,25 @@ def find_health_problem(machine: ControlPlaneMachine, reported: Mapping[str, str
 
 
 def has_other_pre_terminate_hooks(machine: ControlPlaneMachine, own: str) -> bool:
-    """Report whether others hold the Machine; they run first, as they need its server."""
+    """Return whether hooks of other controllers hold the Machine.
+
+    They have to finish first, because they may need the server.
+    """
     hooks = [name for name in machine.annotations if name.startswith(PRE_TERMINATE_PREFIX)]
     return any(name != own for name in hooks)
 
 
 class HookCallError(ReconcileError):
-    """A hook failed, or returned a value that it must not return."""
+    """Raised if a hook failed or returned an invalid value."""
 
 
 class TerminalHookCallError(HookCallError, TerminalError):
-    """A hook raised TerminalError."""
+    """Raised if a hook raised TerminalError."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ReconcileSummary:
-    """Filled in during a reconcile, at whose end the status is written from it."""
+    """Results that a reconcile collects, and from which it writes the status at its end."""
 
     initialized: bool
     outdated: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -250,7 +257,7 @@ class ReconcileSummary:
     """Seconds until the next reconcile; the smallest counts."""
 
     def keep_results_of_hooks(self, earlier: ReconcileSummary) -> None:
-        """Take over what an earlier reconcile reported, as this one may not call the hooks yet."""
+        """Copy the results of an earlier reconcile, if this one may not call the hooks yet."""
         self.health = earlier.health
         self.decision = earlier.decision
         self.waits = earlier.waits
@@ -262,6 +269,6 @@ class ReconcileSummary:
         self.requeue_after(waiting.requeue_after)
 
     def requeue_after(self, seconds: float | None) -> None:
-        """Request another reconcile; None requests none."""
+        """Request another reconcile after some seconds; None requests none."""
         if seconds is not None:
             self.requeue.append(seconds)

@@ -61,10 +61,10 @@ _RETRY_SECONDS: Final = 10.0
 
 
 class ControlPlaneController:
-    """Reconciles one ControlPlane kind: at most one step, then the status.
+    """Controller of one ControlPlane kind: takes at most one step, then writes the status.
 
-    Each reconcile starts from what it observes, and creates or deletes at most one Machine: the
-    next step is decided from what that has led to, not from a plan (CP-20, CP-31).
+    Each reconcile starts from what it observes, and creates or deletes at most one Machine.  The
+    next step follows from the resulting state, not from a plan (CP-20, CP-31).
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class ControlPlaneController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one control plane, or report in its conditions why that failed."""
+        """Reconcile one control plane; report a failure in its conditions."""
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: ControlPlanePatcher) -> Result:
@@ -225,10 +225,10 @@ class ControlPlaneController:
 
 
 class ControlPlaneReporter(StatusReporter):
-    """Reports problems of the object itself in Healthy: Available keeps its value (CP-26)."""
+    """Reports problems of the object in Healthy, so that Available keeps its value (CP-26)."""
 
     async def report_error(self, patcher: Patcher, reason: str, message: str) -> None:
-        """Report an error in the Healthy condition and as an event; a failed write is raised."""
+        """Report an error in the Healthy condition and as an event; raise if the write fails."""
         message = shorten_message(message.encode(errors="replace").decode())
         self._context.events.warn(patcher.obj, reason, message)
         healthy = Condition(type=HEALTHY, status=None, reason=reason, message=message)
@@ -236,7 +236,7 @@ class ControlPlaneReporter(StatusReporter):
 
 
 class NormalReconciler:
-    """The phases of a reconcile; each may end it early by a wait in the summary."""
+    """The phases of a reconcile; each may end it early by recording a wait in the summary."""
 
     def __init__(
         self,
@@ -259,7 +259,7 @@ class NormalReconciler:
         summary: ReconcileSummary,
         scope: ControlPlaneScope[Any],
     ) -> None:
-        """Take the phases that are possible now, and put results and waits into the summary.
+        """Run the phases that are possible now, and record results and waits in the summary.
 
         Raises NotAvailableError, CacheNotSyncedError and errors of the API server.
         """
@@ -316,7 +316,7 @@ class NormalReconciler:
 # Deletion begins when the last worker is gone (CP-34): all Machines, what is left of unfinished
 # ones, then the finalizer.
 class DeleteReconciler:
-    """Deletes all Machines at once: there is no quorum left to keep."""
+    """Deletes all Machines of a control plane together: there is no quorum left to keep."""
 
     def __init__(
         self,
@@ -331,9 +331,9 @@ class DeleteReconciler:
         self._syncer = syncer
 
     async def reconcile(self, control_plane: ControlPlane, summary: ReconcileSummary) -> bool:
-        """Delete what can be deleted now; return True if nothing is left.
+        """Delete the objects that can be deleted now; return True if nothing is left.
 
-        Otherwise the summary has the reason to wait.
+        Otherwise the reason to wait is in the summary.
         """
         workers = self._workers(control_plane)
         if workers:

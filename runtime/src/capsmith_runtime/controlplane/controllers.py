@@ -33,7 +33,7 @@ class ControlPlaneControllers:
 
 
 class ControlPlaneGroup(ControllerGroup):
-    """One informer and one controller per kind; caches of external kinds are shared."""
+    """One informer and one controller for each kind; caches of external kinds are shared."""
 
     def __init__(
         self, kinds: Sequence[ControlPlaneKind], caches: Caches, context: ControllerContext
@@ -71,16 +71,16 @@ class ControlPlaneGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Control planes, Secrets, and CRDs with a contract label."""
+        """Return the informers of control planes, Secrets, and CRDs with a contract label."""
         return (*self._informers.values(), *self._contract_kinds.informers, self._access.informer)
 
     @property
     def runnables(self) -> Sequence[Runnable]:
-        """Informers of external kinds, and connections to workload clusters."""
+        """Return the tasks of external informers and of connections to workload clusters."""
         return (self._external.run, self._access.run)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Return one controller per kind."""
+        """Yield one reconciler for each kind."""
         for name, controller in self._controllers.items():
             yield name, controller.reconcile
 

@@ -1,4 +1,4 @@
-"""Desired state of a new Machine and its objects; nothing is created here (CP-19, CRD-09)."""
+"""The desired state of a new Machine and its objects; creates nothing (CP-19, CRD-09)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _EMPTY = "{}"
 # others stay. The propagated keys are recorded in an annotation of the object itself: clusterctl
 # move keeps annotations, but not managed fields.
 def propagate_metadata(obj: Object, template: Metadata, annotation: str) -> dict[str, Any]:
-    """Return the whole new metadata of an object, for a patch.
+    """Return the whole metadata of an object after template changes, for a patch.
 
-    ``annotation`` is the name of the one that records the propagated keys, with digests of their
+    ``annotation`` names the annotation that records the propagated keys with digests of their
     values.
     """
     changed = dict(metadata.mapping(obj, "metadata"))
@@ -59,7 +59,7 @@ def propagate_metadata(obj: Object, template: Metadata, annotation: str) -> dict
 def build_initial_metadata(
     own: Metadata, template: Metadata, annotation: str
 ) -> dict[str, dict[str, str]]:
-    """Return the metadata of a new object; its own values win over those of the template."""
+    """Return the metadata of a new object; its own values take precedence over the template's."""
     merged = {part: {**template.get(part, {}), **own.get(part, {})} for part in _PARTS}
     if any(template.get(part) for part in _PARTS):
         merged["annotations"][annotation] = _record(template)
@@ -92,7 +92,7 @@ CONTROL_PLANE_NAME_LABEL = "cluster.x-k8s.io/control-plane-name"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredMachine:
-    """The inputs from which new Machines of one control plane are created."""
+    """Everything from which new Machines of one control plane are created."""
 
     owner: Object
     """The control plane."""
@@ -107,7 +107,7 @@ class DesiredMachine:
 
     @property
     def bootstrap_digest(self) -> str:
-        """The digest of the bootstrap spec; one that is empty and none are the same."""
+        """Digest of the bootstrap spec; the same for an empty and a missing spec."""
         return digest(self.bootstrap_spec or {})
 
     @property
@@ -127,7 +127,7 @@ class DesiredMachine:
         return {"labels": labels, "annotations": self.template.annotations}
 
     def pending_machine(self, name: str, domain: str | None) -> PendingMachine:
-        """Return the record of a Machine that is going to be created."""
+        """Return the record of a Machine that is about to be created."""
         reference = self.template.infrastructure
         return PendingMachine(
             name=name,
@@ -139,7 +139,7 @@ class DesiredMachine:
         )
 
     def infrastructure(self, name: str, kind: ResourceType, template: Object) -> dict[str, Any]:
-        """Return the clone of the infrastructure template (CRD-09)."""
+        """Return the clone of the infrastructure template for a Machine (CRD-09)."""
         inner = metadata.mapping(template, "spec", "template")
         group = metadata.text(template, "apiVersion").partition("/")[0]
         own: Metadata = {
@@ -158,7 +158,7 @@ class DesiredMachine:
         return obj
 
     def bootstrap_config(self, name: str, kind: ResourceType) -> dict[str, Any]:
-        """Return the bootstrap configuration, with the digest of its spec as annotation."""
+        """Return the bootstrap configuration, annotated with the digest of its spec."""
         annotations = {self.annotations.bootstrap_spec: self.bootstrap_digest}
         own: Metadata = {"labels": self.labels, "annotations": annotations}
         return self._object(name, kind, own, self.bootstrap_spec)
@@ -170,7 +170,7 @@ class DesiredMachine:
         bootstrap: Object,
         replaced: RemediationData | None,
     ) -> MachineDraft:
-        """Return the Machine itself."""
+        """Return the Machine object; ``replaced`` names the Machine that it replaces, if any."""
         annotations = {self.annotations.pre_terminate_hook: ""}
         if replaced is not None:
             annotations[self.annotations.remediation_for] = encode(replaced)

@@ -1,8 +1,8 @@
 """Kinds and objects of other providers: templates, and the objects of which Machines consist.
 
-References have a group and a kind only, so that a provider can be upgraded under a control plane.
-API versions follow from the contract labels of CRDs (GEN-01 to GEN-03, RB-08).  The kinds are known
-only when a control plane references them, so each cache starts on first use.
+References have a group and a kind only, so that a provider can be upgraded underneath a control
+plane.  API versions follow from the contract labels of CRDs (GEN-01 to GEN-03, RB-08).  The kinds
+are known only when a control plane references them, so each cache starts on first use.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 class ContractKinds:
-    """CRDs with a contract label; one informer per contract that core supports."""
+    """CRDs with a contract label, in one informer for each contract that core supports."""
 
     def __init__(self, client: KubeClient, metrics: Metrics, core_version: str) -> None:
         self._informers = {
@@ -56,7 +56,7 @@ class ContractKinds:
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Informers that the manager runs."""
+        """Return the informers of CRDs, which the manager runs."""
         return tuple(self._informers.values())
 
     def resolve(self, group: str, kind: str) -> ResourceType:
@@ -75,7 +75,7 @@ class ContractKinds:
     def object_type(self, template: ResourceType) -> ResourceType:
         """Return the type of objects created from a template, in the template's version (CRD-07).
 
-        Raises NotAvailableError as long as there is no CRD.
+        Raises NotAvailableError until its CRD exists.
         """
         kind = template.kind.removesuffix("Template")
         plural = self.resolve(template.group, kind).plural
@@ -83,7 +83,7 @@ class ContractKinds:
 
 
 def contract_label(contract: str) -> str:
-    """Return the label of CRDs whose value lists the versions for a contract."""
+    """Return the label of CRDs whose value lists the API versions for a contract."""
     return f"{CORE_GROUP}/{contract}"
 
 
@@ -134,12 +134,12 @@ EventHandler = Callable[[JSON], None]
 
 
 class CacheNotSyncedError(Exception):
-    """A cache could not be filled in time; try again later."""
+    """Raised if a cache could not be filled in time; retry later."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalObject:
-    """An object of another provider, with the informer that it comes from."""
+    """An object of another provider, and the informer from which it comes."""
 
     informer: Informer
     obj: JSON
@@ -151,7 +151,7 @@ class ExternalObject:
 
 
 class ExternalObjects:
-    """One informer per kind; objects of Machines are limited to those of control planes."""
+    """One informer for each kind; caches only objects that belong to control planes."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class ExternalObjects:
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
-        """Run the informers until cancelled, including those that are started later."""
+        """Run the informers until cancelled, including informers that start later."""
         running: dict[Informer, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:
@@ -183,7 +183,7 @@ class ExternalObjects:
                 await self._changed.wait()
 
     async def get(self, namespace: str, reference: ObjectRef | None) -> ExternalObject | None:
-        """Return the object that a Machine references, if it exists.
+        """Return the object that a Machine references; None if it does not exist.
 
         Raises CacheNotSyncedError, and NotAvailableError if the kind cannot be resolved.
         """

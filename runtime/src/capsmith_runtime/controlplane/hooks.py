@@ -1,4 +1,4 @@
-"""The author's hooks of a control plane: how they are called, and when."""
+"""The author's hooks of a control plane: when and how to call them."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ T = TypeVar("T")
 
 
 class HookCaller:
-    """The hooks of one kind; each method raises HookCallError.
+    """Calls the hooks of one kind; each method raises HookCallError.
 
-    It raises DeferredError if a hook may not be called yet.  Hooks that the author does not
-    override are not called.
+    Each method raises DeferredError if the hook may not be called yet.  Hooks that the author does
+    not override are not called.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class HookCaller:
         self._calls: dict[NamespacedName, AuthorCalls] = {}
 
     def forget(self, key: NamespacedName) -> None:
-        """Forget a control plane that no longer exists."""
+        """Drop the state of a control plane that no longer exists."""
         self._calls.pop(key, None)
 
     @property
@@ -71,7 +71,7 @@ class HookCaller:
         return self._overrides("before_remove")
 
     async def is_initialized(self, obj: JSON, scope: ControlPlaneScope[Any]) -> bool | Waiting:
-        """Report whether the API server accepts requests."""
+        """Return whether the API server accepts requests, or the Waiting of the hook."""
         if not self._overrides("is_initialized"):
             # The default needs no thread to wait in.
             return await scope.api_server_answers_async()
@@ -80,19 +80,19 @@ class HookCaller:
     async def health(
         self, obj: JSON, scope: ControlPlaneScope[Any]
     ) -> ControlPlaneHealth | Waiting:
-        """Return which members are unhealthy."""
+        """Return which members are unhealthy, or the Waiting of the hook."""
         if not self._overrides("health"):
             return ControlPlaneHealth()
         return await self._call(obj, self._reconciler.health, scope, ControlPlaneHealth)
 
     async def after_add(self, obj: JSON, member: ControlPlaneMember[Any]) -> Waiting | None:
-        """Run the hook for a new member; None when it has completed."""
+        """Run the hook for a new member; return None once it has completed."""
         if not self._overrides("after_add"):
             return None
         return await self._call(obj, self._reconciler.after_add, member, type(None))
 
     async def before_remove(self, obj: JSON, member: ControlPlaneMember[Any]) -> Waiting | None:
-        """Run the hook for a member that is being deleted; None when it has completed."""
+        """Run the hook for a member that is being deleted; return None once it has completed."""
         if not self.has_before_remove:
             return None
         return await self._call(obj, self._reconciler.before_remove, member, type(None))
@@ -146,7 +146,7 @@ PROBE_SECONDS = 5.0
 
 
 class LifecycleHooks:
-    """Calls the hooks that are due; a failure is recorded and stops only the hooks after it."""
+    """Calls the hooks that are due; a failure is recorded and prevents only later hooks."""
 
     def __init__(self, hooks: HookCaller, syncer: MachineSyncer) -> None:
         self._hooks = hooks
@@ -264,7 +264,7 @@ def build_scope(
     spec: Any,
     workload: WorkloadReader,
 ) -> ControlPlaneScope[Any]:
-    """Return the argument of the hooks."""
+    """Return the scope that is the argument of the hooks."""
     return ControlPlaneScope(
         **fields,
         spec=spec,

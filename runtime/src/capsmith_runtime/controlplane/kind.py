@@ -1,4 +1,4 @@
-"""Description of ControlPlane kinds that consist of Machines."""
+"""Descriptions of ControlPlane kinds that consist of Machines."""
 
 from __future__ import annotations
 

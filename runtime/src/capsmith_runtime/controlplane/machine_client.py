@@ -1,8 +1,8 @@
 """Creates and deletes Machines, so that a crash between any two requests does no harm.
 
-A Machine consists of three objects.  Their common name is recorded on the control plane before
-the first of them is created; a later reconcile that finds the name either completes the Machine
-or deletes its parts.  So no Machine is created twice, and no part is left over.
+A Machine consists of three objects.  Their common name is recorded on the control plane before the
+first of them is created; a later reconcile that finds the name either completes the Machine or
+deletes its objects.  So no Machine is created twice, and no object is left over.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from capsmith_runtime.reconcile.kinds import core_type
 
 
 class MachineNameTakenError(Exception):
-    """An object with another owner has that name: choose another name."""
+    """Raised if an object with another owner has that name: choose another name."""
 
 
 class MachineClient:
-    """Create, find and delete Machines and the objects they consist of."""
+    """Creates, finds and deletes Machines and the objects of which they consist."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class MachineClient:
         """Create the objects of a Machine that do not exist yet.
 
         Raises MachineNameTakenError if an object of that name has another owner or is being
-        deleted, and what reading the template raises.
+        deleted, and all errors of reading the template.
         """
         namespace = desired.cluster.namespace
         key = NamespacedName(namespace, pending.name)
@@ -68,14 +68,14 @@ class MachineClient:
         await self._ensure(self._machines, self._core.build(draft), desired)
 
     async def exists(self, desired: DesiredMachine, name: str) -> bool:
-        """Return whether the API server has the Machine, regardless of the cache."""
+        """Return whether the Machine exists on the API server, regardless of the cache."""
         key = NamespacedName(desired.cluster.namespace, name)
         return await self._get_owned(self._machines, key, desired) is not None
 
     async def clean_up(
         self, desired: DesiredMachine, pending: PendingMachine, key: NamespacedName
     ) -> bool:
-        """Delete what was created of a Machine that does not exist; return True if nothing is left.
+        """Delete the objects of a Machine that was never created; return True if none is left.
 
         Once the Machine exists, it owns these objects, and core deletes them.
         """
@@ -93,7 +93,7 @@ class MachineClient:
         return clean
 
     async def delete(self, machine: ControlPlaneMachine) -> None:
-        """Delete exactly this Machine, not another one of its name."""
+        """Delete exactly this Machine, by its UID, and not another one of its name."""
         key = NamespacedName(machine.namespace, machine.name)
         await self._delete(self._machines, key, machine.uid)
 

@@ -1,4 +1,4 @@
-"""Writes on control plane objects, those with Machines and managed ones."""
+"""Writes to control plane objects, both managed ones and control planes of Machines."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher
 
 
 class ControlPlanePatcher(Patcher):
-    """Adds annotations that record state, and status writes that can remove conditions."""
+    """A Patcher that also writes annotations with state, and can remove conditions."""
 
     async def patch_annotations(
         self, annotations: Mapping[str, str | None], *, locked: bool = False
     ) -> None:
-        """Set annotations; None removes one.
+        """Set annotations; a value of None removes one.
 
-        With ``locked``, raises Conflict if the object has changed since it was read.
+        If ``locked`` is true, raise Conflict if the object has changed since it was read.
         """
         current = metadata.annotations(self.obj)
         changed = {name: text for name, text in annotations.items() if current.get(name) != text}
@@ -66,7 +66,7 @@ _REASONS = {"Ready": "Available", "NotReady": "NotAvailable"}
 
 
 class ManagedControlPlanePatcher(ControlPlanePatcher):
-    """Writes Available in place of Ready (CP-26), and always that there are no Nodes."""
+    """A Patcher that writes Available instead of Ready (CP-26), and always reports no Nodes."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ManagedControlPlanePatcher(ControlPlanePatcher):
     async def write_status(
         self, status: Object, present: Sequence[Condition], *, complete: bool = True
     ) -> None:
-        """Write the changed fields of the status, including these conditions."""
+        """Write the changed fields of the status, and these conditions."""
         facts = ControlPlaneFacts(
             initialized=self._shape.is_initialized({"status": status}), externally_managed=True
         )

@@ -17,7 +17,7 @@ CLONED_FROM_KIND = "cluster.x-k8s.io/cloned-from-groupkind"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutCriteria:
-    """The inputs from which an up-to-date Machine is created."""
+    """The settings with which a Machine is compared to decide whether it is up to date."""
 
     version: str
     template: ObjectRef
@@ -39,7 +39,7 @@ def find_outdated_reasons(
 ) -> tuple[str, ...]:
     """Return why the Machine has to be replaced; empty if it is up to date.
 
-    Missing or deleted objects are not a reason to replace a Machine.
+    An object that is missing or being deleted is not a reason to replace its Machine.
     """
     reasons = []
     if machine.version != criteria.version:
@@ -59,7 +59,7 @@ def find_outdated_reasons(
 def find_next_rollout_seconds(
     machines: Sequence[ControlPlaneMachine], criteria: RolloutCriteria, now: datetime
 ) -> float | None:
-    """Return the seconds until a Machine becomes outdated by the passing of time alone."""
+    """Return the seconds until time alone makes a Machine outdated; None if it never does."""
     deadlines = [] if criteria.rollout_after is None else [criteria.rollout_after]
     if criteria.certificates_expiry_seconds is not None:
         before = timedelta(seconds=criteria.certificates_expiry_seconds)

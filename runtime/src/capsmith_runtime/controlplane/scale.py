@@ -51,9 +51,9 @@ _MAX_NAME: Final = 63
 
 
 def generate_machine_name(control_plane: str, cluster: str, template: str = "") -> str:
-    """Return a name with a random part, as a name must not be used twice.
+    """Return a name with a random part, because a name must not be used twice.
 
-    ``template`` is ``spec.machineNaming.template``; the CRD requires the random part in it.
+    ``template`` is ``spec.machineNaming.template``, in which the CRD requires the random part.
     """
     random = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM_CHARACTERS))
     values = {"cluster.name": cluster, "controlPlane.name": control_plane, "random": random}
@@ -72,7 +72,7 @@ CLEANING_UP: Final = Waiting(
 
 
 class MachineScaler:
-    """Takes one step at a time; remembers its deletions until the cache shows them."""
+    """Takes one step at a time; remembers which Machines it deleted until the cache shows it."""
 
     def __init__(
         self, client: KubeClient, machines: Informer, machine_client: MachineClient
@@ -83,7 +83,7 @@ class MachineScaler:
         self._deleted: set[str] = set()
 
     def is_deleted(self, uid: str) -> bool:
-        """Return whether this process has deleted a Machine, given its uid."""
+        """Return whether this process has deleted the Machine with this UID."""
         return uid in self._deleted
 
     def forget(self, uids: set[str]) -> None:
@@ -91,7 +91,7 @@ class MachineScaler:
         self._deleted -= uids
 
     async def remove_stale_annotations(self, control_plane: ControlPlane) -> None:
-        """Remove records that are no longer needed from the control plane."""
+        """Remove records from the control plane that are no longer needed."""
         annotations = control_plane.annotations
         values = metadata.annotations(control_plane.obj)
         names = {machine.name for machine in control_plane.machines}
@@ -108,8 +108,9 @@ class MachineScaler:
     async def scale(self, control_plane: ControlPlane, summary: ReconcileSummary) -> None:
         """Decide on the next step and take it, or clean up after an earlier one.
 
-        At most one Machine is created or deleted.  Decision and waits are put into the summary.
-        Raises ConflictError if another manager has written the control plane in the meantime.
+        At most one Machine is created or deleted.  The decision and any waits are recorded in the
+        summary.  Raises ConflictError if another manager has written the control plane in the
+        meantime.
         """
         strategy = read_remediation_strategy(control_plane.obj)
         scale_input = _scale_input(
@@ -134,14 +135,14 @@ class MachineScaler:
             await self._scale_down(control_plane, step, summary)
 
     async def clean_up(self, control_plane: ControlPlane, summary: ReconcileSummary) -> bool:
-        """Delete the parts of a Machine that was never completed; report if nothing is left."""
+        """Delete the objects of a Machine that was never completed; return True if none is left."""
         pending = _pending_machine(control_plane)
         if pending is None:
             return True
         return await self._clean_up(control_plane, pending, summary)
 
     async def is_cache_fresh(self, control_plane: ControlPlane) -> bool:
-        """Report whether cache and API server agree on the Machines.
+        """Return whether cache and API server agree on the Machines.
 
         Caches of different kinds do not advance together: after a change of leaders, the removal
         of a record may be visible before the Machine that was created for it.

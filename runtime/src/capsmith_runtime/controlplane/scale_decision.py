@@ -40,13 +40,13 @@ class MachineInput:
 
     @property
     def healthy(self) -> bool:
-        """Whether the control plane can rely on it."""
+        """Whether the control plane can rely on this Machine."""
         return self.joined and self.checks_passed and not self.deleting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleInput:
-    """A control plane whose cluster has its infrastructure and certificates."""
+    """Input of a decision: a control plane whose cluster has infrastructure and certificates."""
 
     replicas: int
     machines: Sequence[MachineInput]
@@ -61,14 +61,14 @@ class ScaleInput:
 
 @dataclass(frozen=True, slots=True)
 class ScaleUp:
-    """Create one Machine."""
+    """Decision to create one Machine."""
 
     domain: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleDown:
-    """Delete one Machine."""
+    """Decision to delete one Machine."""
 
     name: str
     cause: Cause
@@ -104,7 +104,10 @@ def quorum(machines: int) -> int:
 
 
 def check_scale_up(scale_input: ScaleInput) -> str:
-    """Return why no Machine may join now, "" if one may; the first one needs no other."""
+    """Return why no Machine may join now; "" if one may.
+
+    The first Machine may always join: it needs no other one.
+    """
     machines = scale_input.machines
     if not machines:
         return ""
@@ -124,14 +127,17 @@ def check_scale_up(scale_input: ScaleInput) -> str:
 
 
 def check_scale_down(scale_input: ScaleInput, machine: MachineInput) -> str:
-    """Return why a Machine may not be deleted now, "" if it may; its own health does not matter."""
+    """Return why this Machine may not be deleted now; "" if it may.
+
+    The health of the Machine itself does not matter.
+    """
     if not scale_input.initialized:
         return "waits until the API server responds"
     return check_machines([m for m in scale_input.machines if m.name != machine.name])
 
 
 def check_machines(machines: Sequence[MachineInput]) -> str:
-    """Return which Machines have not joined, or are not healthy; "" if there are none."""
+    """Return which Machines have not joined or are not healthy; "" if all have and are."""
     if joining := [m for m in machines if not m.joined]:
         return f"waits until {join_names(joining)} has joined"
     if unhealthy := [m for m in machines if not m.healthy]:
@@ -154,8 +160,8 @@ WAITING_FOR_REMEDIATION: Final = "WaitingForRemediation"
 def decide_remediation(scale_input: ScaleInput) -> Decision:
     """Return the deletion that is due, and the status of each Machine that needs remediation.
 
-    Machines are replaced one at a time, and only if the others keep their quorum (or have none
-    to lose).
+    Machines are replaced one at a time, and only if the others keep their quorum or have none to
+    lose.
     """
     unhealthy = [m for m in scale_input.machines if m.needs_remediation]
     if not unhealthy:
@@ -216,7 +222,10 @@ def _obstacle(scale_input: ScaleInput, machine: MachineInput) -> RemediationStat
 
 
 def choose_failure_domain(domains: Sequence[str], machines: Sequence[MachineInput]) -> str | None:
-    """Return the domain with the fewest Machines that will stay, then with the fewest in total."""
+    """Return the domain with the fewest Machines that will stay; None without domains.
+
+    Of equals, the domain with the fewest Machines in total wins, then the first by name.
+    """
     staying = Counter(m.domain for m in machines if m.up_to_date and not m.deleting)
     total = Counter(m.domain for m in machines)
     return min(domains, key=lambda name: (staying[name], total[name], name), default=None)
@@ -225,7 +234,7 @@ def choose_failure_domain(domains: Sequence[str], machines: Sequence[MachineInpu
 def choose_machine_to_delete(
     domains: Sequence[str], machines: Sequence[MachineInput], eligible: Sequence[MachineInput]
 ) -> MachineInput:
-    """Return the oldest in the fullest domain; Machines outside known domains come first."""
+    """Return the oldest Machine in the fullest domain; Machines in unknown domains come first."""
     misplaced = [m for m in eligible if domains and m.domain not in domains]
     if misplaced:
         return find_oldest(misplaced)
@@ -235,7 +244,7 @@ def choose_machine_to_delete(
 
 
 def find_oldest(machines: Sequence[MachineInput]) -> MachineInput:
-    """Return the Machine that was created first; by name among those of the same second."""
+    """Return the Machine that was created first; of the same second, the first by name."""
     return min(machines, key=lambda machine: (machine.created, machine.name))
 
 
@@ -244,9 +253,9 @@ _SCALE_IN_REPLICAS: Final = 3
 
 
 def decide(scale_input: ScaleInput) -> Decision:
-    """Return the next step: remediate first, then roll out, then scale.
+    """Return the next step: remediation comes first, then rollout, then scaling.
 
-    A broken Machine endangers the quorum, so its replacement goes before any other change.
+    A broken Machine endangers the quorum, so its replacement precedes any other change.
     """
     remediation = decide_remediation(scale_input)
     if remediation.step is not None:

@@ -1,4 +1,4 @@
-"""Status of a control plane: counters, versions and conditions (CP-02…07, CP-26)."""
+"""Status of a control plane: counters, versions and conditions (CP-02 to CP-07, CP-26)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ READY = "Ready"
 
 
 def build_facts(control_plane: ControlPlane, summary: ReconcileSummary) -> ControlPlaneFacts:
-    """Return the status without its conditions."""
+    """Return the facts for the status, without its conditions."""
     machines = control_plane.machines
     # A version counts as running from the first Node with it until the Machine is gone.
     running = (m.version for m in machines if m.node_name is not None and m.version is not None)
@@ -67,14 +67,14 @@ def _own_status(summary: ReconcileSummary) -> object:
 
 
 def build_selector(control_plane: ControlPlane) -> str:
-    """Return the label selector of the counted Machines (CP-04)."""
+    """Return the label selector that matches the counted Machines (CP-04)."""
     labels = control_plane.desired.labels
     names = (constants.CLUSTER_NAME_LABEL, CONTROL_PLANE_NAME_LABEL)
     return ",".join((constants.CONTROL_PLANE_LABEL, *(f"{n}={labels[n]}" for n in names)))
 
 
 def build_conditions(control_plane: ControlPlane, summary: ReconcileSummary) -> Sequence[Condition]:
-    """Return all conditions; the same state gives the same texts (ST-06)."""
+    """Return all conditions; the same state gives the same messages (ST-06)."""
     return (
         _available(control_plane, summary),
         _initialized(summary),

@@ -35,7 +35,7 @@ from capsmith_runtime.reconcile.caches import Caches
 
 
 class MachineSyncer:
-    """Brings existing objects in line with the control plane; writes only what differs."""
+    """Updates existing objects to match the control plane; writes only differences."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class MachineSyncer:
     async def reconcile_template(self, control_plane: ControlPlane) -> None:
         """Make the Cluster an owner of the infrastructure template (CP-21).
 
-        Raises what reading the template raises.
+        Raises all errors of reading the template.
         """
         cluster = control_plane.cluster
         reference = control_plane.desired.template.infrastructure
@@ -77,9 +77,9 @@ class MachineSyncer:
         machine: ControlPlaneMachine,
         hooks: Mapping[str, str | None],
     ) -> tuple[str, ...]:
-        """Update a Machine and its objects in place; return why it is outdated nevertheless.
+        """Update a Machine and its objects in place; return why it still has to be replaced.
 
-        ``hooks`` are annotations to set on the Machine; None removes one.
+        ``hooks`` are annotations to set on the Machine; a value of None removes one.
         """
         await self._write_machine(control_plane, machine, hooks)
         namespace = machine.namespace
@@ -97,7 +97,7 @@ class MachineSyncer:
         )
 
     async def annotate(self, machine: ControlPlaneMachine, annotations: Mapping[str, Any]) -> None:
-        """Set annotations on a Machine; None removes one."""
+        """Set annotations on a Machine; a value of None removes one."""
         key = NamespacedName(machine.namespace, machine.name)
         body = {"metadata": {"annotations": dict(annotations)}}
         try:
@@ -114,7 +114,7 @@ class MachineSyncer:
         absent: Sequence[str],
         now: str,
     ) -> None:
-        """Write the conditions of a Machine that belong to its owner (CP-31, CP-32).
+        """Write the conditions of a Machine that its owner maintains (CP-31, CP-32).
 
         Raises Conflict if core has changed the Machine since it was read.
         """
@@ -183,7 +183,7 @@ async def write_machine_conditions(
     control_plane: ControlPlane,
     summary: ReconcileSummary,
 ) -> None:
-    """Write the conditions that changed.
+    """Write the conditions of Machines that have changed.
 
     Raises Conflict if core has changed a Machine since it was read.
     """

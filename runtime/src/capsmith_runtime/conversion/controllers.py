@@ -1,4 +1,4 @@
-"""The conversion webhook of a manager: it serves on the leader and on all others (CRD-15)."""
+"""The conversion webhook of a manager, which serves on the leader and on replicas (CRD-15)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 class UnknownVersionError(LookupError):
-    """The version has to be read from the API server first."""
+    """Raised if a version is not known yet, and has to be read from the API server."""
 
     def __init__(self, group: str, kind: str) -> None:
         super().__init__(f"version of {kind} in {group}")
@@ -38,9 +38,9 @@ class UnknownVersionError(LookupError):
 
 
 class VersionBook:
-    """Versions by group and kind: of this repository, and of others as they are read.
+    """API versions by group and kind: of this repository, and of other providers once read.
 
-    Those of others expire: another provider may be installed later, or move to another version.
+    Versions of other providers expire: a provider may be installed later, or change its version.
     """
 
     def __init__(
@@ -60,16 +60,16 @@ class VersionBook:
         return version
 
     def last(self, group: str, kind: str) -> str:
-        """Return the version that was read last, even if it has expired; empty if none was."""
+        """Return the version that was read last, even if it has expired; empty if none was read."""
         return self._learned.get((group, kind), ("", 0.0))[0]
 
     def add(self, group: str, kind: str, version: str) -> None:
-        """Add the version of a kind as it was just read; it must not be empty."""
+        """Record the version of a kind that was just read; it must not be empty."""
         self._learned[group, kind] = version, self._clock()
 
 
 def find_newest_version(labels: Mapping[str, Any]) -> str:
-    """Return the greatest version in the label of a CRD (GEN-03); empty if there is none."""
+    """Return the newest version in the label of a CRD (GEN-03); empty if there is none."""
     matches = map(_VERSION.fullmatch, str(labels.get(LABEL) or "").split("_"))
     newest = max((match for match in matches if match is not None), key=_order, default=None)
     return newest.group() if newest is not None else ""
@@ -85,13 +85,13 @@ KIND: Final = "ConversionReview"
 
 
 class ConversionReviewError(ValueError):
-    """The body of the request is not a ConversionReview."""
+    """Raised if the body of a request is not a ConversionReview."""
 
 
 def respond(review: Any, converter: Converter) -> dict[str, Any]:
-    """Return a review with the response: all objects in the same order, or a failure.
+    """Return the ConversionReview with the response: all objects in the same order, or a failure.
 
-    Raises ConversionReviewError for anything but a review of version v1.
+    Raises ConversionReviewError for any body that is not a review of version v1.
     """
     request = review.get("request") if isinstance(review, dict) else None
     if not isinstance(request, dict) or review.get("apiVersion") != API_VERSION:
@@ -129,7 +129,7 @@ PATH: Final = "/convert"
 
 @dataclass(frozen=True, slots=True)
 class ConversionWebhook:
-    """The settings from wiring; called to make the server."""
+    """Factory of the conversion webhook of a manager, with the settings of the wiring module."""
 
     kinds: tuple[ConvertedKind, ...]
     versions: Mapping[tuple[str, str], str]
@@ -142,7 +142,7 @@ class ConversionWebhook:
         )
 
     def converted(self, obj: JSON, api_version: str) -> JSON | None:
-        """Return the object in another version, or None if its kind is not converted here."""
+        """Return the object in another version; None if this provider does not convert it."""
         try:
             return Converter(self.kinds, VersionBook(self.versions)).convert(obj, api_version)
         except ConversionError:
@@ -152,7 +152,8 @@ class ConversionWebhook:
 class ConversionWebhookGroup(WebhookGroup):
     """Serves conversions from the first certificate until the process ends.
 
-    It does not wait for informers: they need it to list objects that are stored in another version.
+    It does not wait for informers, because they need it to list objects that are stored in another
+    version.
     """
 
     def __init__(
@@ -170,7 +171,7 @@ class ConversionWebhookGroup(WebhookGroup):
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
-        """The only path, which CRDs name."""
+        """The handler of the only path, which CRDs name."""
         return {PATH: self._review}
 
     async def _review(self, request: Request) -> Response:

@@ -1,7 +1,7 @@
 """The author's fields of a kind, which can differ between an API version and the hub.
 
 The hub is the storage version.  Fields of the same name and type are copied; functions that the
-author writes fill the others, and the annotation keeps what they leave out (CRD-15).
+author writes fill the others, and an annotation keeps the values that they leave out (CRD-15).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ STATUS: Final[Path] = ("status",)
 
 
 class AuthorFunctionError(Exception):
-    """A function that the author wrote failed; the message names it and the cause."""
+    """Raised if a function of the author failed; the message names it and the cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartFields:
-    """The author's fields of spec or status in a version, and in the hub."""
+    """The author's fields of spec or status, in a version and in the hub."""
 
     path: Path
     spoke: type[Any] | None = None
@@ -40,7 +40,7 @@ class PartFields:
     from_hub: Callable[[Any], Any] | None = None
 
     def convert(self, data: Data, *, to_hub: bool) -> None:
-        """Convert the part in ``data``, in place.  Raises AuthorFunctionError."""
+        """Convert this part of ``data`` in place; raise AuthorFunctionError."""
         source = get_value(data, self.path)
         if not isinstance(source, dict):
             return
@@ -63,7 +63,7 @@ class VersionFields:
     parts: tuple[PartFields, ...]
 
     def convert(self, data: Data, *, to_hub: bool) -> None:
-        """Convert all parts in ``data``, in place.  Raises AuthorFunctionError."""
+        """Convert all parts of ``data`` in place; raise AuthorFunctionError."""
         for part in self.parts:
             part.convert(data, to_hub=to_hub)
 

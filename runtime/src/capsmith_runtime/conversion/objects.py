@@ -27,9 +27,9 @@ _OTHERS: Final = "others"
 
 
 def restore_value(original: Any, expected: Any, current: Any) -> Any:
-    """Return ``current``, with the values of ``original`` wherever it equals ``expected``.
+    """Return ``current``, with parts of ``original`` wherever it still equals ``expected``.
 
-    ``expected`` is ``original`` after a conversion there and back.
+    ``expected`` is ``original`` after a conversion to the other version and back.
     """
     if is_equal(current, expected):
         return original
@@ -62,7 +62,7 @@ def _by_type(value: Any) -> Data | None:
 
 
 def find_lost_fields(original: Data, converted: Data) -> Data:
-    """Return the fields of spec and status whose values ``converted`` does not have."""
+    """Return the fields of spec and status whose values are missing in ``converted``."""
     lost: Data = {}
     for part in PARTS:
         before, after = original.get(part, MISSING), converted.get(part, MISSING)
@@ -81,7 +81,7 @@ def find_lost_fields(original: Data, converted: Data) -> Data:
 
 @dataclass(frozen=True, slots=True)
 class StoredData:
-    """Fields of an object in one API version, which other versions cannot express."""
+    """Fields of an object in one API version that other versions cannot express."""
 
     api_version: str
     """``group/version``."""
@@ -89,7 +89,7 @@ class StoredData:
 
 
 def encode_stored(stored: Sequence[StoredData]) -> str:
-    """Return the value of the annotation: the first data at the top, any further ones below."""
+    """Return the value of the annotation: the first entry at the top, further ones nested in it."""
     first, *others = ({"apiVersion": each.api_version, **each.data} for each in stored)
     if others:
         first[_OTHERS] = others
@@ -97,7 +97,7 @@ def encode_stored(stored: Sequence[StoredData]) -> str:
 
 
 def decode_stored(text: Any) -> tuple[StoredData, ...]:
-    """Return the data of an annotation; none if it has another format."""
+    """Return the entries of an annotation; empty if it has another format."""
     try:
         first = json.loads(text)
     except (TypeError, ValueError, RecursionError):
@@ -113,7 +113,7 @@ def decode_stored(text: Any) -> tuple[StoredData, ...]:
 
 
 def is_equal(one: Any, other: Any) -> bool:
-    """Compare two JSON values: unlike in Python, true is not 1 and 1 is not 1.0."""
+    """Compare two JSON values by type and value: unlike in Python, ``true`` is not 1."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(is_equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -126,12 +126,12 @@ Shape = tuple[str, str]
 
 
 class ConversionError(ValueError):
-    """The object cannot be converted; the message is for users."""
+    """Raised if an object cannot be converted; the message is for users."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertedKind:
-    """One kind whose versions differ by the contract that they follow, or by their fields."""
+    """A kind whose API versions follow different contracts or have different fields."""
 
     group: str
     kind: str
@@ -144,12 +144,12 @@ class ConvertedKind:
     """The versions with fields that the hub does not have, or the reverse."""
 
     def shape(self, version: str) -> Shape:
-        """Return the shape of a version: objects of versions of one shape are the same."""
+        """Return the shape of a version; two versions of one shape differ only in apiVersion."""
         return self.contracts[version], version if version in self.fields else ""
 
 
 class Converter:
-    """Converts objects of some kinds."""
+    """Converts objects of some kinds between their API versions."""
 
     def __init__(self, kinds: tuple[ConvertedKind, ...], versions: Versions) -> None:
         self._kinds = {(kind.group, kind.kind): kind for kind in kinds}
@@ -158,8 +158,8 @@ class Converter:
     def convert(self, obj: Data, api_version: str) -> Data:
         """Return ``obj`` in ``api_version`` (``group/version``), without changing ``obj``.
 
-        Raise ConversionError for kinds and versions that are not converted here, and if a function
-        that the author wrote fails.
+        Raises ConversionError for unknown kinds and versions, and if a function of the author
+        fails.
         """
         kind = self._kind(obj, api_version)
         source = self._version(kind, str(obj.get("apiVersion")))

@@ -1,4 +1,4 @@
-"""Spec and status of a kind in the shape of another contract, without what it cannot express."""
+"""Conversion of spec and status to the shape of another contract; drops what it cannot express."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ConversionContext:
 
 
 def convert_forward(data: Data, changes: Sequence[Change], context: ConversionContext) -> Data:
-    """Convert from the shape of contract v1beta1 to that of v1beta2."""
+    """Return a copy of ``data``, in the shape of contract v1beta1, in the shape of v1beta2."""
     result = copy.deepcopy(data)
     value_context = _value_context(data, context)
     retained = find_retained_parents(change.new for change in changes)
@@ -68,7 +68,7 @@ def convert_forward(data: Data, changes: Sequence[Change], context: ConversionCo
 
 
 def convert_backward(data: Data, changes: Sequence[Change], context: ConversionContext) -> Data:
-    """Convert from the shape of contract v1beta2 to that of v1beta1."""
+    """Return a copy of ``data``, in the shape of contract v1beta2, in the shape of v1beta1."""
     result = copy.deepcopy(data)
     value_context = _value_context(data, context)
     retained = find_retained_parents(change.old for change in changes)

@@ -56,7 +56,7 @@ def pop_value(data: Data, path: Path, retained: Set[Path]) -> Any:
 
 
 def find_retained_parents(paths: Iterable[Path]) -> frozenset[Path]:
-    """Return all parents of ``paths``, and those that every object or template has."""
+    """Return the parents of ``paths``, and the parents that every object or template has."""
     above = {path[:length] for path in paths for length in range(len(path))}
     return frozenset(above | _EVERYWHERE)
 
@@ -84,7 +84,7 @@ _OLD_MESSAGE: Final = 10240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueContext:
-    """The context on which the meaning of a value depends."""
+    """The parts of the object and of the cluster that conversions of single values need."""
 
     status: Data
     """The status of the same object."""
@@ -99,7 +99,7 @@ Function = Callable[[Any, ValueContext], Any]
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """Both directions, which need not be inverse to each other."""
+    """The conversions of a value in both directions, which need not be inverse to each other."""
 
     forward: Function
     backward: Function
@@ -111,17 +111,17 @@ def keep_value(value: Any, context: ValueContext) -> Any:
 
 
 def drop_value(value: Any, context: ValueContext) -> Any:
-    """Drop a value that the other shape has no field for."""
+    """Return MISSING for a value for which the other shape has no field."""
     return MISSING
 
 
 def drop_false(value: Any, context: ValueContext) -> Any:
-    """Return true as it is, MISSING for false and null: the new shape leaves out a false flag."""
+    """Return True unchanged, and MISSING for False and None: the new shape omits a false flag."""
     return MISSING if value is None or value is False else value
 
 
 def drop_empty_text(value: Any, context: ValueContext) -> Any:
-    """Drop null and empty strings, also within lists and objects."""
+    """Return the value without null and empty strings, at any depth."""
     if value is None or value == "":
         return MISSING
     if isinstance(value, list):
@@ -134,7 +134,7 @@ def drop_empty_text(value: Any, context: ValueContext) -> Any:
 
 
 def drop_zeros(value: Any, context: ValueContext) -> Any:
-    """Drop zero values from an object, and the object if it has no others."""
+    """Return the object without zero values; MISSING if no others are left."""
     if not isinstance(value, dict):
         return MISSING if value is None else value
     kept = {key: item for key, item in value.items() if item not in (None, "", 0, {}, [])}
@@ -169,7 +169,7 @@ def convert_domains_to_map(value: Any, context: ValueContext) -> Any:
 
 
 def convert_conditions_to_new(value: Any, context: ValueContext) -> Any:
-    """Drop severities, set reason and message in each condition, make types unique (ST-01)."""
+    """Return conditions without severities, with reason and message, one of each type (ST-01)."""
     if not isinstance(value, list):
         return MISSING if value is None else value
     conditions: dict[str, Data] = {}
@@ -185,7 +185,7 @@ def convert_conditions_to_new(value: Any, context: ValueContext) -> Any:
 
 
 def convert_conditions_to_old(value: Any, context: ValueContext) -> Any:
-    """Give false conditions a severity, and cut texts to the older shape's limits (ST-02)."""
+    """Return conditions in the old shape: with severities, strings within its limits (ST-02)."""
     if not isinstance(value, list):
         return MISSING if value is None else value
     return [_old_condition(entry) for entry in value if isinstance(entry, dict)]
@@ -206,7 +206,7 @@ def _old_condition(entry: Mapping[str, Any]) -> Data:
 
 
 def convert_reference_to_new(value: Any, context: ValueContext) -> Any:
-    """Convert a reference to one of group, kind and name (CP-12)."""
+    """Return the reference with group, kind and name only (CP-12)."""
     if not isinstance(value, dict):
         return MISSING if value is None else value
     group = str(value.get("apiVersion") or "").rpartition("/")[0]
@@ -215,7 +215,7 @@ def convert_reference_to_new(value: Any, context: ValueContext) -> Any:
 
 
 def convert_reference_to_old(value: Any, context: ValueContext) -> Any:
-    """Convert a reference to one with a version and the referring object's namespace (CP-13)."""
+    """Return the reference with a version, and the namespace of the object (CP-13)."""
     if not isinstance(value, dict):
         return MISSING if value is None else value
     group, kind = str(value.get("apiGroup") or ""), str(value.get("kind") or "")
@@ -230,18 +230,18 @@ def convert_reference_to_old(value: Any, context: ValueContext) -> Any:
 
 
 def convert_to_seconds(value: Any, context: ValueContext) -> Any:
-    """Convert a duration to whole seconds, at most the greatest int32 (CP-14)."""
+    """Return a duration in whole seconds, at most the greatest int32 (CP-14)."""
     count = times.parse_seconds(value)
     return MISSING if count is None else min(count, INT32_MAX)
 
 
 def convert_to_duration(value: Any, context: ValueContext) -> Any:
-    """Convert seconds to a duration (CP-15)."""
+    """Return seconds as a duration (CP-15)."""
     return times.format_seconds(value) if isinstance(value, int) and value >= 0 else MISSING
 
 
 def compute_complement(value: Any, context: ValueContext) -> Any:
-    """Return the replicas that the value does not count (CP-05, CP-06)."""
+    """Return the number of replicas that the value does not count (CP-05, CP-06)."""
     replicas = context.status.get("replicas")
     if not isinstance(value, int) or not isinstance(replicas, int):
         return MISSING

@@ -1,8 +1,8 @@
-"""Author API of managed control planes: two methods per kind, ``def`` or ``async def``.
+"""Author API of managed control planes: two methods for each kind, ``def`` or ``async def``.
 
-A managed control plane has no Machines: a service runs it, and the reconciler reports its
-endpoint and credentials.  Everything that the contract derives from that is done for you: the
-kubeconfig Secret, and the fields of spec and status that core reads.
+A managed control plane has no Machines: a service runs it, and the reconciler reports its endpoint
+and credentials.  Everything that the contract derives from them is done for you: the kubeconfig
+Secret, and the fields of spec and status that core reads.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class ManagedControlPlaneDeleteScope(DeleteScope[Spec]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterCredentials:
-    """What a kubeconfig is created from: a trusted authority, and credentials of a client.
+    """The contents of a kubeconfig: a trusted authority, and credentials of a client.
 
-    Either a certificate with its key, or a token.
+    The client has either a certificate with its key, or a token.
     """
 
     authority: bytes = b""
@@ -82,8 +82,8 @@ class ClusterCredentials:
 class ManagedControlPlaneState(State):
     """The observed state of a control plane that exists.
 
-    A control plane stays initialised once a state was returned; ``ready=False`` with a reason and
-    a message reports that its API server cannot be used at the moment.
+    A control plane stays initialised after the first state; ``ready=False`` with a reason and a
+    message reports that its API server cannot be used at the moment.
     """
 
     endpoint: Endpoint
@@ -123,7 +123,7 @@ class ManagedControlPlaneReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_delete(
         self, control_plane: ManagedControlPlaneDeleteScope[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Delete the control plane; return Deleted only when its deletion is confirmed.
+        """Delete the control plane; return Deleted only once its deletion is confirmed.
 
-        Core deletes a control plane when the last worker is gone (CP-34).
+        Core deletes a control plane after its last worker is gone (CP-34).
         """

@@ -1,4 +1,4 @@
-"""Controller of managed control planes: implements the contract from the author's reports.
+"""Controller of managed control planes: fulfils the contract from what the author reports.
 
 See CP-01 and CP-25.
 """
@@ -45,7 +45,7 @@ ManagedControlPlaneKind = Kind[ManagedControlPlaneReconciler[Any]]
 
 
 class ManagedControlPlaneController:
-    """Reconciles one managed ControlPlane kind."""
+    """Controller of one managed ControlPlane kind."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class ManagedControlPlaneController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one control plane, or report in its conditions why that failed."""
+        """Reconcile one control plane; report a failure in its conditions."""
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:

@@ -31,7 +31,7 @@ class ManagedControlPlaneControllers:
 
 
 class ManagedControlPlaneGroup(ControllerGroup):
-    """One informer and one controller per kind, and the Secrets of their clusters."""
+    """One informer and one controller for each kind, and the Secrets of their clusters."""
 
     def __init__(
         self, kinds: Sequence[ManagedControlPlaneKind], caches: Caches, context: ControllerContext
@@ -53,11 +53,11 @@ class ManagedControlPlaneGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Control planes and cluster Secrets."""
+        """Return the informers of control planes and cluster Secrets."""
         return (*self._informers.values(), self._store.informer)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Return one controller per kind."""
+        """Yield one reconciler for each kind."""
         for name, controller in self._controllers.items():
             yield name, controller.reconcile
 

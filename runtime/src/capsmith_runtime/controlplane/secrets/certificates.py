@@ -1,8 +1,8 @@
 """Certificates and keys of a cluster: pure functions on PEM, with the time as an argument.
 
-New keys use the curve P-256: kubeadm and all components accept them, they are as strong as RSA
-with 3072 bits, and are generated in a thousandth of the time, so that they never block the manager
-of many clusters.  Keys of users may be of any type.
+New keys use the curve P-256.  kubeadm and all components accept such keys, and they are as strong
+as RSA with 3072 bits.  They are generated in a thousandth of the time, so that they never block a
+manager of many clusters.  Users' own keys may be of any type.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _PrivateKey = (
 
 
 class CertificateError(ValueError):
-    """A certificate or key that cannot be used; the message never contains any of it."""
+    """Raised for an unusable certificate or key; the message never contains any part of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """``tls.crt`` and ``tls.key`` in the Secrets of a cluster: PEM (SEC-03)."""
+    """``tls.crt`` and ``tls.key`` of a cluster Secret, in PEM (SEC-03)."""
 
     certificate: bytes
     """The public key in the case of keys for ServiceAccounts."""
@@ -61,7 +61,7 @@ class Validity:
 
 
 def create_authority(common_name: str, now: datetime) -> KeyPair:
-    """Create a self-signed certificate authority that signs end certificates only."""
+    """Create a self-signed certificate authority that can sign only end-entity certificates."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     usage = _usage(digital_signature=True, key_encipherment=True, key_cert_sign=True)
@@ -76,7 +76,7 @@ def create_authority(common_name: str, now: datetime) -> KeyPair:
 
 
 def create_signing_keys() -> KeyPair:
-    """Create keys to sign and verify tokens of ServiceAccounts."""
+    """Create a key pair that signs and verifies ServiceAccount tokens."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -116,9 +116,9 @@ def sign_client(
 
 
 def read_validity(certificate: bytes) -> Validity:
-    """Return the validity of the first certificate of a bundle.
+    """Return the validity of the first certificate in a bundle.
 
-    Raises CertificateError if there is none.
+    Raises CertificateError if the bundle has no certificate.
     """
     first = _certificate(certificate)
     return Validity(first.not_valid_before_utc, first.not_valid_after_utc)
@@ -149,7 +149,7 @@ def check_signing_keys(pair: KeyPair) -> None:
 
 
 def is_signed_by(certificate: bytes, authority: bytes) -> bool:
-    """Report whether a certificate was signed by that authority, valid or expired.
+    """Return whether an authority signed a certificate, valid or expired.
 
     Raises CertificateError if one of them is not a certificate.
     """

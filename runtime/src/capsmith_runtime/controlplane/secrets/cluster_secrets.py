@@ -1,8 +1,8 @@
 """Certificates and kubeconfig of a cluster whose control plane consists of Machines.
 
-Secrets of users are used as they are: never owned, renewed or replaced.  Missing keys are
-generated only as long as nothing can have been created with them; after that, they have to be
-restored.
+Secrets that users created are used unchanged: never owned, renewed or replaced.  Missing keys are
+generated only as long as nothing can depend on the old ones; after that, they have to be restored
+from a backup.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ class ClusterSecrets:
         self._now = now
 
     async def reconcile(self, owner: JSON, cluster: Cluster, *, generate: bool) -> SecretReport:
-        """Create missing Secrets, renew the kubeconfig, and report the state of all.
+        """Create missing Secrets, renew the kubeconfig, and return a report on all of them.
 
-        ``generate`` allows creating keys: nothing can have been created with the missing ones.
+        ``generate`` allows creating keys, because nothing can depend on the missing ones yet.
         Raises errors of the API server.
         """
         report, key = SecretReport(now=self._now()), NamespacedName(cluster.namespace, cluster.name)
@@ -191,7 +191,10 @@ def _renewal(content: KubeconfigContent, authority: KeyPairContent) -> datetime 
 
 
 class ClusterAccess:
-    """Shared by all control planes of a manager, which runs ``informer`` and ``run``."""
+    """Secrets and workload clients, shared by all control planes of a manager.
+
+    The manager runs ``informer`` and ``run``.
+    """
 
     def __init__(self, caches: Caches, field_manager: str) -> None:
         self._store = SecretStore(caches)
@@ -204,15 +207,15 @@ class ClusterAccess:
         return self._store.informer
 
     async def run(self) -> None:
-        """Close idle connections until cancelled."""
+        """Close idle connections to workload clusters until cancelled."""
         await self._clients.run()
 
     def set_handler(self, handler: Callable[[NamespacedName], None]) -> None:
-        """Call the handler with a cluster whose Secrets others have changed."""
+        """Call ``handler`` with a cluster whenever another writer has changed its Secrets."""
         self._store.set_handler(handler)
 
     async def reconcile_secrets(self, control_plane: ControlPlane) -> SecretReport:
-        """Create and renew the Secrets; new keys only as long as no Machine can use old ones."""
+        """Create and renew the Secrets; create keys only while no Machine can use old ones."""
         values = metadata.annotations(control_plane.obj)
         pending = control_plane.annotations.pending_machine in values
         in_use = pending or control_plane.machines or control_plane.foreign_machines

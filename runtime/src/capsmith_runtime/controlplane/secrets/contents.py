@@ -1,4 +1,4 @@
-"""Contents of the Secrets of a cluster: new ones, and the part of existing ones that is kept.
+"""Contents of cluster Secrets: new ones, and the part of existing ones that is kept in memory.
 
 Private keys are never kept, only whether a Secret can be used, and until when (SEC-01, SEC-03).
 """
@@ -46,7 +46,7 @@ class Purpose:
     """Common name of the authority; empty for keys without a certificate."""
 
     def secret_name(self, cluster: str) -> str:
-        """Return the name of the Secret that holds it."""
+        """Return the name of the Secret with this key pair."""
         return f"{cluster}-{self.suffix}"
 
 
@@ -88,14 +88,14 @@ class KubeconfigContent:
 
 
 def find_cluster(key: NamespacedName) -> NamespacedName | None:
-    """Return the cluster whose Secret has that name; None for any other Secret."""
+    """Return the cluster to which the Secret with this name belongs; None for any other Secret."""
     name, _, suffix = key.name.rpartition("-")
     known = {purpose.suffix for purpose in PURPOSES} | {"kubeconfig"}
     return NamespacedName(key.namespace, name) if name and suffix in known else None
 
 
 def create_key_pair(purpose: Purpose, now: datetime) -> KeyPair:
-    """Generate keys for a purpose."""
+    """Generate a key pair for this purpose."""
     return (
         create_authority(purpose.common_name, now) if purpose.common_name else create_signing_keys()
     )
@@ -132,9 +132,9 @@ def build_owner_reference(owner: Object) -> dict[str, Any]:
 
 
 def build_adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[str, Any]:
-    """Return the metadata that a managed Secret lacks; empty if it has them.
+    """Return the metadata that a managed Secret lacks; empty if it lacks none.
 
-    Replaces an owner of the same kind, which no longer exists; another owner is kept.
+    An owner of the same kind that no longer exists is replaced; another owner is kept.
     """
     patch: dict[str, Any] = {}
     if metadata.labels(secret).get(CLUSTER_NAME_LABEL) != cluster:
@@ -148,12 +148,12 @@ def build_adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[st
 
 
 def encode(content: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the ``data`` of a Secret: the values in base64."""
+    """Return the ``data`` of a Secret: the values encoded in base64."""
     return {name: base64.b64encode(value).decode() for name, value in content.items()}
 
 
 def read_key_pair(secret: Object) -> KeyPair:
-    """Return the keys in a Secret; a missing one is empty.
+    """Return the keys in a Secret; a missing key is empty.
 
     Raises CertificateError for invalid base64.
     """
@@ -161,7 +161,7 @@ def read_key_pair(secret: Object) -> KeyPair:
 
 
 def read_authority(secret: Object) -> KeyPairContent:
-    """Return what is kept of the Secret of a certificate authority; ``fault`` if it is unusable."""
+    """Return the kept content of a certificate authority's Secret; ``fault`` if it is unusable."""
     try:
         pair = read_key_pair(secret)
         validity = read_validity(pair.certificate)
@@ -177,7 +177,7 @@ def read_authority(secret: Object) -> KeyPairContent:
 
 
 def read_signing_keys(secret: Object) -> KeyPairContent:
-    """Return what is kept of the keys for tokens of ServiceAccounts; ``fault`` if unusable."""
+    """Return the kept content of a Secret with signing keys; ``fault`` if it is unusable."""
     try:
         check_signing_keys(read_key_pair(secret))
     except CertificateError as error:
@@ -186,7 +186,7 @@ def read_signing_keys(secret: Object) -> KeyPairContent:
 
 
 def read_kubeconfig(secret: Object) -> KubeconfigContent:
-    """Return what is kept of a kubeconfig: no credentials, and ``fault`` if it is unusable."""
+    """Return the kept content of a kubeconfig, without credentials; ``fault`` if it is unusable."""
     try:
         content = _decoded(secret, kubeconfig.SECRET_KEY)
         if not content:
@@ -224,7 +224,7 @@ EXPIRY_NOTICE: Final = timedelta(days=90)
 
 @dataclass(slots=True, kw_only=True)
 class SecretReport:
-    """Filled in while the Secrets are checked; the same Secrets give the same texts."""
+    """Findings about the Secrets of a cluster; the same Secrets give the same messages."""
 
     now: datetime
     faults: list[str] = field(default_factory=list)
@@ -234,24 +234,24 @@ class SecretReport:
 
     @property
     def waiting(self) -> Waiting | None:
-        """The repair to wait for; None if all Secrets are usable."""
+        """The Waiting for a repair; None if all Secrets are usable."""
         message = "; ".join(self.faults)
         return Waiting(REASON_NOT_USABLE, message, None) if message else None
 
     @property
     def message(self) -> str:
-        """Notes on usable Secrets."""
+        """Message about usable Secrets, for example those that expire soon."""
         return "; ".join(self.notes)
 
     def seconds_to_renewal(self, within: float) -> float | None:
-        """Return the seconds until the renewal; None if the next sync comes before it."""
+        """Return the seconds until the renewal; None if it is further away than ``within``."""
         if self.renewal is None:
             return None
         seconds = max(0.0, (self.renewal - self.now).total_seconds())
         return seconds if within <= 0 or seconds < within else None
 
     def add_missing(self, name: str) -> None:
-        """Report a Secret that was deleted, although its keys are in use."""
+        """Report a Secret that was deleted although its keys are in use."""
         self.faults.append(f"Secret {name} is missing and must be restored")
 
     def add_unusable(self, name: str, why: str) -> None:
@@ -259,11 +259,14 @@ class SecretReport:
         self.faults.append(f"Secret {name} cannot be used: {why}")
 
     def add_unlabelled(self, name: str, cluster: str) -> None:
-        """Report a Secret that core and bootstrap providers do not see (SEC-01, SEC-03)."""
+        """Report a Secret without the label by which core and bootstrap providers find it.
+
+        See SEC-01 and SEC-03.
+        """
         self.add_unusable(name, f"it has no label {CLUSTER_NAME_LABEL}={cluster}")
 
     def check_expiry(self, name: str, end: datetime) -> bool:
-        """Report a certificate that has expired or will soon; return whether it is valid."""
+        """Report a certificate that has expired or soon will; return whether it is still valid."""
         if end <= self.now:
             message = f"its certificate has expired at {times.format_time(end)}"
             self.add_unusable(name, message)

@@ -1,6 +1,6 @@
-"""Cache of the Secrets of clusters; each is read once per change.
+"""Cache of the Secrets of clusters; each Secret is read once for each change.
 
-The watch delivers metadata only: the manager of many clusters neither keeps nor receives all their
+The watch delivers metadata only.  So a manager of many clusters neither keeps nor receives all
 private keys, nor the bootstrap data, which have the same label.
 """
 
@@ -40,7 +40,7 @@ _TRUSTED_SECONDS = 30.0
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class CachedSecret(Generic[T]):
-    """A Secret without its data, and the content extracted from them."""
+    """A Secret without its data, and the content that was extracted from the data."""
 
     obj: JSON
     """Metadata and type only."""
@@ -49,12 +49,12 @@ class CachedSecret(Generic[T]):
 
     @property
     def is_managed(self) -> bool:
-        """Whether it may be owned and renewed; Secrets of users have other types (SEC-03)."""
+        """Whether the runtime may own and renew it; Secrets of users have other types (SEC-03)."""
         return metadata.text(self.obj, "type") == SECRET_TYPE
 
 
 class SecretStore:
-    """Reads and writes Secrets; the manager runs ``informer``."""
+    """Reads and writes Secrets, with a cache; the manager runs ``informer``."""
 
     def __init__(self, caches: Caches, clock: Callable[[], float] = monotonic) -> None:
         self._client = caches.client
@@ -68,11 +68,11 @@ class SecretStore:
         self.informer.add_handler(self._changed)
 
     def set_handler(self, handler: Callable[[NamespacedName], None]) -> None:
-        """Call the handler with a cluster whose Secrets others have changed."""
+        """Call ``handler`` with a cluster whenever another writer has changed its Secrets."""
         self._handler = handler
 
     async def find(self, key: NamespacedName, extract: Extract[T]) -> CachedSecret[T] | None:
-        """Return the Secret; None if there is none, or if the watch does not show it yet."""
+        """Return the Secret; None if there is none, or if the watch has not delivered it yet."""
         cached, watched = self._secrets.get(key), self.informer.get(key)
         if cached is not None and self._is_current(cached, watched):
             return cached
@@ -81,7 +81,7 @@ class SecretStore:
         return await self.read(key, extract)
 
     async def read(self, key: NamespacedName, extract: Extract[T]) -> CachedSecret[T] | None:
-        """Return the Secret from the API server, not from the cache; None if there is none."""
+        """Return the Secret from the API server, bypassing the cache; None if there is none."""
         try:
             return self._update_cache(await self._client.get(SECRET, key), extract)
         except NotFoundError:
@@ -89,7 +89,7 @@ class SecretStore:
             return None
 
     async def raw(self, key: NamespacedName) -> JSON:
-        """Return the Secret with its data, which must not be kept; raises NotFound."""
+        """Return the Secret with its data, which must not be kept; raise NotFound."""
         return await self._client.get(SECRET, key)
 
     async def create(self, secret: JSON, extract: Extract[T]) -> CachedSecret[T] | None:
@@ -102,7 +102,7 @@ class SecretStore:
     async def patch(
         self, secret: CachedSecret[T], body: JSON, extract: Extract[T]
     ) -> CachedSecret[T]:
-        """Patch a Secret; raises Conflict if it has changed since it was read."""
+        """Patch a Secret; raise Conflict if it has changed since it was read."""
         version = secret.obj["metadata"]["resourceVersion"]
         key = key_of(secret.obj)
         patched = await self._client.patch(SECRET, key, body, resource_version=version)
@@ -138,7 +138,7 @@ CachedKubeconfig = CachedSecret[KubeconfigContent]
 
 
 class KubeconfigSecrets:
-    """Reads and writes ``<cluster>-kubeconfig``, but never one that users have created."""
+    """Reads and writes ``<cluster>-kubeconfig``; never writes one that a user has created."""
 
     def __init__(self, store: SecretStore) -> None:
         self._store = store
@@ -146,7 +146,7 @@ class KubeconfigSecrets:
     async def get(
         self, owner: JSON, cluster: NamespacedName, report: SecretReport
     ) -> CachedKubeconfig | None:
-        """Return the kubeconfig if the watch has delivered one, checked or adopted."""
+        """Return the kubeconfig Secret, checked and adopted; None if there is none yet."""
         key = NamespacedName(cluster.namespace, secret_name(cluster.name))
         secret = await self._store.find(key, read_kubeconfig)
         if secret is None:
@@ -161,9 +161,9 @@ class KubeconfigSecrets:
         secret: CachedKubeconfig | None,
         report: SecretReport,
     ) -> CachedKubeconfig | None:
-        """Replace ``secret``, or create the Secret; one that others have created is kept.
+        """Replace ``secret``, or create the Secret; keep one that a user has created.
 
-        None if it was deleted in the meantime.
+        Return None if the Secret was deleted in the meantime.
         """
         data = {SECRET_KEY: content}
         if secret is not None:
