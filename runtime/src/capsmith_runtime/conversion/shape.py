@@ -44,7 +44,7 @@ class ConversionContext:
 
 
 def convert_forward(data: Data, changes: Sequence[Change], context: ConversionContext) -> Data:
-    """Return a copy of ``data``, in the shape of contract v1beta1, in the shape of v1beta2."""
+    """Return a copy of ``data`` that is converted from contract v1beta1's shape to v1beta2's."""
     result = copy.deepcopy(data)
     value_context = _value_context(data, context)
     retained = find_retained_parents(change.new for change in changes)
@@ -68,7 +68,7 @@ def convert_forward(data: Data, changes: Sequence[Change], context: ConversionCo
 
 
 def convert_backward(data: Data, changes: Sequence[Change], context: ConversionContext) -> Data:
-    """Return a copy of ``data``, in the shape of contract v1beta2, in the shape of v1beta1."""
+    """Return a copy of ``data`` that is converted from contract v1beta2's shape to v1beta1's."""
     result = copy.deepcopy(data)
     value_context = _value_context(data, context)
     retained = find_retained_parents(change.old for change in changes)

@@ -1,7 +1,7 @@
 """Runtime extensions: hooks that Cluster API calls.
 
-The names below are all that the author of an extension needs, beside the generated base class
-``RuntimeExtension``, which has one method for each hook of the provider.
+The names below are all that the author of an extension needs, in addition to the generated base
+class ``RuntimeExtension``, which has one method for each hook of the provider.
 """
 
 from capsmith_runtime.extension.in_place import (

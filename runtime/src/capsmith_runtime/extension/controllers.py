@@ -1,4 +1,4 @@
-"""The runtime extension of a manager: it serves hooks, on the leader and on all others."""
+"""The runtime extension of a manager, which serves hooks on the leader and on all replicas."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ class RuntimeExtensionGroup(ControllerGroup):
 
     @property
     def port(self) -> int:
-        """The port on which it listens; 0 while it does not."""
+        """The port on which the server listens; 0 while it does not listen."""
         return self._server.port
 
     @property
     def ready(self) -> bool:
-        """Whether it listens."""
+        """Whether the server is listening."""
         return self._server.ready
 
     @property
     def healthy(self) -> bool:
-        """Return False if the threads of a hook have all been hanging for minutes."""
+        """Whether each hook still has a thread that has not been hanging for minutes."""
         return self._dispatcher is None or self._dispatcher.is_healthy
 
     @property

@@ -1,4 +1,4 @@
-"""Route a request to its hook method, and turn the result into a response."""
+"""Route each request to its hook method, and encode the result as a response."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Dispatcher:
 
     @property
     def is_healthy(self) -> bool:
-        """Report whether all hooks can be handled."""
+        """Return whether all hooks can be called."""
         return all(executor.is_healthy for executor in self._executors.values())
 
     async def handle(self, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Hooks of in-place updates: which changes a running machine can take, and making them."""
+"""Hooks of in-place updates: decide which changes a running machine can take, and make them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MACHINE_SET: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineObjects:
-    """A Machine and the objects that it refers to, or a MachineSet and its templates; no status."""
+    """A Machine and the objects to which it refers, or a MachineSet with templates; no status."""
 
     machine: Mapping[str, Any]
     """The Machine or MachineSet, as JSON."""
@@ -40,7 +40,10 @@ class MachineObjects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanUpdateRequest:
-    """Ask which differences can be made in place.  The hook must not change anything yet."""
+    """Request to decide which differences can be made in place.
+
+    The hook must not change anything yet.
+    """
 
     settings: Mapping[str, str]
     """The settings of the ExtensionConfig."""
@@ -51,16 +54,16 @@ class CanUpdateRequest:
 
 
 class CanUpdateMachineRequest(CanUpdateRequest):
-    """The request for a Machine of a control plane."""
+    """The request about a Machine of a control plane."""
 
 
 class CanUpdateMachineSetRequest(CanUpdateRequest):
-    """The request for the Machines of a MachineSet."""
+    """The request about the Machines of a MachineSet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateMachineRequest:
-    """Update a running machine to the desired state; core calls again until it is done."""
+    """Request to update a running machine; core calls again until the update is complete."""
 
     settings: Mapping[str, str]
     """The settings of the ExtensionConfig."""

@@ -1,7 +1,7 @@
 """Lifecycle hooks of Clusters with a topology, and plans of their upgrades.
 
-Core repeats a call until the hook lets it proceed, and again after a restart, so hooks have to be
-idempotent (RX-06).
+Core repeats a call until the hook lets it proceed, and calls again after a restart, so hooks have
+to be idempotent (RX-06).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from capsmith_runtime.extension.variables import TopologyCluster, read_cluster
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRequest:
-    """A Cluster is about to be created, initialized, upgraded or deleted."""
+    """Request about a Cluster that is to be created, initialized, upgraded or deleted."""
 
     settings: Mapping[str, str]
     """The settings of the ExtensionConfig."""
@@ -35,7 +35,7 @@ class ClusterRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BeforeUpgradeRequest(ClusterRequest):
-    """A Cluster, its control plane or its workers are about to be upgraded."""
+    """Request before a Cluster, its control plane or its workers are upgraded."""
 
     from_version: str
     """The current Kubernetes version."""
@@ -49,7 +49,7 @@ class BeforeUpgradeRequest(ClusterRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AfterUpgradeRequest(ClusterRequest):
-    """A Cluster, its control plane or its workers have been upgraded."""
+    """Request after a Cluster, its control plane or its workers were upgraded."""
 
     version: str
     """The Kubernetes version to which the upgrade has led."""
@@ -61,7 +61,7 @@ class AfterUpgradeRequest(ClusterRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradePlanRequest(ClusterRequest):
-    """Request the versions that an upgrade passes through."""
+    """Request for the versions through which an upgrade passes."""
 
     from_control_plane_version: str
     """The current Kubernetes version of the control plane."""

@@ -12,7 +12,7 @@ __all__ = ["copy_value", "encode_patch", "json_patch", "pointer_keys"]
 
 
 def encode_patch(operations: list[Operation]) -> dict[str, str]:
-    """Return the fields of a response that hold a patch; JSON holds bytes as base64."""
+    """Return the fields of a response that contain a patch, which is encoded in base64."""
     patch = base64.b64encode(canonical_json(operations)).decode()
     return {"patchType": "JSONPatch", "patch": patch}
 
@@ -20,7 +20,7 @@ def encode_patch(operations: list[Operation]) -> dict[str, str]:
 def pointer_keys(pointer: str) -> list[str]:
     """Return the keys of a JSON pointer (RFC 6901).
 
-    Raise ValueError if it does not begin with a slash.
+    Raises ValueError if it does not begin with a slash.
     """
     root, *parts = pointer.split("/")
     if root or not parts:
@@ -31,7 +31,7 @@ def pointer_keys(pointer: str) -> list[str]:
 def copy_value(pointer: str, source: Mapping[str, Any], target: MutableMapping[str, Any]) -> None:
     """Copy the value at the pointer; remove it from ``target`` if ``source`` has none.
 
-    Raise ValueError if the pointer leads through a value that is not an object.
+    Raises ValueError if the pointer leads through a value that is not an object.
     """
     *parents, last = pointer_keys(pointer)
     source_parent = _parent(parents, source)

@@ -1,12 +1,13 @@
 """The ExtensionConfig, which registers the extension with core (RX-01, RX-09).
 
-The extension creates it, not clusterctl: core accepts it only while its admission webhook is up and
-the feature gate RuntimeSDK is on, and only the extension knows its Service and its CA bundle.
+The extension creates it, not clusterctl.  Core accepts it only while core's admission webhook is
+up and the feature gate RuntimeSDK is on, and only the extension knows its own Service and CA
+bundle.
 
 Core does not start while it cannot reach a registered extension, so the registration must be
 removed together with the extension.  clusterctl does not delete objects of core's kinds, but it
-does delete the manager's ClusterRole.  That is therefore the owner of the ExtensionConfig, which
-the garbage collector then deletes.
+deletes the manager's ClusterRole.  So the ClusterRole owns the ExtensionConfig, and the garbage
+collector deletes the latter.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Registration:
 
 
 class NotServedError(Exception):
-    """The API server does not serve ExtensionConfigs: Cluster API is not installed yet."""
+    """Raised if the API server serves no ExtensionConfigs: Cluster API is not installed yet."""
 
 
 async def register(
@@ -53,7 +54,7 @@ async def register(
 ) -> str:
     """Apply the ExtensionConfig with the CA bundle; return its API version.
 
-    Fields of users, such as settings or a namespace selector, are kept.  Raise ApiError or
+    Fields that users set, such as settings or a namespace selector, are kept.  Raises ApiError or
     NotServedError.
     """
     version = await find_served_version(client)
@@ -67,7 +68,10 @@ async def register(
 
 
 async def find_served_version(client: KubeClient) -> str:
-    """Return the best version of ExtensionConfig that is served; raise ApiError, NotServedError."""
+    """Return the newest supported version of ExtensionConfig that the API server serves.
+
+    Raises ApiError or NotServedError.
+    """
     served = await client.served_versions(GROUP)
     for version in VERSIONS:
         if version in served:

@@ -1,7 +1,7 @@
 """Results of hook methods.
 
-Core shows messages in conditions and reconciles when they change.  The same state must therefore
-give the same message: no times, counters or object addresses (RX-06).
+Core writes messages into conditions, and reconciles when they change.  The same state must
+therefore give the same message: no times, counters or object addresses (RX-06).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ MAX_SECONDS: Final = 2**31 - 1
 
 
 class HookError(Exception):
-    """The hook refuses.
+    """Raise this in a hook to refuse a request.
 
     Core logs the message, and since v1.14 also writes it into conditions.  The same refusal
-    therefore needs the same message, and a message must not contain secrets, times or the text of
-    errors from other systems (RX-10).
+    therefore needs the same message, and a message must contain neither secrets, nor times, nor
+    error messages of other systems (RX-10).
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Proceed:
-    """Core may continue; from UpdateMachine: the update is complete."""
+    """Lets core continue; as the result of UpdateMachine, reports that the update is complete."""
 
     message: str = ""
     """A message for users; optional."""
@@ -34,7 +34,7 @@ class Proceed:
 
 @dataclass(frozen=True, slots=True)
 class RetryAfter:
-    """Core has to wait and call again; from UpdateMachine: the update is in progress."""
+    """Makes core call again later; as the result of UpdateMachine, an update is in progress."""
 
     seconds: int
     """Seconds until core calls again, at least 1."""
@@ -64,7 +64,7 @@ class VariableDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradePlan:
-    """The Kubernetes versions through which an upgrade has to go, in order."""
+    """The Kubernetes versions through which an upgrade has to pass, in ascending order."""
 
     control_plane: Sequence[str]
     """Each greater than the one before; the last is the version to upgrade to."""
@@ -74,10 +74,10 @@ class UpgradePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InPlace:
-    """The changes that a running machine can take, as JSON pointers into the objects.
+    """The changes that a running machine can take, as JSON pointers into its objects.
 
-    A pointer includes everything below it.  Core replaces the machine if there is any change that
-    no extension includes.
+    A pointer includes everything below it.  Core replaces the machine if any change is not
+    included by some extension.
     """
 
     machine: Sequence[str] = ()
@@ -89,19 +89,19 @@ class InPlace:
 
 
 def encode_decision(result: Proceed | RetryAfter) -> dict[str, Any]:
-    """Return the fields of a response that lets core continue, or makes it wait."""
+    """Return the fields of a response that lets core continue or makes it wait."""
     seconds = result.seconds if isinstance(result, RetryAfter) else 0
     return {**encode_message(result), "retryAfterSeconds": seconds}
 
 
 def encode_message(result: Proceed | RetryAfter) -> dict[str, Any]:
-    """Return the field with the message, or no field if the message is empty."""
+    """Return the field with the message; no field if the message is empty."""
     return {"message": result.message} if result.message else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """Conversion between JSON and the types of one hook."""
+    """Converts requests and results of one hook from and to JSON."""
 
     read: Callable[[Object], Any]
     """Returns the argument of the hook method, from the JSON of the request."""

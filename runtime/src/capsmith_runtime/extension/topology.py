@@ -1,7 +1,7 @@
 """Topology mutation hooks: patches, validation and variables of ClusterClasses.
 
-Core calls them whenever it reconciles a topology, so they have to be pure: the same request gives
-the same result, and the hook changes nothing outside (RX-06).
+Core calls them whenever it reconciles a topology.  They have to be pure: the same request gives
+the same result, and the hook has no side effects (RX-06).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SPEC = ("spec", "template", "spec")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """The object that uses a template, and the field in which it does."""
+    """The object that uses a template, and the field that refers to it."""
 
     api_version: str = field(default="", metadata={"json": "apiVersion"})
     kind: str = ""
@@ -36,7 +36,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """One template of a topology, as used by one holder."""
+    """One template of a topology, for one of the objects that use it."""
 
     uid: str
     """Identifies the template within the request; empty in ValidateTopologyRequest."""
@@ -49,17 +49,17 @@ class Template:
 
     @property
     def kind(self) -> str:
-        """The kind of the template, such as ``AcmeMachineTemplate``."""
+        """The kind of the template, for example ``AcmeMachineTemplate``."""
         return metadata.text(self.object, "kind")
 
     @property
     def group(self) -> str:
-        """The API group; the version may change at any time (TP-11)."""
+        """The API group of the template; its version may change at any time (TP-11)."""
         return metadata.text(self.object, "apiVersion").partition("/")[0]
 
     @property
     def is_infrastructure(self) -> bool:
-        """Whether it is a template of infrastructure, not of bootstrap configuration."""
+        """Whether it is a template of infrastructure rather than of bootstrap configurations."""
         return self.holder.field_path.endswith("infrastructureRef")
 
     @property
@@ -89,16 +89,16 @@ class _Topology:
 
 
 class GeneratePatchesRequest(_Topology):
-    """All templates of a topology, before the patches of this hook."""
+    """Request for patches, with all templates of a topology as they are before this hook."""
 
 
 class ValidateTopologyRequest(_Topology):
-    """All templates of a topology, with all patches applied."""
+    """Request for validation, with all templates of a topology after all patches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoverVariablesRequest:
-    """Ask which variables the patch of a ClusterClass defines."""
+    """Request for the variables that the patch of a ClusterClass defines."""
 
     settings: Mapping[str, str]
     """The settings of the ExtensionConfig, overridden by those of the ClusterClass's patch."""
@@ -113,15 +113,15 @@ class Patches:
     def edit(self, template: Template) -> dict[str, Any]:
         """Return a copy of ``spec.template.spec`` to modify; the difference becomes the patch.
 
-        Core up to v1.13 ignores patches of other parts; later releases of core also accept changes
-        of labels and annotations, which this method does not offer (TP-12).
+        Only the spec can be patched.  Core up to v1.13 ignores patches of other parts, and this
+        method does not offer the labels and annotations that later releases accept (TP-12).
         """
         if template.uid not in self._edited:
             self._edited[template.uid] = (template, copy.deepcopy(dict(template.spec)))
         return self._edited[template.uid][1]
 
     def items(self) -> list[dict[str, str]]:
-        """Return the items of the response: a patch for each template that was changed."""
+        """Return the items of the response: one patch for each template that was changed."""
         patches = []
         for uid, (template, spec) in self._edited.items():
             if json_patch(template.spec, spec):

@@ -1,4 +1,4 @@
-"""Variables of a topology, and its Cluster."""
+"""The variables of a topology, and its Cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUILTIN = "builtin"
 
 
 class Variables(Mapping[str, Any]):
-    """Values by name; ``builtin`` is from core: names, version, replicas."""
+    """Values by name; the variable ``builtin`` comes from core: names, version, replicas."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
@@ -36,7 +36,7 @@ class Variables(Mapping[str, Any]):
     def value(self, name: str, kind: type[T]) -> T | None:
         """Return the value as ``str``, ``int``, ``bool`` or a dataclass; None if it is unset.
 
-        Raise DecodingError for a value of another type; it becomes the response of the hook.
+        Raises DecodingError for a value of another type; the hook then fails with this error.
         """
         value = self._values.get(name)
         return None if value is None else decode(kind, value, f"variable {name}")
@@ -52,11 +52,14 @@ class Variables(Mapping[str, Any]):
         return value
 
     def builtin(self, *path: str) -> Any:
-        """Return a value of core, as ``builtin("machineDeployment", "topologyName")``, or None."""
+        """Return one of core's values, for example ``builtin("machineDeployment", "replicas")``.
+
+        Returns None if core does not set it in this request.
+        """
         return metadata.lookup(self._values, BUILTIN, *path)
 
     def overridden_by(self, other: Variables) -> Variables:
-        """Return all variables; values of ``other``, as of a template, take precedence."""
+        """Return variables in which values of ``other``, such as a template's, take precedence."""
         merged = {**self._values, **other}
         if BUILTIN in merged:
             # Core puts the cluster into the global variables, the holder into those of a template.
@@ -67,7 +70,7 @@ class Variables(Mapping[str, Any]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyCluster:
-    """The Cluster for which a hook is called; requests hold no status (RX-07)."""
+    """The Cluster for which a hook is called; requests contain no status (RX-07)."""
 
     name: str
     namespace: str
@@ -85,7 +88,7 @@ class TopologyCluster:
 
 
 def read_variables(obj: Object, *path: str) -> Variables:
-    """Read a list ``[{name, value}]``; items without a name are skipped."""
+    """Return the variables of a list ``[{name, value}]``; items without a name are skipped."""
     values = {}
     for item in metadata.items(obj, *path):
         name = metadata.text(item, "name") if isinstance(item, Mapping) else ""
@@ -95,7 +98,10 @@ def read_variables(obj: Object, *path: str) -> Variables:
 
 
 def read_cluster(obj: Object) -> TopologyCluster:
-    """Read a Cluster: core sends v1beta1 before its v1.13, then v1beta2 (RX-07)."""
+    """Return the Cluster of a request.
+
+    Core sends v1beta1 before core v1.13, and v1beta2 from then on (RX-07).
+    """
     class_name = metadata.text(obj, "spec", "topology", "classRef", "name")
     return TopologyCluster(
         name=metadata.name(obj),

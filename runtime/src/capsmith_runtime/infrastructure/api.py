@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ClaimedAddress:
-    """An address that a machine has from an IP pool (IP-12)."""
+    """An address from an IP pool that was allocated for a machine (IP-12)."""
 
     address: str
     """The IP address, as text."""
@@ -69,26 +69,27 @@ class InfraClusterView:
 
     @property
     def short_id(self) -> str:
-        """Return a short form of ``external_id``, for names and labels.
+        """Return a short form of ``external_id`` for names and labels.
 
-        It has 32 lower-case letters and digits and starts with a letter: a DNS label.
+        It consists of 32 lower-case letters and digits and starts with a letter, as DNS labels
+        require.
         """
         return external_id.shorten(self.external_id)
 
     def spec(self, cls: type[T]) -> T:
-        """Return its spec as an instance of the generated class."""
+        """Return the spec as an instance of the generated class ``cls``."""
         return decode(cls, self.raw_spec, "spec")
 
     def status(self, cls: type[T]) -> T:
-        """Return its status as an instance of the generated class.
+        """Return the status as an instance of the generated class ``cls``.
 
-        A change of the status enqueues no machine.
+        A change of the status does not cause machines to be reconciled.
         """
         return decode(cls, self.raw_status, "status")
 
 
 def create_owner_reference(resource: ResourceType, obj: JSON) -> Mapping[str, str]:
-    """Return what an entry of ``ownerReferences`` says of its owner."""
+    """Return the fields of an entry in ``ownerReferences`` that identify its owner."""
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -99,15 +100,15 @@ def create_owner_reference(resource: ResourceType, obj: JSON) -> Mapping[str, st
 
 @dataclass(frozen=True, kw_only=True)
 class OwnerScope(SessionScope):
-    """Scope of an object that may own others."""
+    """Scope of an object that may own other objects."""
 
     _reference: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def owner_reference(self, *, controller: bool = True) -> dict[str, Any]:
         """Return an entry for ``ownerReferences`` of an object that this object owns.
 
-        The other object is deleted with this one.  If it is of a kind that implements Resource, a
-        change of it reconciles this object.  Of its owners at most one is its ``controller``.
+        The other object is deleted together with this one.  If its kind implements Resource, a
+        change of it reconciles this object.  At most one of its owners may be its ``controller``.
         """
         return {**self._reference, "controller": controller, "blockOwnerDeletion": True}
 
@@ -115,7 +116,7 @@ class OwnerScope(SessionScope):
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class InfraScope(OwnerScope, Generic[Spec]):
-    """Attributes that the scopes of ``reconcile_normal`` share."""
+    """Attributes that all scopes of ``reconcile_normal`` share."""
 
     spec: Spec
     """The spec, as an instance of the generated class."""
@@ -176,21 +177,22 @@ class InfraMachineScope(InfraScope[Spec]):
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
     def bootstrap_data(self) -> BootstrapData:
-        """Read the bootstrap data, in synchronous code.  Each call is a request.
+        """Read the bootstrap data, in synchronous code; each call is a request.
 
-        Raises NotAvailableError if the Secret does not exist; let it pass, to wait for the Secret.
+        Raises NotAvailableError if the Secret does not exist; let it propagate, to wait for the
+        Secret.
         """
         return wait_for(self._bootstrap, self._loop)
 
     async def bootstrap_data_async(self) -> BootstrapData:
-        """Read the bootstrap data, in asynchronous code."""
+        """Read the bootstrap data, in asynchronous code; see ``bootstrap_data``."""
         return await self._bootstrap()
 
 
 # Without slots: two base classes with slots cannot be combined.
 @dataclass(frozen=True, kw_only=True)
 class OptionalCredentialsScope(SessionScope):
-    """Scope of a method that is called even if the credentials cannot be read."""
+    """Scope of a method that is called even if the credentials are not available."""
 
     _credentials: Credentials | Waiting = field(repr=False)
 
@@ -198,7 +200,7 @@ class OptionalCredentialsScope(SessionScope):
     def credentials(self) -> Credentials:
         """Return the credentials.
 
-        Raises NotAvailableError if they are not available; let it pass, to wait for them.
+        Raises NotAvailableError if they are not available; let it propagate, to wait for them.
         """
         if isinstance(self._credentials, Waiting):
             raise NotAvailableError(self._credentials)
@@ -211,7 +213,7 @@ class OptionalCredentialsScope(SessionScope):
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class InfraMachineTemplateScope(OptionalCredentialsScope, Generic[Spec]):
-    """Scope of ``capacity``: a template of machines, and the cluster that uses it."""
+    """Scope of ``capacity``: a machine template, and the cluster that uses it."""
 
     spec: Spec
     """The spec of machines that are created from the template."""
@@ -224,7 +226,7 @@ class InfraMachineTemplateScope(OptionalCredentialsScope, Generic[Spec]):
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class InfraDeleteScope(DeleteScope[Spec], OptionalCredentialsScope):
-    """Scope of a deletion, which must work even if the credentials cannot be read."""
+    """Scope of a deletion, which must work even if the credentials are not available."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,8 +284,8 @@ _QUANTITY: Final = re.compile(
 class InfraClusterState(State):
     """State of the existing infrastructure of a cluster.
 
-    A provisioned cluster stays provisioned; report a current problem with ``ready=False``, a reason
-    and a message.
+    A cluster stays provisioned after the first state; report a problem with ``ready=False``, a
+    reason and a message.
     """
 
     control_plane_endpoint: Endpoint | None = None
@@ -300,8 +302,8 @@ class InfraClusterState(State):
 class InfraMachineState(State):
     """State of an existing machine.
 
-    A provisioned machine stays provisioned; report a current problem with ``ready=False``, a reason
-    and a message.
+    A machine stays provisioned after the first state; report a problem with ``ready=False``, a
+    reason and a message.
     """
 
     provider_id: str
@@ -322,7 +324,7 @@ class InfraMachineState(State):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCapacity:
-    """Capacity of one machine, with which the autoscaler scales up from zero (IM-16)."""
+    """Capacity of one machine, which the autoscaler uses to scale up from zero (IM-16)."""
 
     resources: Mapping[str, str]
     """Kubernetes quantities: ``{"cpu": "4", "memory": "16Gi"}``."""
@@ -338,7 +340,7 @@ class MachineCapacity:
 
 
 class InfraClusterReconciler(SessionUser, ABC, Generic[Spec]):
-    """Manage the resources that the machines of a cluster share, such as load balancers."""
+    """Manages the resources that the machines of a cluster share, such as load balancers."""
 
     @abstractmethod
     def reconcile_normal(
@@ -354,7 +356,7 @@ class InfraClusterReconciler(SessionUser, ABC, Generic[Spec]):
 
 
 class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
-    """Manage the servers of Machines."""
+    """Manages the servers of Machines."""
 
     # True for code that was written with capsmith 0.1: see capsmith_runtime.legacy.
     _capacity_gets_spec: ClassVar[bool] = False
@@ -370,7 +372,8 @@ class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
     ):
         """Create or update the server and return its state.
 
-        Never create a second server for a machine that has a provider id: return Terminated.
+        Never create a second server for a machine that has a provider id: return Terminated
+        instead.
         """
 
     @abstractmethod
@@ -383,10 +386,10 @@ class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
     def capacity(
         self, template: Any
     ) -> MachineCapacity | Waiting | Awaitable[MachineCapacity | Waiting | None] | None:
-        """Return the capacity of a machine that is created from a template, None if unknown.
+        """Return the capacity of a machine that is created from a template; None if unknown.
 
-        ``template`` is an ``InfraMachineTemplateScope`` of the kind's spec.
-        Called only for kinds with the feature ``capacity``, for each template once and after
-        changes of it or of its cluster.
+        ``template`` is an ``InfraMachineTemplateScope`` of the kind's spec.  Called only for kinds
+        with the feature ``capacity``: once for each template, and again when the template or its
+        cluster has changed.
         """
         return None

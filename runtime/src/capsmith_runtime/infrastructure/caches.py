@@ -37,13 +37,13 @@ class MachineAddressSource(Protocol):
     async def of_machine(
         self, machine: JSON, cluster: Cluster
     ) -> tuple[ClaimedAddress, ...] | Waiting:
-        """Return one address for each pool that the machine names, or what it waits for."""
+        """Return one address for each pool that the machine names, or the Waiting for them."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfrastructureKinds:
-    """The kinds that one infrastructure provider serves."""
+    """The kinds that an infrastructure provider serves."""
 
     clusters: tuple[InfraClusterKind, ...] = ()
     machines: tuple[InfraMachineKind, ...] = ()
@@ -55,7 +55,7 @@ class InfrastructureKinds:
         return next((kind for kind in self.identities if kind.resource.kind == name), None)
 
     def identity_keys(self, obj: JSON) -> Iterable[str]:
-        """Yield the identity that an infrastructure cluster uses, as a value of BY_IDENTITY."""
+        """Yield the BY_IDENTITY index key of the identity that an infrastructure cluster uses."""
         kind, name = self.identity_kind(obj), metadata.text(obj, "spec", "identityRef", "name")
         if kind is not None and name:
             yield identity_value(kind.resource.kind, kind.find_in(name, obj))
@@ -124,7 +124,7 @@ class InfrastructureCaches:
         )
 
     def machine_of(self, obj: JSON) -> Machine | None:
-        """Return the Machine that owns an infrastructure machine."""
+        """Return the Machine that owns an infrastructure machine; None if it is not cached."""
         machine = self.core.machine_of(obj)
         if machine is None:
             return None
@@ -139,14 +139,17 @@ class InfrastructureCaches:
         return await self.addresses.of_machine(machine, cluster) if self.addresses else ()
 
     def cluster_kind(self, reference: ObjectRef | None) -> InfraClusterKind | None:
-        """Return the kind that a Cluster refers to, if this provider serves it."""
+        """Return the kind to which a Cluster refers; None if this provider does not serve it."""
         for kind in self.kinds.clusters:
             if reference is not None and _refers_to(reference, kind.resource):
                 return kind
         return None
 
     def infra_cluster_of(self, cluster: Cluster) -> JSON | None:
-        """Return the infrastructure cluster of a Cluster, if this provider serves its kind."""
+        """Return the infrastructure cluster of a Cluster; None if it is not cached.
+
+        It is never cached if another provider serves its kind.
+        """
         reference, kind = cluster.infrastructure, self.cluster_kind(cluster.infrastructure)
         if reference is None or kind is None:
             return None
@@ -154,7 +157,7 @@ class InfrastructureCaches:
         return self.clusters[kind.resource.kind].get(key)
 
     def orphaned_infra_cluster(self, namespace: str, cluster: str | None) -> JSON | None:
-        """Return the infrastructure cluster of a deleted Cluster, by owner or by label."""
+        """Return the infrastructure cluster of a deleted Cluster, found by owner or by label."""
         for informer in self.clusters.values():
             for obj in informer.by_index(BY_CLUSTER, f"{namespace}/{cluster}"):
                 return obj
@@ -166,12 +169,12 @@ def _refers_to(reference: ObjectRef, resource: ResourceType) -> bool:
 
 
 def identity_value(kind: str, key: NamespacedName) -> str:
-    """Return the value of BY_IDENTITY for an identity."""
+    """Return the BY_IDENTITY index key of an identity."""
     return f"{kind}/{key.namespace}/{key.name}"
 
 
 def secret_value(namespace: str, name: str) -> str:
-    """Return the value of BY_SECRET; the namespace of a cluster-scoped identity is empty."""
+    """Return the BY_SECRET index key; ``namespace`` is empty for a cluster-scoped identity."""
     return f"{namespace}/{name}"
 
 

@@ -34,7 +34,7 @@ from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 
 class InfraClusterController:
-    """Reconcile one kind of infrastructure clusters."""
+    """Controller of one kind of infrastructure clusters."""
 
     def __init__(
         self, kind: InfraClusterKind, informer: Informer, context: InfrastructureContext
@@ -54,7 +54,7 @@ class InfraClusterController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one infrastructure cluster, or report in its conditions why that failed."""
+        """Reconcile one infrastructure cluster; report a failure in its conditions."""
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:

@@ -12,7 +12,7 @@ from capsmith_runtime.reconcile.context import ControllerContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfrastructureContext(ControllerContext):
-    """The context of a controller, with the infrastructure's caches and credentials."""
+    """The dependencies of a controller, with the infrastructure's caches and credentials."""
 
     caches: InfrastructureCaches
     credentials: CredentialsResolver
@@ -26,7 +26,7 @@ class InfrastructureContext(ControllerContext):
         caches: InfrastructureCaches,
         workload: WorkloadAccess | None = None,
     ) -> InfrastructureContext:
-        """Add the infrastructure's caches to the context of a manager."""
+        """Return the manager's context with the infrastructure's caches and clients added."""
         common = {field.name: getattr(context, field.name) for field in fields(ControllerContext)}
         credentials = CredentialsResolver(caches, caches.core.scope.own_namespace)
         return cls(**common, caches=caches, credentials=credentials, workload=workload)

@@ -80,7 +80,7 @@ class InfrastructureGroup(ControllerGroup):
         return (workload.run,) if workload is not None else ()
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Connect the optional groups."""
+        """Connect the optional groups with the manager's other groups."""
         for group in self._groups:
             group.connect(groups)
 
@@ -106,7 +106,7 @@ class InfrastructureGroup(ControllerGroup):
             yield from group.reconcilers()
 
     def setup_watches(self, queues: Queues) -> None:
-        """Watch owners, credentials and the objects themselves."""
+        """Watch owners, credentials, and the objects of the provider's own kinds."""
         InfrastructureWatches(self._caches, queues).setup()
         for group in self._groups:
             group.setup_watches(queues)

@@ -1,4 +1,4 @@
-"""Resolve the credentials of an infrastructure cluster."""
+"""Find the credentials of an infrastructure cluster."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ _CONTRACT_FIELDS: Final = ("secretRef", "allowedNamespaces")
 
 
 class CredentialsResolver:
-    """Resolve identities and read their Secrets; report what is missing as Waiting."""
+    """Resolves identities and reads their Secrets; returns a Waiting for missing ones."""
 
     def __init__(self, caches: InfrastructureCaches, own_namespace: str) -> None:
         self._caches = caches
         self._own_namespace = own_namespace
 
     async def of_cluster(self, infra_cluster: JSON | None) -> Credentials | Waiting:
-        """Return the credentials of an infrastructure cluster, or of another object with a
-        reference to an identity; empty if it has none.
+        """Return the credentials of an object that refers to an identity.
+
+        The object is an infrastructure cluster, or of another kind with such a reference.  The
+        credentials are empty if it refers to no identity.
         """
         kinds = self._caches.kinds
         if not kinds.identities:
@@ -55,7 +57,7 @@ class CredentialsResolver:
         return await self.of_identity(kind, identity)
 
     async def of_identity(self, kind: IdentityKind, identity: JSON) -> Credentials | Waiting:
-        """Return the content of the Secret of an identity, if it refers to one, and its spec."""
+        """Return the spec of an identity, and the content of its Secret if it refers to one."""
         secret = await self._read_secret(kind, identity) if kind.refers_to_secret else {}
         if isinstance(secret, Waiting):
             return secret

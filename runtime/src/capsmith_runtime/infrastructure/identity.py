@@ -1,7 +1,7 @@
-"""Controller of identities: it owns their Secrets, so that ``clusterctl move`` moves them.
+"""Controller of identities, which owns their Secrets so that ``clusterctl move`` moves them.
 
-The Secret is deleted with its owner, and without it no cluster that uses the identity can be
-deleted.  A finalizer therefore keeps an identity while other objects refer to it.
+A Secret is deleted together with its owner, and without it no cluster that uses the identity can
+be deleted.  A finalizer therefore keeps an identity while other objects refer to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from capsmith_runtime.reconcile.sessions import Credentials
 
 
 class IdentityController:
-    """Reconcile one kind of identities."""
+    """Controller of one kind of identities."""
 
     def __init__(
         self, kind: IdentityKind, identities: Informer, context: InfrastructureContext
@@ -38,7 +38,7 @@ class IdentityController:
         self._finalizer = f"{resource.kind.lower()}.{resource.group}"
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Own the Secret, and report in the Ready condition whether it is usable."""
+        """Own the Secret of one identity; report in Ready whether the Secret is usable."""
         obj = self._identities.get(key)
         if obj is None:
             return Result()

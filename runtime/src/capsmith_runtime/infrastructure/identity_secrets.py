@@ -1,7 +1,7 @@
-"""Secrets of identities: watched without their data, and read by name when they are needed.
+"""Secrets of identities, which are watched without their data and read by name when needed.
 
 The manager may be allowed to read the Secrets of all namespaces.  It neither receives nor keeps
-the data of Secrets that no identity names: its memory does not depend on what tenants create.
+the data of Secrets that no identity names, so its memory does not depend on what tenants create.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Content(NamedTuple):
 class IdentitySecrets:
     """Reads the Secrets that identities name; the manager runs the informers.
 
-    The values of a Secret are read once per change, however many objects use them.
+    The values of a Secret are read once for each change, however many objects use them.
     """
 
     def __init__(
@@ -69,14 +69,17 @@ class IdentitySecrets:
             informer.add_handler(self._forget_deleted)
 
     def set_handler(self, handler: Callable[[JSON], None]) -> None:
-        """Call the handler with a Secret whose data are found to have changed since the last read.
+        """Call ``handler`` with each Secret whose data have changed since the last read.
 
-        The watch cannot tell: it calls its own handlers for a new label as well.
+        The watch cannot report that: it calls its own handlers for a new label as well.
         """
         self._handler = handler
 
     def find(self, key: NamespacedName, *, namespaced: bool) -> JSON | None:
-        """Return the metadata of a Secret from the cache; ``namespaced`` says for which kinds."""
+        """Return the metadata of a Secret from the cache; None if it is not there.
+
+        ``namespaced`` is true for the Secrets of namespaced identities.
+        """
         return self.informers[namespaced].get(key)
 
     async def read(self, key: NamespacedName, *, namespaced: bool) -> Mapping[str, str] | None:
@@ -130,7 +133,7 @@ class IdentitySecrets:
 
 
 def decode_secret(secret: Object) -> dict[str, str]:
-    """Return the data of a Secret as text.
+    """Return the data of a Secret as strings.
 
     Raises ValueError if a value is not base64 or not UTF-8.
     """

@@ -1,4 +1,4 @@
-"""Kinds of an infrastructure provider."""
+"""Descriptions of the kinds of an infrastructure provider."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ InfraMachineKind = Kind[InfraMachineReconciler[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityKind:
-    """A kind of identities, which refer to Secrets with credentials, or have fields of the author.
+    """A kind of identities, which refer to Secrets with credentials or have the author's fields.
 
-    A cluster-scoped one lists the namespaces that may use it, and its Secret is in the namespace
-    of the manager.  A namespaced one is for its own namespace, and its Secret is there.
+    A cluster-scoped identity lists the namespaces that may use it, and its Secret is in the
+    manager's namespace.  A namespaced identity serves its own namespace, which also has its
+    Secret.
     """
 
     resource: ResourceType
@@ -32,5 +33,5 @@ class IdentityKind:
     refers_to_secret: bool = True
 
     def find_in(self, name: str, user: Object) -> NamespacedName:
-        """Return the key of an identity to which an infrastructure cluster refers."""
+        """Return the key of the identity to which the infrastructure cluster ``user`` refers."""
         return NamespacedName(metadata.namespace(user) if self.resource.namespaced else "", name)

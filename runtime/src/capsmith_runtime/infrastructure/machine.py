@@ -1,7 +1,6 @@
 """Controller of infrastructure machines: the waits of IM-19 and the deletion of IM-25.
 
-A machine without problems costs three write requests: finalizer and external id, provider id, and
-status.
+A machine without problems costs three writes: finalizer with external id, provider id, and status.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 
 class InfraMachineController:
-    """Reconcile one kind of infrastructure machines."""
+    """Controller of one kind of infrastructure machines."""
 
     def __init__(
         self, kind: InfraMachineKind, informer: Informer, context: InfrastructureContext
@@ -62,7 +61,7 @@ class InfraMachineController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one machine, or report in its conditions why that failed."""
+        """Reconcile one machine; report a failure in its conditions."""
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:

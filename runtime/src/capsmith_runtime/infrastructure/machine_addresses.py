@@ -1,8 +1,8 @@
 """Addresses of machines from the pools in ``spec.addressesFromPools`` (IP-12).
 
-Each pool has one claim, which is named after the machine and controlled by it.  Any IPAM provider
-may serve the claim.  The garbage collector deletes the claim after the machine, if the owner
-reference has an API version that is still served.
+Each machine has one claim for each pool, which is named after the machine and controlled by it.
+Any IPAM provider may serve the claim.  The garbage collector deletes the claim after the machine,
+if the owner reference has an API version that is still served.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LONGEST_STEM = 248
 
 
 class MachineAddresses(ControllerGroup):
-    """Claims and addresses of all machines."""
+    """The claims of all machines, and the addresses that they got."""
 
     def __init__(self, caches: InfrastructureCaches) -> None:
         core = caches.core
@@ -49,7 +49,7 @@ class MachineAddresses(ControllerGroup):
         return self._claims, self._addresses
 
     def setup_watches(self, queues: Queues) -> None:
-        """Enqueue the machine of a claim or an address that changes."""
+        """Enqueue the machine of each claim or address that changes."""
         self._enqueue_machine = enqueue_owners(queues)
         self._claims.add_handler(self._enqueue_machine, own_writes=False)
         self._addresses.add_handler(self._enqueue_machine_of_address)
@@ -57,7 +57,10 @@ class MachineAddresses(ControllerGroup):
     async def of_machine(
         self, machine: JSON, cluster: Cluster
     ) -> tuple[ClaimedAddress, ...] | Waiting:
-        """Return one address for each pool, in order; all claims are created before any wait."""
+        """Return one address for each pool, in the order of the spec, or a Waiting.
+
+        All claims are created before the first wait.
+        """
         pools = metadata.items(machine, "spec", "addressesFromPools")
         results = [
             await self._claimed_address(machine, cluster, index, pool)

@@ -1,9 +1,10 @@
 """The author's API of machine pools.
 
 There are two types of pools.  A pool without Machines is one resource of the infrastructure, such
-as a scaling group: the author's reconciler manages it and lists its machines.  A pool with Machines
-consists of the provider's own infrastructure machines, which the runtime creates and deletes; the
-author decides only on their number while another autoscaler manages the replicas.
+as a scaling group: the author's reconciler manages it and lists its machines.  A pool with
+Machines consists of the provider's own infrastructure machines, which the runtime creates and
+deletes; the author decides only on their number, and only while another autoscaler manages the
+replicas.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Spec = TypeVar("Spec")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """One machine of a pool."""
+    """One machine of a pool without Machines."""
 
     provider_id: str
     """Exactly the provider id of the Node."""
@@ -63,7 +64,7 @@ class Instance:
 class InfraMachinePoolState(State):
     """State of an existing pool: its machines, in any order.
 
-    A provisioned pool stays provisioned, also while it is scaled; report a current problem with
+    A pool stays provisioned after the first state, also while it is scaled; report a problem with
     ``ready=False``, a reason and a message.  A machine that is no longer listed loses its Node: if
     you cannot read the machines from the infrastructure, raise an exception.
     """
@@ -123,20 +124,20 @@ class InfraMachinePoolScope(InfraScope[Spec]):
 
     @property
     def failure_domains(self) -> tuple[str, ...]:
-        """Return the failure domains in which to create machines; any if empty."""
+        """Return the failure domains in which to create machines; empty if any will do."""
         return self.machine_pool.failure_domains
 
     def bootstrap_data(self) -> BootstrapData:
         """Read the bootstrap data for new machines, in synchronous code (MP-19).
 
         The data change over time: read them again for each new machine or launch template.  Each
-        call is a request.  Raises NotAvailableError if the Secret does not exist; let it pass, to
-        wait for the Secret.
+        call is a request.  Raises NotAvailableError if the Secret does not exist; let it
+        propagate, to wait for the Secret.
         """
         return wait_for(self._bootstrap, self._loop)
 
     async def bootstrap_data_async(self) -> BootstrapData:
-        """Read the bootstrap data for new machines, in asynchronous code."""
+        """Read the bootstrap data, in asynchronous code; see ``bootstrap_data``."""
         return await self._bootstrap()
 
 
@@ -158,7 +159,7 @@ class InfraMachinePoolDeleteScope(InfraDeleteScope[Spec]):
 
 
 class InfraMachinePoolReconciler(SessionUser, ABC, Generic[Spec]):
-    """Manage a pool without Machines, such as a scaling group."""
+    """Manages pools without Machines, such as scaling groups."""
 
     @abstractmethod
     def reconcile_normal(
@@ -166,8 +167,8 @@ class InfraMachinePoolReconciler(SessionUser, ABC, Generic[Spec]):
     ) -> InfraMachinePoolState | Waiting | Awaitable[InfraMachinePoolState | Waiting]:
         """Create or scale the pool and return its state.
 
-        Also called when the bootstrap data or the spec have changed: decide here whether to replace
-        the existing machines.
+        Also called when the bootstrap data or the spec have changed: the reconciler decides
+        whether to replace the existing machines.
         """
 
     @abstractmethod
@@ -178,7 +179,7 @@ class InfraMachinePoolReconciler(SessionUser, ABC, Generic[Spec]):
 
 
 class MachinePoolMachinesReconciler(SessionUser, Generic[Spec]):
-    """Manage a pool of infrastructure machines of this provider.
+    """Manages the size of pools that consist of this provider's infrastructure machines.
 
     The runtime creates and deletes the machines; the reconciler of their kind manages the servers.
     """
@@ -191,7 +192,7 @@ class MachinePoolMachinesReconciler(SessionUser, Generic[Spec]):
     def replicas(self, pool: InfraMachinePoolScope[Spec]) -> int | Awaitable[int | None] | None:
         """Return the size that the infrastructure's own autoscaler requests (MP-17).
 
-        Called only while ``replicas_managed_elsewhere`` is true.  None, the default, means that the
+        Called only while ``replicas_managed_elsewhere`` is true.  With None, the default, the
         runtime creates and deletes no machines, but reports their number.
         """
         return None

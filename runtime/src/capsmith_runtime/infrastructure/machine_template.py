@@ -1,4 +1,4 @@
-"""Controller of machine templates: it writes the capacity, for autoscaling from zero (IM-16)."""
+"""Controller of machine templates, which writes the capacity for autoscaling from zero (IM-16)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NO_CLUSTER = Waiting(
 
 
 class MachineTemplateController:
-    """Reconcile the template kind of one kind of infrastructure machines."""
+    """Controller of the templates of one kind of infrastructure machines."""
 
     def __init__(
         self, kind: InfraMachineKind, informer: Informer, context: InfrastructureContext
@@ -48,7 +48,7 @@ class MachineTemplateController:
         self._log = get_logger("template", kind=informer.resource.kind)
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Write the capacity of machines of one template."""
+        """Write the capacity of the machines of one template into its status."""
         obj = self._informer.get(key)
         if obj is None or metadata.is_deleting(obj):
             self._author.forget(key)

@@ -1,4 +1,4 @@
-"""What must exist before a machine can be created: infrastructure, credentials, bootstrap data."""
+"""Prerequisites of a new machine: infrastructure of the cluster, credentials, bootstrap data."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ DEFAULT_FORMAT = "cloud-config"
 
 
 class DataOwner(Protocol):
-    """Owner of bootstrap data: a Machine or a MachinePool."""
+    """The owner of bootstrap data: a Machine or a MachinePool."""
 
     @property
     def name(self) -> str:
-        """Return its name."""
+        """Name of the owner."""
         ...
 
     @property
     def namespace(self) -> str:
-        """Return its namespace, which is also that of the Secret."""
+        """Namespace of the owner and of the Secret."""
         ...
 
     @property
     def data_secret_name(self) -> str | None:
-        """Return the name of the Secret with the data."""
+        """Name of the Secret with the data; None before it is known."""
         ...
 
 
@@ -79,7 +79,7 @@ class ClusterInfrastructure:
 
     @property
     def ready_credentials(self) -> Credentials | Waiting:
-        """Return the credentials, or what must exist before a machine can be created."""
+        """Return the credentials, or the Waiting for what a new machine requires."""
         return self.blocker or self.credentials
 
     @classmethod
@@ -91,7 +91,7 @@ class ClusterInfrastructure:
         cluster: Cluster | None,
         name: str | None = None,
     ) -> ClusterInfrastructure:
-        """Return a Cluster's infrastructure; without a Cluster, look it up by ``name``."""
+        """Return the infrastructure of a Cluster; if ``cluster`` is None, find it by ``name``."""
         if cluster is None:
             obj = caches.orphaned_infra_cluster(namespace, name)
             return cls(_view(caches, obj), await credentials.of_cluster(obj), None)
@@ -107,14 +107,17 @@ class ClusterInfrastructure:
 def find_infra_cluster(
     caches: InfrastructureCaches, namespace: str, cluster: Cluster | None, name: str
 ) -> InfraClusterView | None:
-    """Return a Cluster's infrastructure cluster; without a Cluster, look it up by ``name``."""
+    """Return the infrastructure cluster of a Cluster; if that is gone, find it by ``name``."""
     if cluster is None:
         return _view(caches, caches.orphaned_infra_cluster(namespace, name))
     return _view(caches, caches.infra_cluster_of(cluster))
 
 
 def find_core_blocker(cluster: Cluster, owner: Machine | MachinePool, kind: str) -> Waiting | None:
-    """Return what core must do before machines can be created for the owner (IM-19, IM-20)."""
+    """Return the Waiting for core, or None if machines can be created for the owner.
+
+    See IM-19 and IM-20.
+    """
     if not cluster.infrastructure_provisioned:
         message = f"infrastructure of Cluster {cluster.name} is not provisioned yet"
         return Waiting(constants.REASON_WAITING_FOR_INFRASTRUCTURE, message, None)

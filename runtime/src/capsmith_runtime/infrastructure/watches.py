@@ -1,11 +1,11 @@
 """Watches of infrastructure controllers: which change enqueues which objects.
 
-Core objects change often in fields that providers ignore: only changes of their views, see
-:mod:`capsmith_runtime.contract.core`, enqueue anything.
+Core objects change often in fields that providers ignore, so only changes of their views enqueue
+anything; see :mod:`capsmith_runtime.contract.core`.
 
-What all machines of a cluster share may concern thousands of them.  Machines that may wait for it
-are enqueued with normal priority, provisioned ones with low priority: new machines, of this and of
-other clusters, do not wait until all of them are reconciled.
+A change that all machines of a cluster share may concern thousands of them.  Machines that may
+wait for it are enqueued with normal priority, provisioned ones with low priority, so that new
+machines of any cluster are reconciled first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The client of a workload cluster, for kinds with the feature workloadClient."""
+"""The client of a workload cluster, for kinds with the feature ``workloadClient``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REASON_NOT_INITIALIZED: Final = "WaitingForControlPlaneInitialized"
 
 
 class WorkloadAccess(Protocol):
-    """Clients of workload clusters, created from kubeconfig Secrets."""
+    """Clients of workload clusters, which are created from kubeconfig Secrets."""
 
     async def get(self, namespace: str, cluster: str) -> KubeClient:
         """Return the client of a cluster; raise NotAvailableError without usable kubeconfig."""
@@ -31,7 +31,7 @@ class WorkloadAccess(Protocol):
 
 
 class WorkloadAccessFactory(Protocol):
-    """Creates the clients of workload clusters of a manager."""
+    """Creates the workload clients of a manager."""
 
     def __call__(
         self, management: KubeClient, metrics: Metrics, *, field_manager: str

@@ -1,4 +1,4 @@
-"""Create and delete the machines of a pool.  Every step can be repeated after a crash."""
+"""Create and delete the machines of a pool; every step can be repeated after a crash."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ class _Pending:
 
 
 class PoolExpectations:
-    """What the caches must show before they are good for a plan, by pool."""
+    """The changes that the caches must show before the next plan is made from them, by pool."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._pools: dict[NamespacedName, _Pending] = {}
 
     def needs_live(self, pool: JSON) -> bool:
-        """Return whether the next plan needs the machines from the API server."""
+        """Return whether the next plan has to read the machines from the API server."""
         return self._pending(pool) is None
 
     def begin(self, pool: JSON) -> None:
-        """Note that the machines were read from the API server, and nothing is pending."""
+        """Record that the machines were read from the API server, and expect nothing yet."""
         self._pools[key_of(pool)] = _Pending(metadata.uid(pool))
 
     def expect(
         self, pool: JSON, *, created: Iterable[str] = (), deleted: Iterable[str] = ()
     ) -> None:
-        """Note names of created and UIDs of deleted objects, Machines or infrastructure."""
+        """Expect the caches to show created objects, by name, and deleted ones, by UID."""
         pending = self._pending(pool)
         if pending is not None:
             pending.created.update(created)
@@ -70,7 +70,7 @@ class PoolExpectations:
             pending.expires_at = self._clock() + EXPIRY_SECONDS
 
     def seconds_left(self, pool: JSON, machines: PoolMachines) -> float:
-        """Return how long to wait at most for the caches; 0 if they show everything.
+        """Return how many seconds to wait at most for the caches; 0 if they are up to date.
 
         Expectations that are not met in time are dropped, and the next plan is made from the API
         server.
@@ -89,7 +89,7 @@ class PoolExpectations:
         return max(0.0, left)
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop what is known of a pool."""
+        """Drop the expectations of a pool."""
         self._pools.pop(key, None)
 
     def _pending(self, pool: JSON) -> _Pending | None:
@@ -104,7 +104,7 @@ _CONCURRENCY = 10
 
 
 class PoolMachineClient:
-    """Create and delete the machines of one kind of pools."""
+    """Creates and deletes the machines of one kind of pools."""
 
     def __init__(
         self, client: KubeClient, kind: MachinePoolMachinesKind, lister: PoolMachinesLister
@@ -117,10 +117,10 @@ class PoolMachineClient:
     async def create(
         self, patcher: Patcher, pool: MachinePool, members: Sequence[PoolMember], count: int
     ) -> bool:
-        """Create machines; return False if one of their names already exists.
+        """Create ``count`` machines; return False if one of their names is already in use.
 
-        The count is written after they were created: after a crash it follows from the numbers of
-        the existing machines.
+        The number of the next machine is written afterwards: after a crash it follows from the
+        numbers of the existing machines.
         """
         first = max([self._created_count(patcher.obj), *(member.number + 1 for member in members)])
         domains = assign_failure_domains(pool.failure_domains, members, count)
@@ -173,7 +173,7 @@ class PoolMachineClient:
         await _for_each(names, delete_one)
 
     async def delete_machine(self, pool: JSON, machine: JSON) -> None:
-        """Delete a Machine, unless it is being deleted."""
+        """Delete a Machine, unless its deletion was already requested."""
         await self._delete(pool, self._lister.machine_type, machine)
 
     async def _delete(self, pool: JSON, resource: ResourceType, obj: JSON) -> None:

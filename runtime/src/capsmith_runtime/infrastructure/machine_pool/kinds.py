@@ -1,4 +1,4 @@
-"""Kinds of machine pools."""
+"""Descriptions of the kinds of machine pools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from capsmith_runtime.reconcile.kinds import Kind
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class MachinePoolMachinesKind(Kind[MachinePoolMachinesReconciler[Any]]):
-    """A kind of machine pools with Machines (MP-07)."""
+    """A kind of machine pools whose machines have Machines (MP-07)."""
 
     machines: ResourceType
     """The kind of the machines."""
@@ -25,17 +25,17 @@ class MachinePoolMachinesKind(Kind[MachinePoolMachinesReconciler[Any]]):
 
     @property
     def failure_domain_annotation(self) -> str:
-        """Return the annotation with the failure domain of a machine."""
+        """Name of the annotation with the failure domain of a machine."""
         return f"{self.resource.group}/failure-domain"
 
     @property
     def version_annotation(self) -> str:
-        """Return the annotation with the Kubernetes version of a machine."""
+        """Name of the annotation with the Kubernetes version of a machine."""
         return f"{self.resource.group}/pool-version"
 
     @property
     def count_annotation(self) -> str:
-        """Return the annotation with the number of the pool's next machine."""
+        """Name of the annotation with the number of the pool's next machine."""
         return f"{self.resource.group}/machines-made"
 
 

@@ -1,4 +1,4 @@
-"""Controller of machine pools with Machines, which have infrastructure machines (MP-07).
+"""Controller of pools whose machines are infrastructure machines with Machines (MP-07).
 
 Core creates a Machine for each infrastructure machine, which is then reconciled like any other.
 Outdated machines are replaced one at a time, unless the author allows more.
@@ -64,7 +64,7 @@ class _Look(NamedTuple):
 
 
 class MachinePoolMachinesController:
-    """Reconcile one kind of machine pools with Machines."""
+    """Controller of one kind of machine pools with Machines."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class MachinePoolMachinesController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one pool, or report in its conditions why that failed."""
+        """Reconcile one pool; report a failure in its conditions."""
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:

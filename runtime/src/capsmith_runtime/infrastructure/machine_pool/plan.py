@@ -1,6 +1,6 @@
 """Plan which machines of a pool to create and delete next, from the existing machines alone.
 
-The same machines in any order give the same plan, so an interrupted plan is continued by the next
+The order of the machines does not change the plan, so an interrupted plan is continued by the next
 one.  The plan does not depend on time, on the API server, or on earlier plans.
 """
 
@@ -32,7 +32,7 @@ class PoolMember:
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """How far a rollout may depart from the desired number of machines."""
+    """By how many machines a rollout may deviate from the desired number."""
 
     surge: int = 0
     """How many machines more there may be."""
@@ -43,8 +43,8 @@ class Rollout:
     def of(cls, max_surge: int | str, max_unavailable: int | str, desired: int) -> Rollout:
         """Resolve numbers and percentages, as core does for MachineDeployments.
 
-        A share of machines is rounded up for the surge, and down for the others; at least one of
-        both numbers is positive.  Raises ValueError for a negative number or another text.
+        A percentage is rounded up for the surge and down for unavailable machines; at least one of
+        the two is positive.  Raises ValueError for a negative number or another string.
         """
         surge = _number(max_surge, desired, up=True)
         unavailable = _number(max_unavailable, desired, up=False)
@@ -53,7 +53,7 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The next step; empty if there is nothing to do at the moment."""
+    """The next step; empty if nothing can be done at the moment."""
 
     create: int = 0
     delete: tuple[PoolMember, ...] = ()
@@ -62,10 +62,11 @@ class Plan:
 def plan(
     members: Sequence[PoolMember], desired: int | None, rollout: Rollout | None = None
 ) -> Plan:
-    """Return the next step towards ``desired`` up-to-date machines; None changes nothing.
+    """Return the next step towards ``desired`` up-to-date machines.
 
-    Machines in deletion do not count: their replacements are created at once.  A rollout first
-    creates the machines that it may have in addition, and then deletes outdated ones.
+    With ``desired`` None, nothing is created or deleted.  Machines that are being deleted do not
+    count, so their replacements are created immediately.  A rollout first creates the machines
+    that the surge allows, and then deletes outdated ones.
     """
     if desired is None:
         return Plan()
@@ -88,9 +89,9 @@ def plan(
 def assign_failure_domains(
     domains: Sequence[str], members: Sequence[PoolMember], count: int
 ) -> list[str]:
-    """Return failure domains for ``count`` new machines: the least loaded, the first of equals.
+    """Return failure domains for ``count`` new machines: each time the least loaded one.
 
-    Return empty texts if there are no failure domains.
+    Of equally loaded domains, the first is chosen.  Without failure domains the strings are empty.
     """
     if not domains:
         return [""] * count

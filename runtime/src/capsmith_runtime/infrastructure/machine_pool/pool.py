@@ -30,7 +30,7 @@ from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 
 class InfraMachinePoolController:
-    """Reconcile one kind of machine pools without Machines."""
+    """Controller of one kind of machine pools without Machines."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class InfraMachinePoolController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one pool, or report in its conditions why that failed."""
+        """Reconcile one pool; report a failure in its conditions."""
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:

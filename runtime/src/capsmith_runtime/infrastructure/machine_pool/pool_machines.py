@@ -1,7 +1,7 @@
-"""Machines of a pool with Machines, from the caches or from the API server.
+"""The machines of a pool with Machines, from the caches or from the API server.
 
-A cache may lag behind this process's own writes: see ``PoolExpectations`` for when a plan is made
-from it, and when from the live objects.
+A cache may lag behind this process's own writes; ``PoolExpectations`` decides whether a plan is
+made from the cache or from the live objects.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class PoolMachines:
     def orphaned_machines(self) -> list[JSON]:
         """Return Machines without infrastructure machine, which no other controller deletes.
 
-        Core creates one if it observes the deletion of a Machine before that of its infrastructure
-        machine.
+        Core creates such a Machine if it observes that a Machine was deleted before it observes
+        the deletion of the infrastructure machine.
         """
         return [
             machine
@@ -67,7 +67,7 @@ class _Members(NamedTuple):
 
 
 class PoolMachinesLister:
-    """List the machines of pools of one kind."""
+    """Lists the machines of the pools of one kind."""
 
     def __init__(self, caches: InfrastructureCaches, kind: MachinePoolMachinesKind) -> None:
         self.machine_type = core_type(
@@ -94,8 +94,9 @@ class PoolMachinesLister:
     async def live(self, pool: JSON) -> PoolMachines:
         """Return the machines of a pool from the API server.
 
-        Machines are listed first: core creates them only for existing infrastructure machines, so
-        the second list contains those of all Machines, unless they were deleted.
+        Machines are listed first.  Core creates them only for existing infrastructure machines, so
+        the second list contains the infrastructure machine of every Machine, unless it was
+        deleted.
         """
         owner = owning_machine_pool(pool)
         selection = _selection(pool, owner)
@@ -109,7 +110,7 @@ class PoolMachinesLister:
     def members(self, machines: PoolMachines, pool: JSON, version: str | None) -> list[PoolMember]:
         """Return the machines as input of the plan.
 
-        What is known of an object is kept until the object changes.
+        The result for a machine is cached until its object changes.
         """
         desired = self.machine_spec(pool), version or ""
         known = self._members.get(key_of(pool))
@@ -126,11 +127,11 @@ class PoolMachinesLister:
         return [entry[2] for entry in found.values()]
 
     def forget(self, pool: NamespacedName) -> None:
-        """Drop what is known of the machines of a pool."""
+        """Drop the cached results for a pool."""
         self._members.pop(pool, None)
 
     def machine_spec(self, pool: JSON) -> JSON:
-        """Return the spec of the machines of a pool."""
+        """Return the spec that the machines of a pool should have."""
         spec = metadata.mapping(pool, "spec")
         return {name: spec[name] for name in self._kind.machine_fields if name in spec}
 
@@ -174,13 +175,13 @@ def pool_labels(pool: JSON, machine_pool: str) -> dict[str, str]:
 
 
 def is_owned(obj: Object, pool: Object) -> bool:
-    """Return whether the pool owns an infrastructure machine (MP-09)."""
+    """Return whether a pool owns an infrastructure machine (MP-09)."""
     owners = metadata.items(obj, "metadata", "ownerReferences")
     return any(owner.get("uid") == metadata.uid(pool) for owner in owners)
 
 
 def key_beside(pool: JSON, name: str) -> NamespacedName:
-    """Return the key of an object in the namespace of the pool."""
+    """Return the key of an object with this name in the pool's namespace."""
     return NamespacedName(metadata.namespace(pool), name)
 
 

@@ -1,4 +1,4 @@
-"""What the controllers of both types of machine pools own and call."""
+"""Steps that the controllers of both types of machine pools share."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 
 class MachinePoolClient:
-    """The MachinePools that own the pools of one kind, which core and users write."""
+    """Reads and writes the MachinePools that own the pools of one kind."""
 
     def __init__(self, client: KubeClient, machine_pools: Informer) -> None:
         self._client = client
         self._machine_pools = machine_pools
 
     def find_owner(self, obj: JSON) -> MachinePool | None:
-        """Return the MachinePool that owns a pool, from the cache; None if it is not there."""
+        """Return the MachinePool that owns a pool, from the cache; None if it is not cached."""
         name = owning_machine_pool(obj)
         owner = (
             self._machine_pools.get(NamespacedName(metadata.namespace(obj), name)) if name else None
@@ -59,7 +59,7 @@ class MachinePoolClient:
         return read_machine_pool(owner) if owner is not None else None
 
     async def update_replicas(self, pool: MachinePool, observed: int) -> None:
-        """Write the number that another autoscaler has set into the MachinePool (MP-17)."""
+        """Write the size that another autoscaler has chosen into the MachinePool (MP-17)."""
         if not pool.replicas_managed_elsewhere or pool.replicas == observed:
             return
         body = {"spec": {"replicas": observed}}
@@ -85,9 +85,9 @@ class PoolReporter:
     async def write(
         self, patcher: Patcher, facts: PoolFacts, state: InfraMachinePoolState
     ) -> Result:
-        """Write spec and status, without addresses if they are too large with them.
+        """Write spec and status; leave out addresses if the object would be too large.
 
-        If they are still too large, report it and leave both as they are.
+        If it is still too large, report that and leave both unchanged.
         """
         features = self._kind.features
         for known in (facts, drop_addresses(facts)):
@@ -118,7 +118,7 @@ class PoolScopes:
     async def normal(
         self, obj: JSON, spec: Any, cluster: Cluster, pool: MachinePool
     ) -> InfraMachinePoolScope[Any] | Waiting:
-        """Return the scope, or what must exist before a machine can be created (IM-19)."""
+        """Return the scope, or the Waiting for what a new machine requires (IM-19)."""
         context = self._context
         infrastructure = await ClusterInfrastructure.of(
             context.caches, context.credentials, cluster.namespace, cluster
@@ -142,7 +142,7 @@ class PoolScopes:
     async def delete(
         self, obj: JSON, cluster: Cluster | None, pool: MachinePool | None
     ) -> InfraMachinePoolDeleteScope[Any]:
-        """Return the scope of a deletion, before which Cluster and MachinePool may be gone."""
+        """Return the scope of a deletion; Cluster and MachinePool may already be gone."""
         context = self._context
         infrastructure = await ClusterInfrastructure.of(
             context.caches,
@@ -162,7 +162,7 @@ class PoolScopes:
 
 
 def find_cluster_name(obj: JSON, pool: MachinePool | None) -> str | None:
-    """Return the name of a pool's Cluster, by its MachinePool or else by its label."""
+    """Return the name of a pool's Cluster: from its MachinePool, or else from its label."""
     return pool.cluster_name if pool is not None else cluster_name_of(obj)
 
 
