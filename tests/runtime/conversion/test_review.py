@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from capsmith_runtime.conversion import controllers
 from capsmith_runtime.conversion.controllers import ConversionReviewError, respond
 from capsmith_runtime.conversion.objects import ConversionError
 from tests.runtime.conversion.kinds import NEW, OLD, converted, converter, named
@@ -26,7 +28,7 @@ def test_objects_keep_their_order() -> None:
         named("HarbourMachine", NEW, spec={"size": "s"}),
     ]
 
-    response = respond(review(*objects), converter())["response"]
+    response = asyncio.run(respond(review(*objects), converter()))["response"]
 
     assert (response["uid"], response["result"]) == ("7", {"status": "Success"})
     cluster, machine = response["convertedObjects"]
@@ -47,17 +49,34 @@ def test_objects_keep_their_order() -> None:
 def test_an_unknown_kind_or_version_fails_the_whole_review(obj: Any, wanted: str) -> None:
     good = named("HarbourCluster", OLD)
 
-    response = respond(review(good, obj, wanted=wanted), converter())["response"]
+    response = asyncio.run(respond(review(good, obj, wanted=wanted), converter()))["response"]
 
     assert response["result"]["status"] == "Failure"
     assert response["result"]["message"]
     assert "convertedObjects" not in response
 
 
+async def test_other_tasks_run_between_two_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the lease nor a probe waits for the conversion of thousands of objects."""
+    monkeypatch.setattr(controllers, "TURN_SECONDS", -1.0)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    counting = asyncio.create_task(count())
+    await respond(review(*[named("HarbourCluster", OLD)] * 50), converter())
+    counting.cancel()
+    assert turns >= 49
+
+
 @pytest.mark.parametrize("asked", [None, [], {}, {"request": {}}, {**review(), "apiVersion": "v2"}])
 def test_invalid_reviews(asked: Any) -> None:
     with pytest.raises(ConversionReviewError):
-        respond(asked, converter())
+        asyncio.run(respond(asked, converter()))
 
 
 def test_the_annotation_holds_only_what_would_be_lost() -> None:

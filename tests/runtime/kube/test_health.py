@@ -161,16 +161,16 @@ async def test_clients_that_send_byte_by_byte_are_closed() -> None:
 
 
 async def test_connections_are_bounded() -> None:
-    """Silent connections are closed after a while, and then others are accepted again."""
+    """The oldest of the silent connections make room for others."""
     async with serving() as port:
         crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
-        for reader, _ in crowd[32:]:
-            assert await asyncio.wait_for(reader.read(), 60) == b"", "one too many"
-        assert not any(reader.at_eof() for reader, _ in crowd[:32])
-        for reader, writer in crowd:
-            assert await asyncio.wait_for(reader.read(), 60) == b""
-            writer.transport.abort()
+        for reader, _ in crowd[:8]:
+            with contextlib.suppress(ConnectionResetError):
+                assert await asyncio.wait_for(reader.read(), 60) == b"", "one too many"
+        assert not any(reader.at_eof() for reader, _ in crowd[8:])
         assert (await send(port, request("/healthz"))).startswith(b"HTTP/1.1 200")
+        for _, writer in crowd:
+            writer.transport.abort()
 
 
 @pytest.mark.parametrize(

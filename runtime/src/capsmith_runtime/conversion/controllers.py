@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
+
+import msgspec
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.conversion.objects import ConversionError, ConvertedKind, Converter
@@ -88,10 +91,15 @@ class ConversionReviewError(ValueError):
     """Raised if the body of a request is not a ConversionReview."""
 
 
-def respond(review: Any, converter: Converter) -> dict[str, Any]:
+TURN_SECONDS: Final = 0.005
+"""How long conversions may keep the event loop from other work, such as renewing the lease."""
+
+
+async def respond(review: Any, converter: Converter) -> dict[str, Any]:
     """Return the ConversionReview with the response: all objects in the same order, or a failure.
 
-    Raises ConversionReviewError for any body that is not a review of version v1.
+    Other tasks run between two objects.  Raises ConversionReviewError for any body that is not a
+    review of version v1.
     """
     request = review.get("request") if isinstance(review, dict) else None
     if not isinstance(request, dict) or review.get("apiVersion") != API_VERSION:
@@ -102,11 +110,24 @@ def respond(review: Any, converter: Converter) -> dict[str, Any]:
         raise ConversionReviewError("uid, desiredAPIVersion and objects are required")
     response: dict[str, Any] = {"uid": uid}
     try:
-        response["convertedObjects"] = [_convert(obj, api_version, converter) for obj in objects]
+        response["convertedObjects"] = await _convert_all(objects, api_version, converter)
         response["result"] = {"status": "Success"}
     except ConversionError as error:
         response["result"] = {"status": "Failure", "message": str(error)}
     return {"apiVersion": API_VERSION, "kind": KIND, "response": response}
+
+
+async def _convert_all(
+    objects: list[Any], api_version: str, converter: Converter
+) -> list[dict[str, Any]]:
+    converted = []
+    began = time.monotonic()
+    for obj in objects:
+        converted.append(_convert(obj, api_version, converter))
+        if time.monotonic() - began > TURN_SECONDS:
+            await asyncio.sleep(0)
+            began = time.monotonic()
+    return converted
 
 
 def _convert(obj: Any, api_version: str, converter: Converter) -> dict[str, Any]:
@@ -176,12 +197,12 @@ class ConversionWebhookGroup(WebhookGroup):
 
     async def _review(self, request: Request) -> Response:
         try:
-            review = await self._convert(json.loads(request.body))
-        except (ConversionReviewError, ValueError, RecursionError) as error:
+            review = await self._convert(msgspec.json.decode(request.body))
+        except (ConversionReviewError, msgspec.MsgspecError, ValueError, RecursionError) as error:
             return text_response(HTTPStatus.BAD_REQUEST, str(error))
         except ApiError as error:
             return text_response(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
-        return Response(HTTPStatus.OK, json.dumps(review).encode())
+        return Response(HTTPStatus.OK, msgspec.json.encode(review))
 
     async def _convert(self, review: Any) -> dict[str, Any]:
         # Remembered for this review only: the provider of the kind may be installed any moment.
@@ -193,7 +214,7 @@ class ConversionWebhookGroup(WebhookGroup):
         converter = Converter(self._kinds, version_of)
         while True:
             try:
-                return respond(review, converter)
+                return await respond(review, converter)
             except UnknownVersionError as unknown:
                 version = await self._read_version(unknown.group, unknown.kind)
                 if version:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from capsmith_runtime.errors import ApiError
@@ -20,7 +21,7 @@ from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Runnable
 from capsmith_runtime.webhook.options import webhook_options
-from capsmith_runtime.webhook.server import WebhookServer
+from capsmith_runtime.webhook.server import LIMITS, CallLimits, WebhookServer
 
 _log = get_logger("extension")
 
@@ -28,6 +29,8 @@ RETRY_SECONDS: Final = 10.0
 RENEW_SECONDS: Final = 60.0
 """Between two registrations: an ExtensionConfig that was deleted comes back."""
 _OLD_VERSION: Final = "v1alpha1"
+_LIMITS: Final = replace(LIMITS, body_bytes=16 * 1024 * 1024)
+"""Large topologies make requests of some megabytes: each template with its variables."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +59,7 @@ class RuntimeExtensionGroup(ControllerGroup):
         self._registration = replace(settings.registration, url=options.url)
         self._caches = caches
         self._threads = context.options.hook_threads
-        self._server = WebhookServer(options, caches.metrics)
+        self._server = WebhookServer(options, caches.metrics, _LIMITS)
         self._dispatcher: Dispatcher | None = None
 
     @property
@@ -68,6 +71,10 @@ class RuntimeExtensionGroup(ControllerGroup):
     def ready(self) -> bool:
         """Whether the server is listening."""
         return self._server.ready
+
+    def drain(self) -> bool:
+        """Close connections after their next response; return whether it listens."""
+        return self._server.drain()
 
     @property
     def healthy(self) -> bool:
@@ -84,7 +91,9 @@ class RuntimeExtensionGroup(ControllerGroup):
         self._dispatcher = Dispatcher(
             self._extension, handlers, self._caches.metrics, threads=self._threads
         )
-        async with self._server.listening(self._dispatcher.handle):
+        calls = CallLimits(paths=len(handlers))
+        handle = partial(calls.call, self._dispatcher.handle)
+        async with self._server.listening(handle):
             hooks = ", ".join(handler.hook for handler in handlers)
             _log.info("serving", port=self.port, hooks=hooks)
             while True:

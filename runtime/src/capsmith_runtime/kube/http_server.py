@@ -1,7 +1,8 @@
 """The only HTTP server: for probes and metrics without TLS, for webhooks with TLS.
 
 h11 reads and writes the protocol.  This module bounds what a client can use: connections in number,
-requests in size and in time.
+requests in size and in time.  A server that is full closes the connection that waits for its client
+and harms least, so that clients that send nothing keep no others away.
 
 Complete servers were measured first, configured for 32 connections and 10 seconds; none of them
 bounds both:
@@ -17,10 +18,11 @@ bounds both:
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ssl
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from enum import IntEnum
 from http import HTTPStatus
 from typing import Final
 
@@ -38,9 +40,11 @@ class HTTPLimits:
     connections: int = 32
     head_bytes: int = 16 * 1024
     body_bytes: int = 16 * 1024 * 1024
-    """Large topologies make requests of some megabytes: each template with its variables."""
     total_bytes: int = 64 * 1024 * 1024
-    """Bodies of all requests that are being read or handled at the same time."""
+    """Bodies of all requests that are being read or handled at the same time.
+
+    One client may have half of it.
+    """
     request_seconds: float = 10.0
     """To read a head, to read a body, and to write a response."""
     idle_seconds: float = 120.0
@@ -76,26 +80,52 @@ class Response:
     content_type: str = "application/json"
     allow: str = ""
     """The method that the path supports (405)."""
+    retry_after: int = 0
+    """Seconds after which the client may repeat the request (429); 0 for no such header."""
 
 
 RequestHandler = Callable[[Request], Awaitable[Response]]
 
 
 class Budget:
-    """Number of bytes that all connections of a server may hold together."""
+    """Number of bytes that all connections of a server may hold together, and one client half."""
 
     def __init__(self, total: int) -> None:
-        self._left = total
+        self._total = self._left = total
+        self._taken: Counter[str] = Counter()
 
-    def take(self, count: int) -> None:
-        """Reserve bytes; raise RequestRejectedError when too few are left."""
-        if count > self._left:
+    def take(self, peer: str, count: int) -> None:
+        """Reserve bytes for a client; raise RequestRejectedError when too few are left."""
+        if count > self._left or self._taken[peer] + count > self._total // 2:
             raise RequestRejectedError(HTTPStatus.SERVICE_UNAVAILABLE)
         self._left -= count
+        self._taken[peer] += count
 
-    def give(self, count: int) -> None:
+    def give(self, peer: str, count: int) -> None:
         """Give back bytes that were reserved with `take`."""
         self._left += count
+        self._taken[peer] -= count
+        if not self._taken[peer]:
+            del self._taken[peer]
+
+
+class ConnectionState(IntEnum):
+    """What a connection waits for, in the order in which a full server closes connections."""
+
+    CLOSING = 0
+    """The client, to close it as well."""
+    NEW = 1
+    """The TLS handshake, or the head of the first request, however slowly it arrives."""
+    IDLE = 2
+    """The head of another request."""
+    READING = 3
+    """The body of a request."""
+    WRITING = 4
+    """The client, to read the response."""
+    HANDLING = 5
+    """The handler; the server never closes such a connection for another one."""
+    CLOSED = 6
+    """Nothing more."""
 
 
 class RequestRejectedError(Exception):
@@ -130,9 +160,11 @@ class Connection:
         self._budget = budget
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head_bytes)
         self._method = b""
-        self._peer = str((writer.get_extra_info("peername") or [""])[0])
-        self.idle = False
-        """Whether it waits for another request, and can be closed without harm."""
+        self.peer = str((writer.get_extra_info("peername") or [""])[0])
+        """The client's IP address; empty if unknown."""
+        self.state = ConnectionState.NEW
+        self.is_last = False
+        """Whether no other request is accepted after the response."""
 
     async def serve(self) -> None:
         """Serve until the connection ends; raise OSError or TimeoutError if the peer fails."""
@@ -140,7 +172,7 @@ class Connection:
         while await self._exchange(seconds):
             self._http.start_next_cycle()
             seconds = self._limits.idle_seconds
-            self.idle = True
+            self.state = ConnectionState.IDLE
 
     async def _exchange(self, seconds: float) -> bool:
         """Handle one request; return False if the connection takes no other."""
@@ -150,19 +182,20 @@ class Connection:
             async with asyncio.timeout(seconds):
                 # h11 bounds only what is incomplete: a larger chunk could hold a larger head.
                 head = await self._event(self._limits.head_bytes)
-            self.idle = False
             if not isinstance(head, h11.Request):
                 return False
             self._method = head.method
             if not head.http_version.startswith(b"1."):
                 raise RequestRejectedError(HTTPStatus.BAD_REQUEST)
+            self.state = ConnectionState.READING
             async with asyncio.timeout(self._limits.request_seconds):
                 await self._read_body(head, body)
             path = head.target.decode("ascii").partition("?")[0]
             method = head.method.decode("ascii")
             authorization = dict(head.headers).get(b"authorization", b"").decode("latin-1")
+            self.state = ConnectionState.HANDLING
             response = await self._handler(
-                Request(method, path, bytes(body), self._peer, authorization)
+                Request(method, path, bytes(body), self.peer, authorization)
             )
         except RequestRejectedError as error:
             response = text_response(error.status)
@@ -171,7 +204,8 @@ class Connection:
                 return False
             response = text_response(HTTPStatus(error.error_status_hint))
         finally:
-            self._budget.give(len(body))
+            self._budget.give(self.peer, len(body))
+        self.state = ConnectionState.WRITING
         await self._send(response)
         return bool(self._http.our_state is h11.DONE and self._http.their_state is h11.DONE)
 
@@ -186,7 +220,7 @@ class Connection:
         while isinstance(part := await self._event(_CHUNK), h11.Data):
             if len(body) + len(part.data) > self._limits.body_bytes:
                 raise RequestRejectedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-            self._budget.take(len(part.data))
+            self._budget.take(self.peer, len(part.data))
             body += part.data
         if not isinstance(part, h11.EndOfMessage):
             raise ConnectionResetError
@@ -213,7 +247,10 @@ class Connection:
         ]
         if response.allow:
             headers.append(("Allow", response.allow))
-        if self._http.their_state is not h11.DONE or self._limits.idle_seconds == 0:
+        if response.retry_after:
+            headers.append(("Retry-After", str(response.retry_after)))
+        is_last = self.is_last or self._limits.idle_seconds == 0
+        if is_last or self._http.their_state is not h11.DONE:
             headers.append(("Connection", "close"))
         return headers
 
@@ -234,29 +271,36 @@ class HTTPServer:
         self._handler = handler
         self._limits = limits or HTTPLimits()
         self._budget = Budget(self._limits.total_bytes)
+        self._context: ssl.SSLContext | None = None
         self._server: asyncio.Server | None = None
-        # In order of arrival, so that the connection that has been idle longest comes first.
+        self._is_draining = False
         self._connections: dict[asyncio.Task[None], Connection] = {}
+        """In order of arrival."""
 
     async def start(self, context: ssl.SSLContext | None = None) -> int:
         """Listen, with TLS if a context is given; return the port, chosen by the system for 0."""
+        # asyncio's server reports a connection with TLS only after the handshake: until then, this
+        # one could not count and close it.
+        self._context = context
         self._server = await asyncio.start_server(
-            self._accept,
-            self._host,
-            self._port,
-            ssl=context,
-            ssl_handshake_timeout=HANDSHAKE_SECONDS if context else None,
-            backlog=self._limits.connections,
+            self._accept, self._host, self._port, backlog=self._limits.connections
         )
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
+    def drain(self) -> None:
+        """Close each connection after its next response; new ones are accepted until ``close``."""
+        self._is_draining = True
+        for connection in self._connections.values():
+            connection.is_last = True
+
     async def close(self) -> None:
         """Stop listening, and let requests finish that are being handled, within the limit."""
+        self.drain()
         if self._server is not None:
             self._server.close()
         for task, connection in self._connections.items():
-            if connection.idle:
+            if connection.state in (ConnectionState.IDLE, ConnectionState.CLOSING):
                 task.cancel()
         if self._connections:
             await asyncio.wait(self._connections, timeout=self._limits.stop_seconds)
@@ -266,29 +310,52 @@ class HTTPServer:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if len(self._connections) >= self._limits.connections and not self._close_idle():
+        if len(self._connections) >= self._limits.connections and not self._close_one():
             writer.transport.abort()
             return
         connection = Connection(reader, writer, self._handler, self._limits, self._budget)
+        connection.is_last = self._is_draining
         self._connections[task] = connection
         try:
+            if self._context is not None:
+                await writer.start_tls(self._context, ssl_handshake_timeout=HANDSHAKE_SECONDS)
             await connection.serve()
+            await self._finish(connection, writer)
         except (OSError, TimeoutError, asyncio.CancelledError):
             pass  # the peer is gone or too slow, or the server is closing: nothing awaits this task
         except Exception as error:
             _log.error("connection failed", error=repr(error), exc_info=error)
         finally:
             del self._connections[task]
-            with contextlib.suppress(OSError):
-                # A peer that does not read its response must not keep the transport open.
-                pending = writer.transport.get_write_buffer_size()
-                writer.transport.abort() if pending else writer.close()
+            if connection.state is not ConnectionState.CLOSED:
+                writer.transport.abort()
 
-    def _close_idle(self) -> bool:
-        """Close the connection that came first among the idle ones; False if there is none."""
-        for task, connection in self._connections.items():
-            if connection.idle:
-                connection.idle = False
-                task.cancel()
-                return True
-        return False
+    async def _finish(self, connection: Connection, writer: asyncio.StreamWriter) -> None:
+        """Close a connection, and wait for the client, which may not have read everything yet.
+
+        A server that stops does not wait: the process ends soon, and with it the connection.
+        """
+        connection.state = ConnectionState.CLOSING
+        writer.close()
+        if not self._is_draining:
+            async with asyncio.timeout(self._limits.request_seconds):
+                await writer.wait_closed()
+        connection.state = ConnectionState.CLOSED
+
+    def _close_one(self) -> bool:
+        """Close a connection that waits for its client; return False if there is none.
+
+        Among those with the same state, it is the oldest of the client that has the most of all
+        connections: a client cannot close the connections of others by opening many.
+        """
+        counts = Counter(each.peer for each in self._connections.values())
+        waiting = [
+            (each.state, -counts[each.peer], task)
+            for task, each in self._connections.items()
+            if each.state < ConnectionState.HANDLING and not task.cancelling()
+        ]
+        if not waiting:
+            return False
+        _, _, task = min(waiting, key=lambda entry: entry[:2])
+        task.cancel()
+        return True

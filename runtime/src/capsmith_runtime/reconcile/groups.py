@@ -50,6 +50,13 @@ class ControllerGroup:
         """Return whether the group works; a manager that is unhealthy for long is restarted."""
         return True
 
+    def drain(self) -> bool:
+        """Announce that the process is about to end; return whether clients have to be redirected.
+
+        A group with a server goes on serving for the time that they need.
+        """
+        return False
+
     @property
     def runnables(self) -> Sequence[Runnable]:
         """Background tasks that run from the start, on the leader and on all others."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -12,6 +13,7 @@ from typing import Final
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.http_server import (
+    HTTPLimits,
     HTTPServer,
     Request,
     RequestHandler,
@@ -27,13 +29,48 @@ _log = get_logger("webhook")
 
 POLL_SECONDS: Final = 5.0
 """Between two checks of the certificate files: their replacement raises no event."""
+LIMITS: Final = HTTPLimits(connections=512, body_bytes=3 * 1024 * 1024)
+"""An API server opens a connection for each concurrent call, and sends one object in one or two
+versions, of which etcd accepts 1.5 MiB."""
+_HANDLED: Final = LIMITS.connections * 7 // 8
+"""Calls that are handled at the same time: some connections are always left for new calls."""
+
+
+class CallLimits:
+    """Limit how many calls are handled at the same time, so that slow ones leave room for others.
+
+    A call too many is answered with 429, and the API server repeats it after a second.
+    """
+
+    def __init__(self, total: int = _HANDLED, *, paths: int) -> None:
+        """Let all paths have ``total`` calls together, and one of several paths half of them."""
+        self._total = total
+        self._each = total if paths == 1 else total // 2
+        self._running: Counter[str] = Counter()
+
+    async def call(self, handler: RequestHandler, request: Request) -> Response:
+        """Return the response of the handler, or 429."""
+        path = request.path
+        if self._running.total() >= self._total or self._running[path] >= self._each:
+            return Response(HTTPStatus.TOO_MANY_REQUESTS, b"", retry_after=1)
+        self._running[path] += 1
+        try:
+            return await handler(request)
+        finally:
+            self._running[path] -= 1
+            if not self._running[path]:
+                del self._running[path]
 
 
 class WebhookServer:
     """Listens from the first valid certificate on, and serves each newer one."""
 
-    def __init__(self, options: WebhookOptions, metrics: Metrics) -> None:
+    def __init__(
+        self, options: WebhookOptions, metrics: Metrics, limits: HTTPLimits = LIMITS
+    ) -> None:
         self._options = options
+        self._limits = limits
+        self._server: HTTPServer | None = None
         self._certificates = Certificates(
             CertificateFiles(
                 directory=options.certificates,
@@ -62,13 +99,23 @@ class WebhookServer:
         """Wait for the first certificate, then listen until the block ends."""
         while not self._certificates.refresh():
             await asyncio.sleep(POLL_SECONDS)
-        server = HTTPServer(self._options.host, self._options.port, handler)
+        server = HTTPServer(self._options.host, self._options.port, handler, self._limits)
         self.port = await server.start(self._certificates.server_context())
+        self._server = server
         try:
             yield
         finally:
-            self.port = 0
+            self.port, self._server = 0, None
             await server.close()
+
+    def drain(self) -> bool:
+        """Close each connection after its next response; return whether the server listens.
+
+        It accepts new connections until the end: clients need some time to find another server.
+        """
+        if self._server is not None:
+            self._server.drain()
+        return self._server is not None
 
     async def watch_certificate(self, timeout: float = math.inf) -> None:
         """Return when another certificate is served, or after ``timeout`` seconds."""
@@ -90,6 +137,7 @@ class WebhookGroup(ControllerGroup):
     def __init__(self, options: WebhookOptions, metrics: Metrics) -> None:
         self._server = WebhookServer(options, metrics)
         self._members: Sequence[WebhookGroup] = (self,)
+        self._calls = CallLimits(paths=1)
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
@@ -100,6 +148,8 @@ class WebhookGroup(ControllerGroup):
         """Serve the routes of all webhook groups, or leave this group's to the first one."""
         members = [group for group in groups if isinstance(group, WebhookGroup)]
         self._members = members if members[0] is self else ()
+        # Each webhook has a share: validators that wait for a cloud must not stop conversions.
+        self._calls = CallLimits(_HANDLED // len(members), paths=len(self.routes))
 
     @property
     def port(self) -> int:
@@ -116,6 +166,10 @@ class WebhookGroup(ControllerGroup):
         """Return the server, which runs until the process ends."""
         return (self._serve,) if self._members else ()
 
+    def drain(self) -> bool:
+        """Close connections after their next response; return whether there is a server."""
+        return self._server.drain()
+
     async def handle(self, request: Request) -> Response:
         """Return the response to one request of the API server."""
         for member in self._members:
@@ -123,7 +177,7 @@ class WebhookGroup(ControllerGroup):
             if handler is not None:
                 if request.method != "POST":
                     return text_response(HTTPStatus.METHOD_NOT_ALLOWED, allow="POST")
-                return await handler(request)
+                return await member._calls.call(handler, request)
         return text_response(HTTPStatus.NOT_FOUND)
 
     async def _serve(self) -> None:
