@@ -84,6 +84,8 @@ class FakeApi:
         self.lists: Counter[str] = Counter()
         """How often each kind was listed."""
         self.fault: Fault | None = None
+        self.admission: Callable[[JSON], JSON] | None = None
+        """Changes the objects that the provider creates, as webhooks and policies do."""
         self.field_manager = "capsmith"
         """Name of the provider in ``managedFields`` of what it applies."""
         self._objects: dict[tuple[str, NamespacedName], JSON] = {}
@@ -129,7 +131,7 @@ class FakeApi:
         key = NamespacedName(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         async with _travel():
             self._count("create", resource.kind, key, obj)
-            return self.add(obj)
+            return self.add(obj if self.admission is None else self.admission(copy_object(obj)))
 
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""

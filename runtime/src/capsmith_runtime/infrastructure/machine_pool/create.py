@@ -21,6 +21,7 @@ from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
     key_beside,
     pool_labels,
 )
+from capsmith_runtime.infrastructure.machine_pool.recorded_spec import build_record
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, key_of
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.patch import write
@@ -138,20 +139,31 @@ class PoolMachineClient:
         await patcher.annotate(self._kind.count_annotation, str(first + count))
         return all(created)
 
-    async def update_owners(self, pool: JSON, machines: PoolMachines) -> None:
-        """Update the owner references of the machines to the current API version of the pool."""
-        uid, version = metadata.uid(pool), pool["apiVersion"]
+    async def update_metadata(self, pool: JSON, machines: PoolMachines) -> None:
+        """Update owner references to the current API version of the pool, and records of its spec.
+
+        A machine without record is adopted with the present spec, unless it has another one.
+        """
+        record = build_record(self._lister.machine_spec(pool))
         outdated = [
             obj
             for obj in machines.infra_machines.values()
-            for owner in obj["metadata"].get("ownerReferences", ())
-            if owner["uid"] == uid and owner["apiVersion"] != version
+            if not metadata.is_deleting(obj)
+            and (_has_former_owner(obj, pool) or self._can_adopt(obj, pool, record))
         ]
-        await _for_each(outdated, lambda obj: self._own(obj, pool))
+        await _for_each(outdated, lambda obj: self._update(obj, pool, record))
 
-    async def _own(self, obj: JSON, pool: JSON) -> None:
-        owners, informer = metadata.current_owners(obj, pool), self._lister.informer
-        new = {**obj, "metadata": {**obj["metadata"], "ownerReferences": owners}}
+    def _can_adopt(self, obj: JSON, pool: JSON, record: str) -> bool:
+        recorded = metadata.annotations(obj).get(self._kind.spec_annotation)
+        return recorded != record and not self._lister.has_former_spec(obj, pool)
+
+    async def _update(self, obj: JSON, pool: JSON, record: str) -> None:
+        informer, fields = self._lister.informer, dict(obj["metadata"])
+        fields["ownerReferences"] = metadata.current_owners(obj, pool)
+        if self._can_adopt(obj, pool, record):
+            annotations = metadata.annotations(obj)
+            fields["annotations"] = {**annotations, self._kind.spec_annotation: record}
+        new = {**obj, "metadata": fields}
         with suppress(NotFoundError):
             await write(self._client, informer.resource, obj, new, informer.update_from_write)
 
@@ -217,6 +229,7 @@ class PoolMachineClient:
         if watch_filter is not None:
             labels[WATCH_FILTER_LABEL] = watch_filter
         annotations = {
+            kind.spec_annotation: build_record(self._lister.machine_spec(pool)),
             kind.version_annotation: machine_pool.version,
             kind.failure_domain_annotation: domain,
         }
@@ -239,6 +252,12 @@ class PoolMachineClient:
             },
             "spec": self._lister.machine_spec(pool),
         }
+
+
+def _has_former_owner(obj: JSON, pool: JSON) -> bool:
+    uid, version = metadata.uid(pool), pool["apiVersion"]
+    owners = metadata.items(obj, "metadata", "ownerReferences")
+    return any(owner["uid"] == uid and owner["apiVersion"] != version for owner in owners)
 
 
 async def _for_each(items: Sequence[T], work: Callable[[T], Awaitable[R]]) -> list[R]:

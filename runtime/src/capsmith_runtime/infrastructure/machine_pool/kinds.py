@@ -34,6 +34,11 @@ class MachinePoolMachinesKind(Kind[MachinePoolMachinesReconciler[Any]]):
         return f"{self.resource.group}/pool-version"
 
     @property
+    def spec_annotation(self) -> str:
+        """Return the annotation with digests of the spec that a machine was created with."""
+        return f"{self.resource.group}/pool-spec"
+
+    @property
     def count_annotation(self) -> str:
         """Name of the annotation with the number of the pool's next machine."""
         return f"{self.resource.group}/machines-made"

@@ -143,7 +143,7 @@ class MachinePoolMachinesController:
         if self._settled.get(key) == _Look.at(patcher.obj, pool, desired, machines):
             self._reporter.forget(key)
             return Result()
-        await self._machines_client.update_owners(patcher.obj, machines)
+        await self._machines_client.update_metadata(patcher.obj, machines)
         requeue_after = None
         has_work = self._has_work(patcher.obj, pool, machines, desired)
         if has_work:

@@ -22,6 +22,7 @@ from capsmith_runtime.contract.model import Object
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
 from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember
+from capsmith_runtime.infrastructure.machine_pool.recorded_spec import is_outdated
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection, key_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import BY_OWNER, BY_POOL, cluster_name_of
@@ -145,14 +146,15 @@ class PoolMachinesLister:
             delete_requested=view is not None and view.delete_requested,
             unhealthy=view is not None and view.unhealthy,
             outdated=annotations.get(self._kind.version_annotation, "") != version
-            or self._differs(obj, pool),
+            or self.has_former_spec(obj, pool),
             has_node=view is not None and view.has_node,
             failure_domain=annotations.get(self._kind.failure_domain_annotation, ""),
         )
 
-    def _differs(self, obj: JSON, pool: JSON) -> bool:
-        desired, found = metadata.mapping(pool, "spec"), metadata.mapping(obj, "spec")
-        return any(desired.get(name) != found.get(name) for name in self._kind.machine_fields)
+    def has_former_spec(self, obj: JSON, pool: JSON) -> bool:
+        """Return whether an infrastructure machine was created for another spec of the pool."""
+        record = metadata.annotations(obj).get(self._kind.spec_annotation, "")
+        return is_outdated(record, metadata.mapping(obj, "spec"), self.machine_spec(pool))
 
     async def _listed(self, resource: ResourceType, selection: Selection) -> list[JSON]:
         found: list[JSON] = []

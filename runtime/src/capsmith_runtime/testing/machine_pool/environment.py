@@ -14,7 +14,7 @@ from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachin
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection, WatchEvent
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.testing.environment import TestEnvironment
-from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.fake_api import FakeApi, merged
 from capsmith_runtime.testing.infrastructure.fake_core import (
     GROUP,
     NAMESPACE,
@@ -259,6 +259,19 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         """Annotate a Machine."""
         key = NamespacedName(self.pool.namespace, name)
         self.api.change("Machine", key, {"metadata": {"annotations": annotations}})
+
+    def change_new_machines(self, spec: JSON) -> None:
+        """Merge ``spec`` into the spec of each machine that is created, as a webhook does."""
+
+        def change(obj: JSON) -> JSON:
+            return merged(obj, {"spec": spec}) if obj["kind"] == self.kind.machines.kind else obj
+
+        self.api.admission = change
+
+    def edit_machine(self, name: str, spec: JSON) -> None:
+        """Change the spec of a machine of the pool, as a user does."""
+        key = NamespacedName(self.pool.namespace, name)
+        self.api.change(self.kind.machines.kind, key, {"spec": spec})
 
     def other_field(self) -> tuple[str, Any] | None:
         """Return a field that machines get from the pool, and another valid value for it."""

@@ -1,0 +1,50 @@
+"""The spec that a machine of a pool was created with, recorded on the machine.
+
+Defaulting webhooks, policies and users write into the specs of machines.  A machine is outdated
+only if its pool has changed since, so what its pool said then is recorded: a digest of each field.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Final
+
+from capsmith_runtime.contract.model import Object
+
+_DIGITS: Final = 16
+
+
+def build_record(spec: Object) -> str:
+    """Return the value of the annotation for machines that are created with ``spec``."""
+    digests = {name: _digest(value) for name, value in spec.items()}
+    return json.dumps(digests, sort_keys=True, separators=(",", ":"))
+
+
+def is_outdated(record: str, found: Object, desired: Object) -> bool:
+    """Return whether a machine was created for another spec than ``desired``, of its pool.
+
+    ``record`` is its annotation, and ``found`` its spec.  A field that differs from the record but
+    not from the machine was not changed in the pool: a new version of the CRD has given both a
+    default or another name.  Without a record, which machines of capsmith 0.2 lack, a field of the
+    machine that the pool leaves open counts as filled in by others.
+    """
+    recorded = _read(record)
+    if recorded is None:
+        return any(found.get(name) != value for name, value in desired.items())
+    changed = {name for name, value in desired.items() if recorded.get(name) != _digest(value)}
+    removed = recorded.keys() - desired.keys()
+    return any(desired.get(name) != found.get(name) for name in changed | removed)
+
+
+def _read(record: str) -> Object | None:
+    try:
+        digests = json.loads(record)
+    except ValueError:
+        return None
+    return digests if isinstance(digests, dict) else None
+
+
+def _digest(value: Any) -> str:
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:_DIGITS]
