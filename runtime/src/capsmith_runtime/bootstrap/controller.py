@@ -93,8 +93,8 @@ class BootstrapConfigController:
         self._now = now
         self._secrets = DataSecretStore(context.client)
         self._lock = ControlPlaneInitMutex(context.client, caches.reader.version)
-        self._owner_updated: set[NamespacedName] = set()
-        """Configurations whose Secret names its owner in the current API version."""
+        self._owner_checked: set[NamespacedName] = set()
+        """Configurations that own their Secret, in the current API version."""
 
     async def reconcile(self, key: NamespacedName) -> Result:
         """Reconcile one configuration; report a failure in its conditions."""
@@ -110,6 +110,8 @@ class BootstrapConfigController:
         if owner is None or cluster is None:
             return Result()
         if await self._reporter.ensure_paused_condition(patcher, cluster):
+            # What a backup tool restores meanwhile may have lost its owners (SM-11).
+            self._owner_checked.discard(key)
             return Result()
         if owner.is_control_plane and cluster.control_plane_initialized:
             await self._lock.release(cluster)
@@ -120,9 +122,9 @@ class BootstrapConfigController:
     ) -> Result:
         own_name, used_name = data_secret_of(patcher.obj), owner.data_secret_name
         if owner.pool is None and self._status.is_created(patcher.obj):
-            if self.kind.has_other_versions and key not in self._owner_updated:
-                await self._secrets.update_owner(patcher.obj)
-                self._owner_updated.add(key)
+            if key not in self._owner_checked:
+                await self._secrets.ensure_owner(patcher.obj, cluster.name)
+                self._owner_checked.add(key)
             return await self._report_created(patcher, own_name)
         if used_name is not None and (owner.pool is None or used_name != own_name):
             return await self._restore_status(patcher, cluster, used_name)
@@ -265,7 +267,7 @@ class BootstrapConfigController:
         return max(0.0, due.timestamp() - self._now().timestamp())
 
     def _forget(self, key: NamespacedName) -> Result:
-        self._owner_updated.discard(key)
+        self._owner_checked.discard(key)
         self._reporter.forget(key)
         self._author.forget(key)
         return Result()
@@ -279,7 +281,7 @@ class BootstrapConfigController:
             await patcher.annotate(annotation, content.certificates_expiry)
         key = NamespacedName(metadata.namespace(patcher.obj), metadata.name(patcher.obj))
         if content is not None:
-            self._owner_updated.add(key)
+            self._owner_checked.add(key)
         status = self._status.build_created_status(
             patcher.obj, secret, encode_status(extra), self.kind.features
         )

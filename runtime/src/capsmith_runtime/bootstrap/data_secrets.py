@@ -66,10 +66,7 @@ class DataSecretStore:
         if ownership is Ownership.FORMER and not in_use:
             await self._client.delete(SECRET, _key(config), uid=metadata.uid(secret))
             return None
-        if ownership is Ownership.OURS:
-            await self._update_owner(secret, config)
-        else:
-            await self._adopt(secret, config, cluster)
+        await self._own(secret, config, cluster, ownership)
         return read_data_secret(secret, config)
 
     async def write(
@@ -86,13 +83,24 @@ class DataSecretStore:
         }
         await self._client.patch(SECRET, _key(config), body)
 
-    async def update_owner(self, config: JSON) -> None:
-        """Update the owner reference of the Secret to the current API version of its owner."""
+    async def ensure_owner(self, config: JSON, cluster: str) -> None:
+        """Restore a lost owner reference of the Secret, or update its API version (SM-11, CRD-16).
+
+        A Secret that does not exist, or belongs to another object, is left as it is.
+        """
         try:
             secret = await self._client.get(SECRET, _key(config))
         except NotFoundError:
             return
-        await self._update_owner(secret, config)
+        ownership = find_ownership(secret, config, cluster)
+        if ownership is not Ownership.FOREIGN:
+            await self._own(secret, config, cluster, ownership)
+
+    async def _own(self, secret: JSON, config: JSON, cluster: str, ownership: Ownership) -> None:
+        if ownership is Ownership.OURS:
+            await self._update_owner(secret, config)
+        else:
+            await self._adopt(secret, config, cluster)
 
     async def _update_owner(self, secret: JSON, config: JSON) -> None:
         owners = metadata.current_owners(secret, config)

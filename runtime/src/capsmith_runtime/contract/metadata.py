@@ -93,6 +93,11 @@ def current_owners(obj: Object, owner: Object) -> list[Any]:
     ]
 
 
+def has_controller(obj: Object) -> bool:
+    """Return whether an owner reference names a controller."""
+    return any(owner.get("controller") for owner in items(obj, "metadata", "ownerReferences"))
+
+
 def owner_name(obj: Object, kind: str, group: str) -> str | None:
     """Return the name of the owner of this kind and group.
 

@@ -50,7 +50,7 @@ class ControlPlane:
     deleted: frozenset[str]
     """Names of Machines that this process has deleted, even if the cache is behind."""
     foreign_machines: Sequence[str]
-    """Control plane Machines of the cluster that have another owner."""
+    """Control plane Machines of the cluster that this control plane does not own."""
     replicas: int
     max_surge: int
     """How many Machines there may be above ``replicas`` during a rollout: 0 or 1."""

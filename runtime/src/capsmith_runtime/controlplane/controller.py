@@ -12,6 +12,7 @@ from capsmith_runtime.contract.control_plane import HEALTHY, is_control_plane
 from capsmith_runtime.contract.control_plane_shapes import CONTROL_PLANE_SHAPES, CORE_MACHINES
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.model import Condition, shorten_message
+from capsmith_runtime.controlplane.adoption import MachineAdopter
 from capsmith_runtime.controlplane.api import ControlPlaneScope
 from capsmith_runtime.controlplane.control_plane import (
     ControlPlane,
@@ -89,6 +90,7 @@ class ControlPlaneController:
         self._hooks = HookCaller(self._author.reconciler, context)
         machine_client = MachineClient(context.client, kinds, external, self._core)
         self.scaler = MachineScaler(context.client, caches.machines, machine_client)
+        self._adopter = MachineAdopter(kind, context.client, caches, self._core)
         self._syncer = MachineSyncer(context.client, caches.machines, self._core, external)
         self._normal = NormalReconciler(
             self._hooks, self._syncer, self.scaler, access, context.sync_seconds
@@ -127,6 +129,7 @@ class ControlPlaneController:
     async def _reconcile_normal(
         self, patcher: ControlPlanePatcher, cluster: Cluster, spec: Any
     ) -> Result:
+        await self._adopter.adopt(patcher.obj, cluster.name)
         control_plane = self._load(patcher, cluster)
         summary = ReconcileSummary(initialized=self._shape.is_initialized(patcher.obj))
         scope = build_scope(

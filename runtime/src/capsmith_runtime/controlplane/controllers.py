@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.control_plane import is_control_plane
 from capsmith_runtime.contract.control_plane_shapes import CONTROL_PLANE_SHAPES, CORE_MACHINES
 from capsmith_runtime.controlplane.controller import ControlPlaneController
 from capsmith_runtime.controlplane.external_objects import ContractKinds, ExternalObjects
@@ -89,13 +90,16 @@ class ControlPlaneGroup(ControllerGroup):
         self._queues = queues
         for name, informer in self._informers.items():
             informer.add_handler(_enqueue(queues[name]), own_writes=False)
-        self._caches.machines.add_handler(on_change(self._core.read, self._enqueue_owner))
+        self._caches.machines.add_handler(on_change(self._machine_view, self._enqueue_owner))
         self._caches.machines.add_handler(self._machine_deleted)
         self._caches.clusters.add_handler(on_change(self._cluster_view, self._enqueue_cluster))
         self._access.set_handler(lambda cluster: self._enqueue_by_cluster(str(cluster)))
 
     def _cluster_view(self, cluster: JSON) -> Any:
         return self._caches.reader.read_cluster(cluster), self._core.read_failure_domains(cluster)
+
+    def _machine_view(self, machine: JSON) -> Any:
+        return self._core.read(machine), metadata.items(machine, "metadata", "ownerReferences")
 
     def _enqueue_cluster(self, obj: JSON) -> None:
         self._enqueue_by_cluster(f"{metadata.namespace(obj)}/{metadata.name(obj)}")
@@ -110,6 +114,10 @@ class ControlPlaneGroup(ControllerGroup):
             owner = metadata.owner_name(machine, name, informer.resource.group)
             if owner is not None:
                 self._queues[name].add(NamespacedName(metadata.namespace(machine), owner))
+        # It may have lost its owner (SM-11).
+        if is_control_plane(machine) and not metadata.has_controller(machine):
+            for value in spec_cluster(machine):
+                self._enqueue_by_cluster(value)
 
     def _machine_deleted(self, change: Delta) -> None:
         """Enqueue by cluster: a control plane being deleted waits for the last worker."""

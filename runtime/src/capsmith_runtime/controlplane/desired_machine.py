@@ -181,9 +181,7 @@ class DesiredMachine:
                 "namespace": self.cluster.namespace,
                 **build_initial_metadata(own, self.template_metadata, self.annotations.propagated),
                 # Set at creation, so that core knows the owner from the start (CP-19).
-                "ownerReferences": [
-                    {**self._owner_reference(), "controller": True, "blockOwnerDeletion": True}
-                ],
+                "ownerReferences": [build_controller_reference(self.owner)],
             },
             cluster_name=self.cluster.name,
             version=self.version,
@@ -204,15 +202,21 @@ class DesiredMachine:
                 "namespace": self.cluster.namespace,
                 **build_initial_metadata(own, self.template_metadata, self.annotations.propagated),
                 # Core makes the Machine the owner as soon as it exists (IM-17).
-                "ownerReferences": [self._owner_reference()],
+                "ownerReferences": [_build_owner_reference(self.owner)],
             },
         }
         return obj if spec is None else {**obj, "spec": dict(spec)}
 
-    def _owner_reference(self) -> dict[str, Any]:
-        return {
-            "apiVersion": self.owner["apiVersion"],
-            "kind": self.owner["kind"],
-            "name": metadata.name(self.owner),
-            "uid": metadata.uid(self.owner),
-        }
+
+def build_controller_reference(owner: Object) -> dict[str, Any]:
+    """Return the reference that makes a control plane the controller of a Machine (CP-19)."""
+    return {**_build_owner_reference(owner), "controller": True, "blockOwnerDeletion": True}
+
+
+def _build_owner_reference(owner: Object) -> dict[str, Any]:
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": metadata.name(owner),
+        "uid": metadata.uid(owner),
+    }

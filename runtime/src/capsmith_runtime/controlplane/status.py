@@ -193,7 +193,7 @@ def _blocked(control_plane: ControlPlane, summary: ReconcileSummary) -> str:
         reasons.append(summary.decision.blocked)
     foreign = control_plane.foreign_machines
     if foreign:
-        reasons.append(f"Machines with another owner are in this control plane: {foreign}")
+        reasons.append(f"Machines without this owner are in this control plane: {foreign}")
     return "\n".join(f"* {text}" for text in dict.fromkeys(reasons))
 
 

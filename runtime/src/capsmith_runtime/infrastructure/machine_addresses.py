@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from capsmith_runtime.contract import conditions, constants, metadata
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.ipam import DIALECTS
+from capsmith_runtime.contract.ipam import DIALECTS, IPAddressClaim
 from capsmith_runtime.contract.model import ObjectRef
 from capsmith_runtime.errors import AlreadyExistsError, NotFoundError
 from capsmith_runtime.infrastructure.api import ClaimedAddress
@@ -79,18 +79,21 @@ class MachineAddresses(ControllerGroup):
         obj = self._claims.get(key)
         if obj is None:
             return await self._create_claim(machine, cluster, key, pool)
-        if metadata.uid(machine) not in _owners(obj):
-            return _waiting(f"IPAddressClaim {name} exists, but is not this machine's")
-        await self._keep_owned(obj, machine)
         claim = self._dialect.read_claim(obj)
+        is_owned = metadata.uid(machine) in _owners(obj)
+        if not is_owned and not _has_lost_owner(obj, claim, cluster, _pool_reference(pool)):
+            return _waiting(f"IPAddressClaim {name} exists, but is not this machine's")
+        await self._keep_owned(obj, machine, is_owned=is_owned)
         found = self._addresses.get(NamespacedName(key.namespace, claim.address_name))
         if not claim.address_name or found is None:
             return _waiting(f"IPAddressClaim {name} has no address yet{_ready_message(obj)}")
         address = self._dialect.read_address(found)
         return ClaimedAddress(address.address, address.prefix, address.gateway, claim.pool.name)
 
-    async def _keep_owned(self, claim: JSON, machine: JSON) -> None:
+    async def _keep_owned(self, claim: JSON, machine: JSON, *, is_owned: bool) -> None:
         owners = metadata.current_owners(claim, machine)
+        if not is_owned:
+            owners = [*owners, _build_controller_reference(machine)]
         new = {**claim, "metadata": {**claim["metadata"], "ownerReferences": owners}}
         with suppress(NotFoundError):
             await write(
@@ -100,23 +103,10 @@ class MachineAddresses(ControllerGroup):
     async def _create_claim(
         self, machine: JSON, cluster: Cluster, key: NamespacedName, pool: JSON
     ) -> Waiting:
-        reference = ObjectRef(
-            metadata.text(pool, "apiGroup"),
-            metadata.text(pool, "kind"),
-            metadata.text(pool, "name"),
-        )
         labels = {constants.CLUSTER_NAME_LABEL: cluster.name}
         watch_filter = metadata.labels(machine).get(constants.WATCH_FILTER_LABEL)
         if watch_filter is not None:
             labels[constants.WATCH_FILTER_LABEL] = watch_filter
-        owner = {
-            "apiVersion": machine["apiVersion"],
-            "kind": machine["kind"],
-            "name": metadata.name(machine),
-            "uid": metadata.uid(machine),
-            "controller": True,
-            "blockOwnerDeletion": True,
-        }
         claim = {
             "apiVersion": self._claims.resource.api_version,
             "kind": self._claims.resource.kind,
@@ -124,9 +114,9 @@ class MachineAddresses(ControllerGroup):
                 "name": key.name,
                 "namespace": key.namespace,
                 "labels": labels,
-                "ownerReferences": [owner],
+                "ownerReferences": [_build_controller_reference(machine)],
             },
-            "spec": self._dialect.build_claim_spec(reference, cluster.name),
+            "spec": self._dialect.build_claim_spec(_pool_reference(pool), cluster.name),
         }
         try:
             await self._client.create(self._claims.resource, claim)
@@ -139,6 +129,32 @@ class MachineAddresses(ControllerGroup):
         claim = self._claims.get(NamespacedName(address.namespace, address.claim_name))
         if claim is not None:
             self._enqueue_machine(Delta(claim, claim))
+
+
+def _pool_reference(pool: JSON) -> ObjectRef:
+    return ObjectRef(
+        metadata.text(pool, "apiGroup"),
+        metadata.text(pool, "kind"),
+        metadata.text(pool, "name"),
+    )
+
+
+def _build_controller_reference(machine: JSON) -> JSON:
+    return {
+        "apiVersion": machine["apiVersion"],
+        "kind": machine["kind"],
+        "name": metadata.name(machine),
+        "uid": metadata.uid(machine),
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _has_lost_owner(obj: JSON, claim: IPAddressClaim, cluster: Cluster, pool: ObjectRef) -> bool:
+    """Return whether a claim of the machine's name is its own but for the owner (SM-11)."""
+    labelled = metadata.labels(obj).get(constants.CLUSTER_NAME_LABEL) == cluster.name
+    is_free = not metadata.items(obj, "metadata", "ownerReferences")
+    return is_free and labelled and claim.pool == pool and not metadata.is_deleting(obj)
 
 
 def _owners(obj: JSON) -> list[str]:

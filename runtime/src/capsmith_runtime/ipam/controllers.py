@@ -13,7 +13,7 @@ from capsmith_runtime.contract.ipam import (
     DIALECTS,
 )
 from capsmith_runtime.ipam.address_index import AddressIndex, PoolKey
-from capsmith_runtime.ipam.addresses import OrphanedAddressController
+from capsmith_runtime.ipam.addresses import OrphanedAddressController, is_owned_by_claim
 from capsmith_runtime.ipam.allocator import AllocatorContext, LiveAddressList
 from capsmith_runtime.ipam.claims import ClaimController
 from capsmith_runtime.ipam.kinds import PoolKind
@@ -170,6 +170,8 @@ class IPAMGroup(ControllerGroup):
                 self._queues[ADDRESS_KIND].add(key)
             elif delta.new is None or not self._dialect.read_claim(claim).address_name:
                 self._queues[CLAIM_KIND].add(key)
+            elif key == delta.key and not is_owned_by_claim(delta.new, claim):
+                self._queues[CLAIM_KIND].add(key)  # it has lost its owners (SM-11)
 
     def _on_cluster(self, obj: JSON) -> None:
         value = f"{metadata.namespace(obj)}/{metadata.name(obj)}"

@@ -88,7 +88,9 @@ def _copy(obj: JSON) -> JSON:
         "namespace": NAMESPACE,
         "name": "stranger",
         "labels": obj["metadata"]["labels"],
-        "ownerReferences": [{"kind": "Other", "apiVersion": "v1", "name": "x", "uid": "x"}],
+        "ownerReferences": [
+            {"kind": "Other", "apiVersion": "v1", "name": "x", "uid": "x", "controller": True}
+        ],
         "finalizers": ["machine.cluster.x-k8s.io"],
     }
     return {**obj, "metadata": metadata}

@@ -13,6 +13,7 @@ from capsmith_runtime.controlplane.managed.api import (
     ManagedControlPlaneScope,
     ManagedControlPlaneState,
 )
+from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.reconcile.results import Deleted, Waiting
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ManagedControlPlaneConformance
@@ -56,6 +57,18 @@ class Scripted(ManagedControlPlaneReconciler[Any]):
 @run_with("managed")
 class TestManagedControlPlaneFaults(ManagedControlPlaneConformance):
     """Managed control planes when something is missing, fails, or belongs to another owner."""
+
+    @scenario
+    async def test_a_lost_owner_of_the_kubeconfig_comes_back(
+        self, env: ManagedControlPlaneEnvironment
+    ) -> None:
+        """Proves: SM-11, SEC-01."""
+        await env.running()
+        secret = env.api.find("Secret", KUBECONFIG)
+        assert secret is not None
+        before = secret["metadata"]["ownerReferences"]
+        env.api.change("Secret", KUBECONFIG, {"metadata": {"ownerReferences": None}})
+        await env.eventually("it is owned", lambda: _owners(env) == before)
 
     @scenario
     async def test_credentials_become_a_kubeconfig(
@@ -212,3 +225,9 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         )
         await env.eventually("it says so", lambda: env.says("Paused", "True"))
         assert not env.hosting.control_planes()
+
+
+def _owners(env: ManagedControlPlaneEnvironment) -> list[JSON]:
+    secret = env.api.find("Secret", KUBECONFIG) or {"metadata": {}}
+    owners: list[JSON] = secret["metadata"].get("ownerReferences") or []
+    return owners

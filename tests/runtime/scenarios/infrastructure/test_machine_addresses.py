@@ -102,6 +102,25 @@ class TestMachineAddresses(InfrastructureConformance):
         assert [env.api.written(CLAIM, key) for key in KEYS] == [["create"], ["create"]]
 
     @scenario
+    async def test_a_lost_owner_of_a_claim_comes_back(self, env: InfrastructureEnvironment) -> None:
+        """Restore the owner of a claim of this machine's name and pools.
+
+        Proves: SM-11, IP-12.
+        """
+        key = await _machine(env)
+        before = {each: (await _claim(env, each))["metadata"]["ownerReferences"] for each in KEYS}
+        await env.stop()
+        for each in KEYS:
+            env.api.change(CLAIM, each, {"metadata": {"ownerReferences": None}})
+        env.start()
+        await env.eventually(
+            "they are owned", lambda: {each: _owners(env, each) for each in KEYS} == before
+        )
+        for index in range(len(POOLS)):
+            _answer(env, index)
+        await env.eventually("it is there", lambda: env.has_machine(key))
+
+    @scenario
     async def test_the_owner_of_a_claim_has_the_stored_version(
         self, env: InfrastructureEnvironment
     ) -> None:

@@ -58,11 +58,40 @@ class TestPoolMachineOwners(PoolMachinesConformance):
         await env.settled(2)
         assert len(env.created()) == 2
 
+    @scenario
+    async def test_lost_owner_references_to_the_pool_come_back(
+        self, env: PoolMachinesEnvironment
+    ) -> None:
+        """Restore the owner of each machine; a machine without it is not replaced.
+
+        Proves: SM-11, MP-09.
+        """
+        env.add_pool(2)
+        await env.settled(2)
+        before, kind = _owners(env), env.kind.machines.kind
+        for name, owners in before.items():
+            kept = [owner for owner in owners if not _is_pool(env, owner)]
+            key = NamespacedName(env.pool.namespace, name)
+            env.api.change(kind, key, {"metadata": {"ownerReferences": kept or None}})
+        await env.eventually("they are back", lambda: _sorted(env) == _ordered(before))
+        await env.settled(2)
+        assert _sorted(env) == _ordered(before)
+        assert len(env.created()) == 2
+
+
+def _sorted(env: PoolMachinesEnvironment) -> dict[str, list[JSON]]:
+    return _ordered(_owners(env))
+
+
+def _ordered(owners: dict[str, list[JSON]]) -> dict[str, list[JSON]]:
+    """Return the owners of each machine by uid: their order has no meaning."""
+    return {name: sorted(each, key=lambda o: str(o["uid"])) for name, each in owners.items()}
+
 
 def _owners(env: PoolMachinesEnvironment) -> dict[str, list[JSON]]:
     """Return the owners of each machine, by its name."""
     found = (each["metadata"] for each in env.infra_machines())
-    return {each["name"]: each["ownerReferences"] for each in found}
+    return {each["name"]: each.get("ownerReferences") or [] for each in found}
 
 
 def _is_pool(env: PoolMachinesEnvironment, owner: JSON) -> bool:

@@ -10,6 +10,7 @@ from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL, MACHINE_POOL_KIND
 from capsmith_runtime.contract.core import Machine
 from capsmith_runtime.contract.machine_pool import (
+    POOL_NAME_LABEL,
     owning_machine_pool,
     read_machine_pool,
     read_pool_machine,
@@ -22,11 +23,13 @@ from capsmith_runtime.infrastructure.machine_pool.kinds import (
 )
 from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
 from capsmith_runtime.infrastructure.machine_pool.pool import InfraMachinePoolController
+from capsmith_runtime.infrastructure.machine_pool.pool_machines import labelled_pool
 from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of, version_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import (
     BY_CLUSTER,
     BY_OWNER,
+    BY_POOL,
     BY_SECRET,
     cluster_of,
     spec_cluster,
@@ -77,6 +80,8 @@ class MachinePoolGroup(ControllerGroup):
             namespace=scope.namespace, labels=CLUSTER_NAME_LABEL, metadata_only=True
         )
         self._secrets = core.informer(SECRET, labelled)
+        for machines in {each.machines.kind for each in kinds.with_machines}:
+            caches.machines[machines].add_index(BY_POOL, labelled_pool)
         caches.pools.update(self._own)
         caches.completions.append(self._complete)
 
@@ -184,14 +189,26 @@ class _PoolWatches:
 
     def enqueue_pool_of_infra_machine(self, obj: JSON) -> None:
         """Enqueue the pool of an infrastructure machine."""
+        is_owned = False
         for owner in metadata.items(obj, "metadata", "ownerReferences"):
             kind = metadata.text(owner, "kind")
             informer = self._own.get(kind)
             group = metadata.text(owner, "apiVersion").partition("/")[0]
             if informer is not None and group == informer.resource.group:
+                is_owned = True
                 self._queues[kind].add(
                     NamespacedName(metadata.namespace(obj), metadata.text(owner, "name"))
                 )
+        if not is_owned:
+            self._enqueue_labelled_pool(obj)
+
+    def _enqueue_labelled_pool(self, obj: JSON) -> None:
+        """Enqueue the pool whose label an infrastructure machine has: it lost its owner (SM-11)."""
+        label = metadata.labels(obj).get(POOL_NAME_LABEL)
+        for value in cluster_of(obj) if label else ():
+            for pool in self._machine_pools.by_index(BY_CLUSTER, value):
+                if metadata.label_value(metadata.name(pool)) == label:
+                    self.enqueue_pool(pool)
 
     def _infrastructure(self, machine_pool: JSON) -> tuple[str, NamespacedName] | None:
         """Return kind and key of a MachinePool's infrastructure, if this provider serves it."""

@@ -18,6 +18,7 @@ from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
     PoolMachines,
     PoolMachinesLister,
     format_machine_name,
+    is_owned,
     key_beside,
     pool_labels,
 )
@@ -140,26 +141,44 @@ class PoolMachineClient:
         return all(created)
 
     async def update_metadata(self, pool: JSON, machines: PoolMachines) -> None:
-        """Update owner references to the current API version of the pool, and records of its spec.
+        """Restore lost owner references, update the others, and update records of the pool's spec.
 
-        A machine without record is adopted with the present spec, unless it has another one.
+        References get the current API version of the pool.  A machine without record is adopted
+        with the present spec, unless it has another one.
         """
+        found = machines.infra_machines.values()
+        may_own = not all(is_owned(obj, pool) for obj in found) and await self._may_own(pool)
         record = build_record(self._lister.machine_spec(pool))
         outdated = [
             obj
-            for obj in machines.infra_machines.values()
+            for obj in found
             if not metadata.is_deleting(obj)
-            and (_has_former_owner(obj, pool) or self._can_adopt(obj, pool, record))
+            and (
+                (may_own and not is_owned(obj, pool))
+                or _has_former_owner(obj, pool)
+                or self._can_adopt(obj, pool, record)
+            )
         ]
-        await _for_each(outdated, lambda obj: self._update(obj, pool, record))
+        await _for_each(outdated, lambda obj: self._update(obj, pool, record, may_own))
 
     def _can_adopt(self, obj: JSON, pool: JSON, record: str) -> bool:
         recorded = metadata.annotations(obj).get(self._kind.spec_annotation)
         return recorded != record and not self._lister.has_former_spec(obj, pool)
 
-    async def _update(self, obj: JSON, pool: JSON, record: str) -> None:
+    async def _may_own(self, pool: JSON) -> bool:
+        """Read the pool again: its deletion may not be in the cache yet (SM-11)."""
+        try:
+            live = await self._client.get(self._kind.resource, key_of(pool))
+        except NotFoundError:
+            return False
+        return metadata.uid(live) == metadata.uid(pool) and not metadata.is_deleting(live)
+
+    async def _update(self, obj: JSON, pool: JSON, record: str, may_own: bool) -> None:
         informer, fields = self._lister.informer, dict(obj["metadata"])
-        fields["ownerReferences"] = metadata.current_owners(obj, pool)
+        owners = metadata.current_owners(obj, pool)
+        if may_own and not is_owned(obj, pool):
+            owners = [*owners, self._owner_reference(pool)]
+        fields["ownerReferences"] = owners
         if self._can_adopt(obj, pool, record):
             annotations = metadata.annotations(obj)
             fields["annotations"] = {**annotations, self._kind.spec_annotation: record}
@@ -233,13 +252,6 @@ class PoolMachineClient:
             kind.version_annotation: machine_pool.version,
             kind.failure_domain_annotation: domain,
         }
-        # Not as `controller`: that will be the Machine (MP-09).
-        owner = {
-            "apiVersion": kind.resource.api_version,
-            "kind": kind.resource.kind,
-            "name": metadata.name(pool),
-            "uid": metadata.uid(pool),
-        }
         return {
             "apiVersion": kind.machines.api_version,
             "kind": kind.machines.kind,
@@ -248,9 +260,18 @@ class PoolMachineClient:
                 "namespace": metadata.namespace(pool),
                 "labels": labels,
                 "annotations": {name: value for name, value in annotations.items() if value},
-                "ownerReferences": [owner],
+                "ownerReferences": [self._owner_reference(pool)],
             },
             "spec": self._lister.machine_spec(pool),
+        }
+
+    def _owner_reference(self, pool: JSON) -> JSON:
+        # Not as `controller`: that is the Machine (MP-09).
+        return {
+            "apiVersion": self._kind.resource.api_version,
+            "kind": self._kind.resource.kind,
+            "name": metadata.name(pool),
+            "uid": metadata.uid(pool),
         }
 
 

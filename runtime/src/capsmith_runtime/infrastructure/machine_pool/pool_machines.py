@@ -86,10 +86,13 @@ class PoolMachinesLister:
 
     def cached(self, pool: JSON) -> PoolMachines:
         """Return the machines of a pool from the caches."""
-        owner = f"{metadata.namespace(pool)}/{owning_machine_pool(pool)}"
+        name, namespace = owning_machine_pool(pool), metadata.namespace(pool)
+        labelled = self.informer.by_index(BY_POOL, f"{namespace}/{label_value(name or '')}")
+        lost = [obj for obj in labelled if has_lost_owner(obj, pool)]
+        owned = self.informer.by_index(BY_OWNER, metadata.uid(pool))
         return PoolMachines(
-            _by_name(self.informer.by_index(BY_OWNER, metadata.uid(pool))),
-            _by_name(self._caches.core.machines.by_index(BY_POOL, owner)),
+            _by_name([*owned, *lost]),
+            _by_name(self._caches.core.machines.by_index(BY_POOL, f"{namespace}/{name}")),
         )
 
     async def live(self, pool: JSON) -> PoolMachines:
@@ -104,7 +107,7 @@ class PoolMachinesLister:
         machines = await self._listed(self.machine_type, selection)
         found = await self._listed(self._kind.machines, selection)
         return PoolMachines(
-            _by_name(obj for obj in found if is_owned(obj, pool)),
+            _by_name(obj for obj in found if is_owned(obj, pool) or has_lost_owner(obj, pool)),
             _by_name(obj for obj in machines if owning_machine_pool(obj) == owner),
         )
 
@@ -180,6 +183,28 @@ def is_owned(obj: Object, pool: Object) -> bool:
     """Return whether a pool owns an infrastructure machine (MP-09)."""
     owners = metadata.items(obj, "metadata", "ownerReferences")
     return any(owner.get("uid") == metadata.uid(pool) for owner in owners)
+
+
+def has_lost_owner(obj: JSON, pool: JSON) -> bool:
+    """Return whether an infrastructure machine is the pool's own but for the owner (SM-11).
+
+    It has the labels and the name that the pool gave it, and no owner that created it instead.
+    Without this, core's Machine for it would seem to have lost its server, and be deleted.
+    """
+    if parse_machine_number(metadata.name(pool), metadata.name(obj)) is None:
+        return False
+    labels = pool_labels(pool, owning_machine_pool(pool) or "")
+    is_labelled = labels.items() <= metadata.labels(obj).items()
+    owners = metadata.items(obj, "metadata", "ownerReferences")
+    # Core restores the Machine as an owner, maybe before the pool is.
+    return is_labelled and all(owner.get("kind") == constants.MACHINE_KIND for owner in owners)
+
+
+def labelled_pool(obj: JSON) -> Iterable[str]:
+    """Index an infrastructure machine by the label that names its MachinePool (MP-08)."""
+    name = metadata.labels(obj).get(POOL_NAME_LABEL)
+    if name:
+        yield f"{metadata.namespace(obj)}/{name}"
 
 
 def key_beside(pool: JSON, name: str) -> NamespacedName:

@@ -1,0 +1,75 @@
+"""Machines of a control plane that have lost their owner references, as after a restored backup."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.control_plane import CoreMachines
+from capsmith_runtime.controlplane.control_plane import find_control_plane_machines
+from capsmith_runtime.controlplane.desired_machine import (
+    CONTROL_PLANE_NAME_LABEL,
+    build_controller_reference,
+)
+from capsmith_runtime.controlplane.kind import ControlPlaneKind
+from capsmith_runtime.errors import ConflictError, NotFoundError
+from capsmith_runtime.kube.client import JSON, KubeClient, key_of
+from capsmith_runtime.kube.patch import write
+from capsmith_runtime.reconcile.caches import Caches
+
+
+class MachineAdopter:
+    """Makes a control plane the controller of its Machines again (SM-11)."""
+
+    def __init__(
+        self, kind: ControlPlaneKind, client: KubeClient, caches: Caches, core: CoreMachines
+    ) -> None:
+        self._kind = kind
+        self._client = client
+        self._caches = caches
+        self._core = core
+
+    async def adopt(self, obj: JSON, cluster: str) -> None:
+        """Restore the owner references of Machines without a controller; usually no request.
+
+        Does nothing if the control plane is being deleted or has been replaced.  A Machine that
+        changes meanwhile is left for the next reconcile.
+        """
+        adoptable = self._find_adoptable(obj, cluster)
+        if not adoptable or not await self._may_adopt(obj):
+            return
+        informer, owner = self._caches.machines, build_controller_reference(obj)
+        for machine in adoptable:
+            references = [*metadata.items(machine, "metadata", "ownerReferences"), owner]
+            changed = {**machine["metadata"], "ownerReferences": references}
+            new = {**machine, "metadata": changed}
+            try:
+                resource = informer.resource
+                await write(self._client, resource, machine, new, informer.update_from_write)
+            except (NotFoundError, ConflictError):
+                continue
+
+    def _find_adoptable(self, obj: JSON, cluster: str) -> Sequence[JSON]:
+        namespace, name = metadata.namespace(obj), metadata.label_value(metadata.name(obj))
+        _, foreign = find_control_plane_machines(self._caches, obj, namespace, cluster)
+        return [
+            machine
+            for machine in foreign
+            if metadata.labels(machine).get(CONTROL_PLANE_NAME_LABEL) == name
+            and not metadata.has_controller(machine)
+            and self._has_own_bootstrap(machine)
+        ]
+
+    def _has_own_bootstrap(self, machine: JSON) -> bool:
+        """Report whether a Machine is configured by the bootstrap provider of this kind."""
+        reference = self._core.read(machine).bootstrap
+        own = (self._kind.bootstrap_group, self._kind.bootstrap_kind)
+        return reference is not None and (reference.group, reference.kind) == own
+
+    async def _may_adopt(self, obj: JSON) -> bool:
+        """Read the control plane again: the cache may not show yet that it is being deleted."""
+        try:
+            live = await self._client.get(self._kind.resource, key_of(obj))
+        except NotFoundError:
+            return False
+        return metadata.uid(live) == metadata.uid(obj) and not metadata.is_deleting(live)

@@ -1,0 +1,113 @@
+"""Machines of a control plane that have lost their owner references, as after a restored backup."""
+
+from __future__ import annotations
+
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance
+from capsmith_runtime.testing.controlplane.environment import (
+    CLUSTER,
+    CONTROL_PLANE,
+    GROUP,
+    NAMESPACE,
+    ControlPlaneEnvironment,
+)
+from tests.runtime.scenarios.providers import provider, run_with
+
+PROVIDER = provider("complete")
+
+
+@run_with("complete", "control-plane", "two-contracts")
+class TestLostOwners(ControlPlaneConformance):
+    """Machines of a control plane that have lost their owner references."""
+
+    @scenario
+    async def test_lost_owner_references_come_back(self, env: ControlPlaneEnvironment) -> None:
+        """Restore the owners of Machines and Secrets, and create no other Machine.
+
+        Proves: SM-11, CP-19.
+        """
+        await env.running(3)
+        before = _owners(env)
+        assert len(before) > 3
+        env.api.requests.clear()
+        _lose_owners(env)
+        await env.eventually("they are back", lambda: _owners(env) == before)
+        assert env.api.requests.count(("get", env.kind.resource.kind, CONTROL_PLANE)) == 1
+        env.api.change("Cluster", CLUSTER, {"spec": {"paused": True}})
+        await env.quiet()
+        _lose_owners(env)
+        await env.quiet()
+        assert not any(_owners(env).values())
+        env.api.change("Cluster", CLUSTER, {"spec": {"paused": None}})
+        await env.eventually("they are back", lambda: _owners(env) == before)
+        await env.settled(3)
+        assert _owners(env) == before
+
+    @scenario
+    async def test_machines_that_may_be_of_others_are_kept(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """Adopt no Machine of another control plane or with another bootstrap provider.
+
+        Proves: SM-11.
+        """
+        await env.running(1)
+        (name,) = env.names()
+        key = NamespacedName(NAMESPACE, name)
+        label = f"{GROUP}/control-plane-name"
+        own = _machine(env)
+        lost: JSON = {"labels": {label: "other"}, "ownerReferences": None}
+        env.api.change("Machine", key, {"metadata": lost})
+        env.change(replicas=3)
+        message = f"Machines without this owner are in this control plane: ['{name}']"
+        await env.eventually("it is reported", lambda: message in str(env.status()))
+        assert not _owners(env)[name]
+        kinds = {"configRef": {**own["spec"]["bootstrap"]["configRef"], "kind": "OtherConfig"}}
+        labels = {"labels": {label: CONTROL_PLANE.name}}
+        env.api.change("Machine", key, {"spec": {"bootstrap": kinds}, "metadata": labels})
+        await env.quiet()
+        assert not _owners(env)[name]
+        env.api.change("Machine", key, {"spec": own["spec"]})
+        await env.settled(3)
+
+    @scenario
+    async def test_a_control_plane_in_deletion_adopts_nothing(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """Read the control plane from the API server before its Machines are adopted.
+
+        Proves: SM-11.
+        """
+        await env.running(1)
+        await env.stop()
+        _lose_owners(env)
+        env.api.remove(env.kind.resource.kind, CONTROL_PLANE)
+        env.start()
+        await env.quiet()
+        assert not any(_owners(env).values())
+
+
+def _machine(env: ControlPlaneEnvironment) -> JSON:
+    (found,) = env.api.all("Machine")
+    return found
+
+
+def _owners(env: ControlPlaneEnvironment) -> dict[str, list[JSON]]:
+    """Return the owners of each Machine and each Secret of the control plane, by its name."""
+    found = (each["metadata"] for each in (*env.api.all("Machine"), *_secrets(env)))
+    return {each["name"]: each.get("ownerReferences") or [] for each in found}
+
+
+def _secrets(env: ControlPlaneEnvironment) -> list[JSON]:
+    """Return certificates and kubeconfig, which the control plane owns."""
+    label = f"{GROUP}/cluster-name"
+    found = env.api.all("Secret")
+    return [each for each in found if label in each["metadata"].get("labels", {})]
+
+
+def _lose_owners(env: ControlPlaneEnvironment) -> None:
+    """Remove the owner references of Machines and Secrets, as a restored backup does."""
+    for obj in (*env.api.all("Machine"), *_secrets(env)):
+        lost = {"metadata": {"ownerReferences": None}}
+        env.api.change(obj["kind"], NamespacedName(NAMESPACE, obj["metadata"]["name"]), lost)
