@@ -1,9 +1,9 @@
 """Runtime of the Cluster API providers that capsmith generates.
 
-Layers, imports go down only: ``testing``; ``manager``; one package per provider type
-(``infrastructure``, ``bootstrap``, ``controlplane``, ``ipam``, ``addon``, ``extension``) beside
-``conversion`` and ``migration``; ``webhook`` and ``workload``; ``reconcile``; ``options``;
-``kube``, ``contract`` and ``api``.
+Layers, from top to bottom; imports only go down: ``testing``; ``manager``; one package for each
+provider type (``infrastructure``, ``bootstrap``, ``controlplane``, ``ipam``, ``addon``,
+``extension``), next to ``conversion`` and ``migration``; ``webhook`` and ``workload``;
+``reconcile``; ``options``; ``kube``, ``contract`` and ``api``.
 """
 
 from capsmith_runtime.version import IncompatibleRuntimeError, __version__, require

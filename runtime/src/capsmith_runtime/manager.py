@@ -1,4 +1,4 @@
-"""The manager runs caches, queues, controllers and leader election of one process."""
+"""The manager runs the caches, queues, controllers and leader election of one process."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ EXIT_SECONDS: Final = 5.0
 
 
 class CoreVersionChangedError(Exception):
-    """Core was upgraded: the manager must restart to read the new version."""
+    """Raised if core was upgraded: the manager must restart to read the new version."""
 
 
 def main(
@@ -139,8 +139,8 @@ class Manager:
     async def run(self, stop: asyncio.Event) -> None:
         """Run until ``stop`` is set; raise the error that made the manager stop.
 
-        The process ends at once if the lease is lost, or if the author's code still runs at the
-        end: another manager may lead while this one still creates a machine.
+        The process ends immediately if the lease is lost, or if the author's code still runs at
+        the end: another manager may lead while this one still creates a machine.
         """
         pool = DaemonThreadPool(self._options.hook_threads)
         asyncio.get_running_loop().set_default_executor(pool)

@@ -1,4 +1,4 @@
-"""The addresses in use: by pool, with their holders, and the effects of each changed IPAddress."""
+"""The addresses in use by pool, with their holders, and the effects of each changed IPAddress."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOT_FOUND: Final = "does not exist, or is not watched here"
 
 
 class AddressCounts(NamedTuple):
-    """How many addresses a pool has.
+    """Numbers of addresses of a pool: in all, used and free.
 
     Addresses outside the ranges are not counted; without ranges only ``used`` is known.
     """
@@ -35,7 +35,7 @@ class AddressCounts(NamedTuple):
 
 
 class PoolUsage:
-    """The addresses in use of one pool; see :func:`.address_ranges.number_of` for the numbers."""
+    """The addresses of one pool in use, as numbers; see :func:`.address_ranges.number_of`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -56,7 +56,7 @@ class PoolUsage:
 
     @property
     def ranges(self) -> AddressRanges | None:
-        """The addresses to allocate; None when they are unknown, or another system decides."""
+        """The addresses to allocate; None if they are unknown, or if another system allocates."""
         return self._ranges
 
     def open(self, ranges: AddressRanges | None) -> None:
@@ -70,7 +70,7 @@ class PoolUsage:
             self._used_in_ranges = sum(1 for number in self._holders if self._in_ranges(number))
 
     def close(self, why: str) -> Waiting:
-        """Allocate nothing; addresses in use stay in use.
+        """Stop allocating; addresses in use stay in use.
 
         ``why`` continues the message after the name of the pool.
         """
@@ -79,7 +79,7 @@ class PoolUsage:
         return problem
 
     def add_holder(self, number: int, holder: Holder) -> None:
-        """Record that an address is taken; it may have several holders."""
+        """Record that an address is in use; it may have several holders."""
         holders = self._holders.get(number)
         if holders is None:
             holders = self._holders[number] = {}
@@ -87,7 +87,7 @@ class PoolUsage:
         holders[holder] = None
 
     def remove_holder(self, number: int, holder: Holder) -> bool:
-        """Remove a holder; return True if it was the last one, so that the address is free."""
+        """Remove a holder; return True if it was the last one, so that the address is now free."""
         holders = self._holders.get(number, {})
         if holder not in holders:
             return False
@@ -104,7 +104,7 @@ class PoolUsage:
         return tuple(self._holders.get(number, ()))
 
     def first_free(self) -> int | None:
-        """Return the next address to allocate; None when the pool is exhausted."""
+        """Return the next address to allocate; None if the pool is exhausted."""
         if self._ranges is None or self._size == self._used_in_ranges:
             return None
         number = self._ranges.first_free(self._holders, self._lowest)
@@ -130,10 +130,10 @@ class PoolUsage:
         return self.problem is not None and not self._holders and not self.waiting_claims
 
     def pop_waiting_claims(self) -> list[NamespacedName]:
-        """Remove and return the claims to reconcile now: as many as there are free addresses.
+        """Remove and return the claims to reconcile now, at most one for each free address.
 
-        After the pool has been reopened, these are all claims, because the reason they show is no
-        longer true.  A claim that still gets nothing is added again.
+        After the pool was opened again, all claims are returned, because the reason that they show
+        no longer applies.  A claim that still gets no address is added again.
         """
         if self.problem is not None:
             return []
@@ -196,7 +196,7 @@ class AddressIndex:
         self._live_list_version = 0
 
     def pool_key(self, reference: ObjectRef, namespace: str) -> PoolKey | None:
-        """Return the referenced pool; None when it is not one of this provider's."""
+        """Return the key of the referenced pool; None if it belongs to another provider."""
         resource = self._pools.get((reference.group, reference.kind))
         if resource is None:
             return None
@@ -205,7 +205,7 @@ class AddressIndex:
         )
 
     def usage(self, pool: PoolKey) -> PoolUsage:
-        """Return the usage of a pool, which need not exist."""
+        """Return the usage of a pool, whether or not the pool exists."""
         usage = self._usages.get(pool)
         if usage is None:
             usage = self._released.pop(pool, None) or PoolUsage(f"{pool.kind} {pool.key.name}")
@@ -219,7 +219,7 @@ class AddressIndex:
             self._released[pool] = self._usages.pop(pool)
 
     def update(self, delta: Delta) -> IndexUpdate:
-        """Apply the change of an IPAddress and report its effect."""
+        """Apply the change of an IPAddress, and return its effect."""
         before, after = self._indexed(delta.old), self._indexed(delta.new)
         if before == after:
             return IndexUpdate((), (), ())
@@ -241,7 +241,7 @@ class AddressIndex:
         )
 
     def add_live_list(self, objects: Iterable[JSON], version: int) -> None:
-        """Add all IPAddresses that the API server returned at a resource version."""
+        """Add all IPAddresses that the API server has listed at a resource version."""
         self._remove_live_list()
         for obj in objects:
             entry = self._indexed(obj)
@@ -260,7 +260,7 @@ class AddressIndex:
     def conflicting_addresses(
         self, pool: PoolKey, number: int, own: NamespacedName
     ) -> list[NamespacedName]:
-        """Return the other IPAddresses that hold an address."""
+        """Return the other IPAddresses that hold the same address."""
         keys: dict[NamespacedName, None] = {}
         for holder in self.usage(pool).holders(number):
             key = holder.key if isinstance(holder, ListedAddress) else holder

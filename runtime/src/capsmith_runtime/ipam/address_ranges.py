@@ -1,7 +1,7 @@
 """Ranges of addresses, and the search for a free address in them.
 
 Addresses are compared as numbers; no IPv4 address has the number of an IPv6 address.  Ranges are
-never enumerated: a pool of 2^64 addresses costs as much as one of four.
+never enumerated: a pool of 2^64 addresses costs as much as a pool of four.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _IPV6_OFFSET: Final = 1 << 128
 
 
 class InvalidRangesError(ValueError):
-    """The fields of a pool contradict each other, or one of them is invalid."""
+    """Raised if the fields of a pool contradict each other or one of them is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class AddressRanges:
 
     @property
     def size(self) -> int:
-        """How many addresses can be allocated; may exceed 64 bits."""
+        """Number of addresses that can be allocated; may exceed 64 bits."""
         return sum(last - first + 1 - self._reserved_in(first, last) for first, last in self.spans)
 
     def __contains__(self, number: object) -> bool:
@@ -74,7 +74,7 @@ class AddressRanges:
         return position > 0 and number <= self.spans[position - 1][1]
 
     def first_free(self, taken: Container[int], start: int = 0) -> int | None:
-        """Return the lowest number, from ``start``, that is not taken; None when there is none."""
+        """Return the lowest number from ``start`` on that is not taken; None if there is none."""
         is_reserved = self._is_reserved if self._host_mask else None
         for first, last in self.spans:
             number = max(first, start)
@@ -111,17 +111,17 @@ class AddressRanges:
 
 
 def number_of(address: Address) -> int:
-    """Return the number by which an address is compared; :func:`address_of` is its inverse."""
+    """Return the number by which an address is compared; :func:`address_of` is the inverse."""
     return int(address) + (_IPV6_OFFSET if address.version == 6 else 0)
 
 
 def address_of(number: int) -> Address:
-    """Return the address of a number."""
+    """Return the address with a number."""
     return IPv6Address(number - _IPV6_OFFSET) if number >= _IPV6_OFFSET else IPv4Address(number)
 
 
 def parse_number(text: str) -> int | None:
-    """Return the number of an address in text; None if the text is not an address."""
+    """Return the number of an address given as a string; None if it is not an address."""
     try:
         return number_of(ip_address(text))
     except ValueError:

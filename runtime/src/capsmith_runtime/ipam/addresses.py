@@ -1,4 +1,4 @@
-"""IPAddresses: creation, ownership, deletion, and those that lost their claims (IP-09, IP-10)."""
+"""IPAddresses: creation, ownership, deletion, and removal after their claims (IP-09, IP-10)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from capsmith_runtime.reconcile.status_reporter import StatusDebounce
 
 
 class IPAddressWriter:
-    """Create, repair and delete IPAddresses."""
+    """Creates, repairs and deletes IPAddresses."""
 
     def __init__(
         self, client: KubeClient, dialect: IpamDialect, addresses: Informer, claims: ResourceType
@@ -43,7 +43,7 @@ class IPAddressWriter:
     async def create(
         self, claim: JSON, pool: JSON | None, resource: ResourceType, allocation: Allocation
     ) -> JSON:
-        """Create the IPAddress of a claim and return it.  Raises AlreadyExists."""
+        """Create the IPAddress of a claim and return it; raise AlreadyExists."""
         view = self._dialect.read_claim(claim)
         labels = {constants.CLUSTER_NAME_LABEL: view.cluster_name} if view.cluster_name else {}
         identity = external_id.annotation(resource.group)
@@ -74,7 +74,7 @@ class IPAddressWriter:
     async def ensure_owned(
         self, address: JSON, claim: JSON, pool: JSON | None, resource: ResourceType
     ) -> None:
-        """Ensure finalizer and owner references: a move or a user may have created the address."""
+        """Add missing finalizer and owner references, as after a move or a creation by hand."""
         owners = self._owner_references(claim, pool, resource)
         references = metadata.items(address, "metadata", "ownerReferences")
         if not all(any(owner.items() <= item.items() for item in references) for owner in owners):
@@ -89,7 +89,7 @@ class IPAddressWriter:
         await self._update(address, {**address, "metadata": changed})
 
     async def delete(self, address: JSON) -> None:
-        """Remove the finalizer of an address, then delete it; do nothing when it is gone."""
+        """Remove the finalizer of an address, then delete it; do nothing if it is gone."""
         kept = [name for name in metadata.finalizers(address) if name != PROTECT_ADDRESS]
         with suppress(NotFoundError):
             changed = {**address["metadata"], "finalizers": kept}
@@ -113,13 +113,16 @@ class IPAddressWriter:
 
 
 def is_owned_by_claim(address: JSON, claim: JSON) -> bool:
-    """Return whether a claim owns an IPAddress, by UID: a former claim may have had its name."""
+    """Return whether a claim owns an IPAddress.
+
+    Owners are compared by UID: a former claim may have had the same name.
+    """
     uids = [item.get("uid") for item in metadata.items(address, "metadata", "ownerReferences")]
     return metadata.uid(claim) in uids
 
 
 def is_created_by_provider(address: JSON, group: str) -> bool:
-    """Return whether a manager of this provider created an IPAddress, rather than a user."""
+    """Return whether this provider created an IPAddress, rather than a user."""
     owners = metadata.items(address, "metadata", "ownerReferences")
     controlled = any(o.get("controller") and o.get("kind") == CLAIM_KIND for o in owners)
     return controlled and external_id.annotation(group) in metadata.annotations(address)
@@ -153,7 +156,7 @@ GRACE_SECONDS = 30.0
 
 
 class OrphanedAddressController:
-    """Reconcile IPAddresses."""
+    """Controller of IPAddresses that have lost their claims."""
 
     def __init__(
         self,

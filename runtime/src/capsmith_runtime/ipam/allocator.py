@@ -1,6 +1,6 @@
 """Allocation from one pool, under optimistic locking by the pool's resource version.
 
-All claims that want an address at the same time share one write of the pool.
+All claims that request an address at the same time share one write of the pool.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from capsmith_runtime.reconcile.results import Waiting
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """An address for the IPAddress that will be created under the name of the claim."""
+    """An address, reserved for the IPAddress that will be created with the name of the claim."""
 
     number: int
     claim: NamespacedName
@@ -43,7 +43,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class ReservationHolder:
-    """Holder of an address in the usage of the pool, until the IPAddress holds it."""
+    """Holds an address in the usage of the pool until its IPAddress holds it."""
 
     uid: str
 
@@ -59,7 +59,7 @@ class Reservations:
         return len(self._by_uid)
 
     def get(self, uid: str) -> Reservation | None:
-        """Return the reservation of a claim."""
+        """Return the reservation of a claim; None if there is none."""
         return self._by_uid.get(uid)
 
     def snapshot(self) -> Mapping[str, Reservation]:
@@ -67,7 +67,7 @@ class Reservations:
         return dict(self._by_uid)
 
     def put(self, reservation: Reservation) -> None:
-        """Add a reservation, replacing an earlier one of the same claim."""
+        """Add a reservation; replace an earlier one of the same claim."""
         before = self._by_uid.get(reservation.uid)
         if before == reservation:
             return
@@ -85,7 +85,7 @@ class Reservations:
         return any(freed)
 
     def entries(self) -> list[JSON]:
-        """Return the reservations in the form of the pool's status."""
+        """Return the reservations as entries of the pool's status."""
         return [
             {
                 "address": str(address_of(item.number)),
@@ -102,7 +102,7 @@ class Reservations:
 
 
 def read_reservations(pool: JSON) -> Iterator[Reservation]:
-    """Yield the reservations in the status of a pool, including those of other managers."""
+    """Yield the reservations in the status of a pool, including other managers' reservations."""
     for entry in metadata.items(pool, "status", "allocation", "reservations"):
         number = parse_number(metadata.text(entry, "address"))
         if number is not None:
@@ -116,7 +116,7 @@ _PAGE = 500
 
 
 class LiveAddressList:
-    """Add to the index what the API server has and the cache may not have yet."""
+    """Adds IPAddresses to the index that exist on the API server but not yet in the cache."""
 
     def __init__(
         self, client: KubeClient, resource: ResourceType, selection: Selection, index: AddressIndex
@@ -130,10 +130,10 @@ class LiveAddressList:
         self._completed = 0
 
     async def refresh(self) -> None:
-        """Return when the index has every IPAddress that existed at the time of the call.
+        """Return once the index has every IPAddress that existed at the time of the call.
 
-        A list that began before the call may miss the newest addresses, so it does not count; one
-        that begins later serves every caller that has arrived by then.
+        Waiting callers share the next list.  A list that began before a call does not count for
+        it, because it may miss the newest addresses.
         """
         self._requested += 1
         ticket = self._requested
@@ -183,7 +183,7 @@ class AddressRequest:
 
 @dataclass(frozen=True, slots=True)
 class AllocatorContext:
-    """What the allocators of all pools share."""
+    """Dependencies that the allocators of all pools share."""
 
     client: KubeClient
     index: AddressIndex
@@ -197,7 +197,7 @@ class AllocatorContext:
 
 
 class PoolAllocator:
-    """Allocate the addresses of one pool."""
+    """Allocates the addresses of one pool."""
 
     def __init__(self, pool: PoolKey, pools: Informer, context: AllocatorContext) -> None:
         self._pool = pool
@@ -215,7 +215,7 @@ class PoolAllocator:
         return self._context.index.usage(self._pool)
 
     async def reserve(self, request: AddressRequest) -> int | Waiting:
-        """Return the number of an address reserved for this claim alone, or why there is none.
+        """Return the number of an address that is reserved for this claim, or a Waiting.
 
         The same claim gets the same address until its IPAddress exists.  A claim that has to wait
         for an event is added to the waiting claims of the pool.  Raises ApiError.
@@ -240,9 +240,10 @@ class PoolAllocator:
         return waiting
 
     async def sync_status(self) -> None:
-        """Write the counts and remove completed reservations; raises ApiError.
+        """Write the counts and remove completed reservations; raise ApiError.
 
-        This never makes the process the holder: only the holder removes reservations.
+        This never makes the process the holder of the pool, and only the holder removes
+        reservations.
         """
         async with self._lock:
             pool = self._pools.get(self._pool.key)

@@ -1,8 +1,8 @@
 """Reconcilers of IPAM providers, with their arguments and results.
 
 A pool allocates from its own ranges, which needs no code, or from an external IPAM system.  All
-methods may be ``def`` or ``async def``.  All are called repeatedly, also when nothing has changed,
-and also after a crash between any two of their lines.
+methods may be ``def`` or ``async def``.  They are called repeatedly, also when nothing has
+changed, and also after a crash between any two of their lines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Spec = TypeVar("Spec")
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class Pool(SessionScope, Generic[Spec]):
-    """A pool of addresses; its namespace is empty when it is cluster-scoped."""
+    """A pool of addresses; its namespace is empty if it is cluster-scoped."""
 
     spec: Spec
     """Your own fields; ``ranges`` reads those that every pool has."""
@@ -42,8 +42,8 @@ class Pool(SessionScope, Generic[Spec]):
     def ranges(self) -> AddressRanges:
         """Return the ranges from ``addresses``, ``prefix`` and the related fields of the spec.
 
-        Raises NotAvailableError, which is reported in the pool's Ready condition, when the fields
-        contradict each other.
+        Raises NotAvailableError if the fields contradict each other; let it propagate, and the
+        pool's Ready condition reports the contradiction.
         """
         spec = self.raw_spec
         prefix = metadata.lookup(spec, "prefix")
@@ -62,7 +62,7 @@ class Pool(SessionScope, Generic[Spec]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolState(State):
-    """The state of a pool; with ``ready=False`` nothing is allocated from it."""
+    """The state of a pool; no address is allocated while ``ready`` is false."""
 
     ranges: AddressRanges | None = None
     """The addresses to allocate; None where another system decides."""
@@ -86,19 +86,19 @@ class Allocation:
 
     @classmethod
     def of(cls, address: str, prefix: int, gateway: str | None = None) -> Allocation:
-        """Build an allocation from text.  Raises ValueError for an invalid address."""
+        """Return an allocation, given strings; raise ValueError for an invalid address."""
         return cls(ip_address(address), prefix, ip_address(gateway) if gateway else None)
 
 
 def exhausted(message: str = "no address is left", requeue_after: float = 30.0) -> Waiting:
-    """Return the result for an IPAM system that has no free address at the moment."""
+    """Return the Waiting for an IPAM system that has no free address at the moment."""
     return Waiting(REASON_POOL_EXHAUSTED, message, requeue_after)
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class AddressClaim(SessionScope, Generic[Spec]):
-    """A claim that needs an address."""
+    """A claim that needs an address: the argument of ``allocate``."""
 
     pool: Pool[Spec]
     """The pool that the claim names."""
@@ -111,7 +111,10 @@ class AddressClaim(SessionScope, Generic[Spec]):
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class AddressRelease(SessionScope):
-    """A claim that is being or has been deleted; its pool and Cluster may be gone already."""
+    """A claim that is being deleted or is gone: the argument of ``release``.
+
+    Its pool and its Cluster may be gone already.
+    """
 
     pool_name: str
     """Name of the pool that the claim named."""
@@ -122,13 +125,13 @@ class AddressRelease(SessionScope):
 
 
 class PoolReconciler(SessionUser, ABC, Generic[Spec]):
-    """Base of the reconcilers of both sorts of pools."""
+    """Base class of the reconcilers of both types of pools."""
 
     @abstractmethod
     def reconcile_normal(
         self, pool: Pool[Spec]
     ) -> PoolState | Waiting | Awaitable[PoolState | Waiting]:
-        """Return whether addresses can be allocated from the pool."""
+        """Return the state of the pool: whether addresses can be allocated from it."""
 
     def reconcile_delete(
         self, pool: Pool[Spec]
@@ -138,30 +141,30 @@ class PoolReconciler(SessionUser, ABC, Generic[Spec]):
 
 
 class RangePoolReconciler(PoolReconciler[Spec]):
-    """Allocate from the pool's own ranges, the lowest free address first."""
+    """Allocates from the pool's own ranges, the lowest free address first."""
 
     def reconcile_normal(
         self, pool: Pool[Spec]
     ) -> PoolState | Waiting | Awaitable[PoolState | Waiting]:
-        """Return the ranges in the spec; override it when yours come from elsewhere."""
+        """Return the ranges in the spec; override this to get them from elsewhere."""
         return PoolState(ranges=pool.ranges())
 
 
 class ExternalPoolReconciler(PoolReconciler[Spec]):
-    """Allocate the addresses of a pool in another system."""
+    """Base class of reconcilers that allocate the addresses of pools in another system."""
 
     def reconcile_normal(
         self, pool: Pool[Spec]
     ) -> PoolState | Waiting | Awaitable[PoolState | Waiting]:
-        """Return that the pool is ready; override it to check the other system."""
+        """Return that the pool is ready; override this to check the other system."""
         return PoolState()
 
     @abstractmethod
     def allocate(
         self, claim: AddressClaim[Spec]
     ) -> Allocation | Waiting | Awaitable[Allocation | Waiting]:
-        """Allocate an address for a claim: always the same for the same ``external_id``."""
+        """Allocate an address for a claim: always the same address for the same ``external_id``."""
 
     @abstractmethod
     def release(self, claim: AddressRelease) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Release the address of a claim; return Deleted also when there is none."""
+        """Release the address of a claim; return Deleted even if it has none."""

@@ -1,7 +1,7 @@
 """Reconcile IPAddressClaims: the flows of IP-08 and IP-10.
 
-A claim that is served at once costs three requests (its finalizer, the IPAddress, its status) and
-a share of one write of the pool.
+A claim that gets its address immediately costs three requests (for its finalizer, the IPAddress
+and its status) and a share of one write of the pool.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _RETRY_SECONDS = 1.0
 
 
 class ClaimController:
-    """Reconcile claims on the pools of one kind."""
+    """Controller of claims for the pools of one kind."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ClaimController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one claim: bind an IPAddress to it, or release that."""
+        """Bind an IPAddress to one claim, or release the address of a deleted claim."""
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
@@ -204,7 +204,7 @@ class ClaimController:
 
 
 async def add_claim_finalizer(patcher: Patcher, kind: PoolKind) -> None:
-    """Add the finalizer; a claim without owner must move together with its pool (MV-06)."""
+    """Add the finalizer; label a claim without owner to move with its namespaced pool (MV-06)."""
     without_owner = not metadata.items(patcher.obj, "metadata", "ownerReferences")
     labelled = without_owner and kind.resource.namespaced
     await patcher.add_finalizer(kind, labels=_MOVE_LABEL if labelled else {})
@@ -215,7 +215,7 @@ def _allocation_failed(message: str) -> Waiting:
 
 
 class AllocationSource(Protocol):
-    """Where the addresses of a kind of pools come from."""
+    """Source of the addresses of one kind of pools."""
 
     async def allocate(
         self,
@@ -224,7 +224,7 @@ class AllocationSource(Protocol):
         claim: IPAddressClaim,
         cluster: Cluster | None,
     ) -> Allocation | Waiting:
-        """Return an address that is reserved for this claim, or why there is none."""
+        """Return an address that is reserved for this claim, or a Waiting."""
 
     async def release(
         self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON | None
@@ -236,7 +236,7 @@ class AllocationSource(Protocol):
 
 
 class RangeSource:
-    """Addresses from the pools' own ranges."""
+    """Allocates addresses from the pools' own ranges."""
 
     def __init__(self, registry: PoolRegistry) -> None:
         self._registry = registry
@@ -261,12 +261,12 @@ class RangeSource:
     async def release(
         self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON | None
     ) -> Deleted | Waiting:
-        """Release nothing: an address of a range is free as soon as its IPAddress is gone."""
+        """Do nothing: an address of a range is free as soon as its IPAddress is gone."""
         return Deleted()
 
 
 class ExternalSource:
-    """Addresses that the author's reconciler allocates in another system."""
+    """Allocates addresses through the author's reconciler, in another system."""
 
     def __init__(self, registry: PoolRegistry, author: AuthorStep[Any]) -> None:
         self._registry = registry
@@ -279,7 +279,7 @@ class ExternalSource:
         claim: IPAddressClaim,
         cluster: Cluster | None,
     ) -> Allocation | Waiting:
-        """Call the reconciler, then reserve its address, so that none is allocated twice."""
+        """Call the reconciler, then reserve its address so that no other claim gets it, too."""
         pool_key = self._registry.claimed_pool(claim)
         allocator, usage = self._registry.allocator(pool_key), self._registry.usage(pool_key)
         pool = self._registry.find_pool(pool_key)
@@ -306,7 +306,7 @@ class ExternalSource:
     async def release(
         self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON | None
     ) -> Deleted | Waiting:
-        """Release in the other system before the address is shown as free here."""
+        """Release the address in the other system before it becomes free here."""
         identity = self._registry.kind.external_id(patcher.obj)
         pool = self._registry.claimed_pool(claim)
         scope = self._registry.release_scope(key, identity, pool, address)
@@ -314,10 +314,10 @@ class ExternalSource:
 
 
 class ClaimReporter(StatusReporter):
-    """Reports errors of allocation with the reason that other IPAM providers use (IP-05)."""
+    """Reports errors of allocation, with the reason that other IPAM providers use (IP-05)."""
 
     async def report_failure(self, patcher: Patcher, error: Exception) -> None:
-        """Report an exception that the author's code raised; a terminal one like any other."""
+        """Report an exception that the author's code raised; treat TerminalError like any other."""
         reason, message = describe_failure(error)
         if not isinstance(error, ReconcileError):
             reason = REASON_ALLOCATION_FAILED

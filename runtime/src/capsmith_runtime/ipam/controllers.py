@@ -100,12 +100,12 @@ class IPAMGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """The informers of claims, addresses and each kind of pool."""
+        """Return the informers of claims, addresses and each kind of pool."""
         pools = (registry.pools for registry in self._registries.values())
         return (self._claims, self._addresses, *pools)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield the reconcilers; claims of all kinds share a queue, as each names its pool."""
+        """Yield the reconcilers; claims for all kinds of pools share one queue."""
         yield CLAIM_KIND, self._reconcile_claim
         yield ADDRESS_KIND, self._orphans.reconcile
         for name, pools in self._pools.items():

@@ -1,4 +1,4 @@
-"""Reconcile pools: readiness, counts, and deletion only after the last address is released."""
+"""Reconcile pools: readiness, counts, and deletion once the last address is released."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 
 class PoolRegistry:
-    """The pools of one kind; all controllers that deal with them share one reconciler."""
+    """The pools of one kind and their allocators, shared by all controllers that use them."""
 
     def __init__(self, kind: PoolKind, pools: Informer, context: AllocatorContext) -> None:
         self.kind = kind
@@ -43,7 +43,7 @@ class PoolRegistry:
         self._allocators: dict[NamespacedName, PoolAllocator] = {}
 
     def pool_key(self, key: NamespacedName) -> PoolKey:
-        """Return the key in the address index of a pool of this kind."""
+        """Return the key of a pool of this kind in the address index."""
         return PoolKey(self.kind.resource.kind, key)
 
     def claimed_pool(self, claim: IPAddressClaim) -> NamespacedName:
@@ -52,11 +52,11 @@ class PoolRegistry:
         return NamespacedName(namespace, claim.pool.name)
 
     def usage(self, key: NamespacedName) -> PoolUsage:
-        """Return the usage of a pool, which need not exist."""
+        """Return the usage of a pool, whether or not the pool exists."""
         return self._context.index.usage(self.pool_key(key))
 
     def allocator(self, key: NamespacedName) -> PoolAllocator:
-        """Return the allocator of a pool, always the same one until the pool is gone."""
+        """Return the allocator of a pool; always the same object until the pool is gone."""
         allocator = self._allocators.get(key)
         if allocator is None:
             allocator = PoolAllocator(self.pool_key(key), self.pools, self._context)
@@ -64,14 +64,14 @@ class PoolRegistry:
         return allocator
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop the allocator of a pool that is gone, and its usage unless something needs it."""
+        """Drop the allocator of a pool that is gone, and its usage unless it is needed."""
         self._allocators.pop(key, None)
         self._context.index.release_unused(self.pool_key(key))
 
     def conflicting_addresses(
         self, key: NamespacedName, number: int, own: NamespacedName
     ) -> list[NamespacedName]:
-        """Return the other IPAddresses that hold an address of a pool."""
+        """Return the other IPAddresses that hold the same address of a pool."""
         return self._context.index.conflicting_addresses(self.pool_key(key), number, own)
 
     def requeue_claims(self, key: NamespacedName) -> None:
@@ -84,7 +84,7 @@ class PoolRegistry:
         return obj is not None and is_paused(obj)
 
     def pool_scope(self, obj: JSON) -> Pool[Any]:
-        """Return a pool in the form that the reconciler gets.  Raises DecodingError."""
+        """Return a pool as an argument of the reconciler; raise DecodingError."""
         raw = metadata.mapping(obj, "spec")
         return Pool(
             name=metadata.name(obj),
@@ -97,7 +97,7 @@ class PoolRegistry:
         )
 
     def find_pool(self, key: NamespacedName) -> Pool[Any] | None:
-        """Return a pool; None if its spec is invalid, which its own condition reports."""
+        """Return a pool; None if its spec is invalid, which its own Ready condition reports."""
         obj = self.pools.get(key)
         try:
             return self.pool_scope(obj) if obj is not None else None
@@ -107,7 +107,7 @@ class PoolRegistry:
     def release_scope(
         self, claim: NamespacedName, identity: str, pool: NamespacedName, address: JSON | None
     ) -> AddressRelease:
-        """Return the release of a claim in the form that the reconciler gets."""
+        """Return the release of a claim as an argument of the reconciler."""
         obj = self.pools.get(pool)
         number = (
             parse_number(metadata.text(address, "spec", "address")) if address is not None else None
@@ -124,7 +124,10 @@ class PoolRegistry:
 
 
 def is_paused(pool: JSON) -> bool:
-    """Return whether nothing may be allocated from a pool or released to it (SM-01, MV-08)."""
+    """Return whether a pool is paused, so that nothing may be allocated or released.
+
+    See SM-01 and MV-08.
+    """
     return is_deleted_for_move(pool) or bool(pause_message(pool, "", None))
 
 
@@ -132,7 +135,7 @@ _IN_USE = Waiting("AddressesInUse", "addresses of the pool are in use")
 
 
 class IPPoolController:
-    """Reconcile one kind of pool."""
+    """Controller of one kind of pool."""
 
     def __init__(self, registry: PoolRegistry, context: ControllerContext) -> None:
         self.kind = kind = registry.kind
@@ -151,7 +154,7 @@ class IPPoolController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one pool: whether it can serve claims, its counts, and its deletion."""
+        """Reconcile one pool: its readiness, its counts and its deletion."""
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
@@ -253,9 +256,9 @@ class IPPoolController:
         return Result()
 
     def request_counts(self, key: NamespacedName) -> None:
-        """Let the next reconcile update the counts only, without calling the reconciler."""
+        """Make the next reconcile update only the counts, without calling the reconciler."""
         self._counts_only.add(key)
 
     def request_full_reconcile(self, key: NamespacedName) -> None:
-        """Let the next reconcile call the reconciler."""
+        """Make the next reconcile call the reconciler."""
         self._counts_only.discard(key)

@@ -1,4 +1,4 @@
-"""The serving certificate, loaded again when its files change."""
+"""The serving certificate, which is loaded again when its files change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _ROUNDS: Final = 10
 def read_expiration(certificate: Path, key: Path) -> float:
     """Return the Unix time at which the first certificate of the file expires.
 
-    Raises ssl.SSLError if no client would accept it as that of a server.
+    Raises ssl.SSLError for a pair that TLS clients would not accept from a server, whatever its
+    dates are.
     """
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(certificate, key)
@@ -57,7 +58,7 @@ _log = get_logger("certificates")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateFiles:
-    """Paths of certificate, key and certificate authority, all in PEM."""
+    """Paths of the certificate, its key and the certificate authority, all in PEM."""
 
     directory: Path
     certificate: str = "tls.crt"
@@ -68,13 +69,13 @@ class CertificateFiles:
     """What client certificates have to be signed by; clients need none when empty."""
 
     def read(self) -> tuple[bytes, ...]:
-        """Return the contents for comparison; raise OSError if a required file is missing."""
+        """Return the contents of the files; raise OSError if a required file is missing."""
         required = (self.certificate, self.key, self.client_authority)
         contents = [(self.directory / name).read_bytes() for name in required if name]
         return (self.read_authority(), *contents)
 
     def read_authority(self) -> bytes:
-        """Return the certificate authority; empty if there is no such file."""
+        """Return the certificate authority in PEM; empty if there is no such file."""
         path = self.directory / self.authority
         return path.read_bytes() if path.is_file() else b""
 
@@ -93,10 +94,10 @@ class Certificates:
         """What clients have to trust to accept the current certificate."""
 
     def refresh(self) -> bool:
-        """Load the files; return True if they hold another certificate than before.
+        """Load the files; return True if they contain another certificate than before.
 
         Files that are missing or do not match are logged and skipped: they may be being replaced
-        at this moment.
+        at that moment.
         """
         try:
             contents = self._files.read()
@@ -111,7 +112,7 @@ class Certificates:
         return True
 
     def server_context(self) -> ssl.SSLContext:
-        """Return a context for a server; each new connection gets the current certificate."""
+        """Return a TLS context for a server; new connections always use the latest certificate."""
         context = self._context()
         # OpenSSL calls this in every handshake, even if the client sends no server name.
         context.sni_callback = self._select

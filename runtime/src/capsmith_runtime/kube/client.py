@@ -1,6 +1,6 @@
 """The interface to the Kubernetes API that the rest of the runtime uses.
 
-Objects are plain dictionaries. Objects from a cache are shared: copy them before you change
+Objects are plain dictionaries.  Objects from a cache are shared: copy them before you change
 anything.
 """
 
@@ -76,19 +76,19 @@ class Page(NamedTuple):
 
 
 class WatchEvent(NamedTuple):
-    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK."""
+    """An event of a watch; `type` is ADDED, MODIFIED, DELETED or BOOKMARK."""
 
     type: str
     object: JSON
 
 
 class KubeClient(Protocol):
-    """A client of the Kubernetes API. Every method raises `ApiError` and has a time limit."""
+    """A client of the Kubernetes API; every method raises `ApiError` and has a time limit."""
 
     async def list_page(
         self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
     ) -> Page:
-        """Return one page of a list; `limit` 0 requests the whole list."""
+        """Return one page of a list; `limit` 0 requests the whole list on one page."""
 
     def watch(
         self, resource: ResourceType, selection: Selection, *, resource_version: str
@@ -96,29 +96,29 @@ class KubeClient(Protocol):
         """Yield events and bookmarks until the server or a silent connection ends the watch."""
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
-        """Read one object from the server, not from a cache; raises `NotFoundError`."""
+        """Return one object from the server, not from a cache; raise `NotFoundError`."""
 
     async def create(self, resource: ResourceType, obj: JSON) -> JSON:
-        """Create `obj` in the namespace that its metadata names; raises `AlreadyExistsError`."""
+        """Create `obj` in the namespace that its metadata names; raise `AlreadyExistsError`."""
 
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """Apply a JSON merge patch; with an outdated resource version it raises ConflictError."""
+        """Apply a JSON merge patch; with an outdated resource version raise `ConflictError`."""
 
     async def patch_status(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """Patch the status subresource; `body` contains `status`."""
+        """Apply a JSON merge patch to the status subresource; `body` contains `status`."""
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
-        """Apply on the server side with this process's field manager.
+        """Apply `obj` by server-side apply with this process's field manager.
 
-        Without `force` it raises `ConflictError` if another manager owns one of the fields.
+        Without `force`, raises `ConflictError` if another manager owns one of the fields.
         """
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
-        """Delete an object; with a uid only if it matches (else ConflictError)."""
+        """Request the deletion of an object; with `uid`, raise `ConflictError` if it differs."""
 
     async def served_versions(self, group: str) -> tuple[str, ...]:
         """Return the versions of an API group, preferred first; empty if it is not served."""
@@ -128,18 +128,18 @@ class KubeClient(Protocol):
 
 
 def key_of(obj: JSON) -> NamespacedName:
-    """Return namespace and name of an object; the namespace is empty for cluster-scoped kinds."""
+    """Return the namespace and name of an object; the namespace is empty if cluster-scoped."""
     metadata = obj["metadata"]
     return NamespacedName(metadata.get("namespace", ""), metadata["name"])
 
 
 def version_of(obj: JSON) -> int:
-    """Return the resource version as a number; versions of one kind are ordered by time."""
+    """Return the resource version as a number; a higher number is a later state of the kind."""
     version = obj["metadata"].get("resourceVersion", "")
     return int(version) if version.isdigit() else 0
 
 
 def is_gone(obj: JSON) -> bool:
-    """Return whether this is the last state of an object: in deletion, without finalizers."""
+    """Return whether this is the last state of an object: being deleted, without finalizers."""
     metadata = obj["metadata"]
     return bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")

@@ -1,4 +1,4 @@
-"""The clock that all waiting follows, and exponential delays."""
+"""The clock that all waits follow, and exponential delays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 def monotonic() -> float:
     """Return the time of the running event loop in seconds.
 
-    That is time.monotonic(), except on a loop that has a clock of its own, as in tests.
+    This is time.monotonic(), except on an event loop with its own clock, as in tests.
     """
     try:
         return asyncio.get_running_loop().time()

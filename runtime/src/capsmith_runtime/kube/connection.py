@@ -1,7 +1,7 @@
-"""Address, credentials and TLS of API servers, of management and of workload clusters.
+"""Address, credentials and TLS of the API servers of management and workload clusters.
 
-lightkube reads the configuration.  Nothing else in this package makes a TLS context for an API
-server, or uses the default of Python.
+lightkube reads the configuration.  No other module of this package creates a TLS context for an
+API server, and none uses Python's default context.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KEEPALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)] + [
 
 
 def load_config() -> SingleConfig:
-    """Load the configuration: the file in KUBECONFIG, else in-cluster, else the user's default."""
+    """Return the configuration: from KUBECONFIG, else in-cluster, else the user's default file."""
     path = os.environ.get("KUBECONFIG")
     config = (KubeConfig.from_file(path) if path else KubeConfig.from_env()).get()
     if config is None:
@@ -33,7 +33,7 @@ def load_config() -> SingleConfig:
 
 
 def open_session(config: SingleConfig, user_agent: str) -> httpx2.AsyncClient:
-    """Return a connection pool with the current credentials."""
+    """Return an HTTP connection pool with the current credentials."""
     user = config.user or User()
     transport = httpx2.AsyncHTTPTransport(
         verify=create_api_server_context(config),
@@ -54,7 +54,7 @@ def open_session(config: SingleConfig, user_agent: str) -> httpx2.AsyncClient:
 
 
 def create_api_server_context(config: SingleConfig) -> ssl.SSLContext:
-    """Return a context that verifies the API server's chain, dates and name, as Go's clients do.
+    """Return a TLS context that verifies the API server's chain, dates and name as Go does.
 
     Raises OSError or ValueError for certificates or keys that cannot be read.
     """

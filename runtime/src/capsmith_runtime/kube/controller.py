@@ -1,4 +1,4 @@
-"""A controller runs workers that reconcile the keys of a queue; no error ends a worker."""
+"""A controller: workers that reconcile the keys of a queue; no error ends a worker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = get_logger("controller")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Result of a reconcile; without `requeue_after` (seconds) the key waits for a change."""
+    """Result of a reconcile; without `requeue_after`, in seconds, the key waits for a change."""
 
     requeue_after: float | None = None
     priority: Priority | None = None
@@ -30,7 +30,7 @@ class Result:
 
 
 class Controller(Generic[K]):
-    """Reconciles the keys of one queue, at most one at a time for each key."""
+    """Reconciles the keys of one queue, with at most one reconcile at a time for each key."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Controller(Generic[K]):
         self._tracebacks = TracebackLimiter()
 
     async def run(self) -> None:
-        """Reconcile until the queue is closed; cancel it to abort running reconciles."""
+        """Reconcile until the queue is closed; cancel this to abort running reconciles."""
         async with asyncio.TaskGroup() as group:
             for number in range(self._concurrency):
                 group.create_task(self._work(), name=f"{self.name}-{number}")
@@ -63,8 +63,8 @@ class Controller(Generic[K]):
     async def stop(self, grace: float) -> bool:
         """Close the queue and wait up to `grace` seconds; return True if all reconciles ended.
 
-        A reconcile that was cancelled has not ended: its requests may still arrive.  A handler that
-        exceeded its time limit is not waited for.
+        A reconcile that was cancelled does not count as ended: its requests may still arrive.
+        Handlers that have exceeded their time limit are not waited for.
         """
         self.queue.close()
         try:

@@ -2,9 +2,10 @@
 
 Metrics are served in one of two ways:
 
-- By HTTPS, to clients that the management cluster authorizes, with a certificate from files: a
-  self-signed one, which no client can verify, would need a cryptography library in each manager.
-- By HTTP while there is no certificate, to clients on this host only unless the user allows all.
+- By HTTPS, to clients that the management cluster authorizes, if there are certificate files.  A
+  self-signed certificate would need a cryptography library in each manager, and no client could
+  verify it.
+- By HTTP while there is no certificate: to clients on this host only, unless the user allows all.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _FORBIDDEN: Final = (
 
 
 def parse_address(address: str) -> tuple[str | None, int]:
-    """Split `host:port`, `[v6]:port` or `:port` (all interfaces); raise ValueError otherwise."""
+    """Split `host:port`, `[v6]:port` or `:port` (all interfaces); raise ValueError."""
     host, separator, port = address.rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     plausible = port.isdecimal() and int(port) <= 0xFFFF and (bare != host or ":" not in host)
@@ -61,7 +62,7 @@ def parse_address(address: str) -> tuple[str | None, int]:
 # There is no authentication by HTTP, so only clients on this host, such as a port-forward, get
 # metrics unless the user allows it.
 class DiagnosticsServer:
-    """Serves until closed.  The manager is ready, and healthy, when all named checks pass."""
+    """Serves probes and metrics until closed; ready and healthy while all named checks pass."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class DiagnosticsServer:
         self._server = HTTPServer(*parse_address(address), self._handle, limits)
 
     async def start(self) -> int:
-        """Listen; return the port, chosen by the system for port 0."""
+        """Start listening and return the port; for port 0 the system chooses it."""
         return await self._server.start()
 
     async def close(self) -> None:
@@ -138,7 +139,7 @@ CACHE_ENTRIES: Final = 256
 # A client authenticates with a bearer token (TokenReview), and needs the permission for the path
 # (SubjectAccessReview), as with controller-runtime's WithAuthenticationAndAuthorization.
 class AccessReviewer:
-    """Asks the API server, and remembers its decisions for a short time."""
+    """Asks the API server whether clients may read metrics; caches decisions for a short time."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
@@ -239,12 +240,12 @@ class Diagnostics:
         }
 
     async def start(self) -> None:
-        """Listen, by HTTP."""
+        """Start listening by HTTP."""
         for server in self._servers.values():
             await server.start()
 
     async def run(self) -> None:
-        """Serve metrics by HTTPS as soon as there is a certificate, until cancelled."""
+        """Serve metrics by HTTPS from the first certificate on, until cancelled."""
         folder = self._options.certificates
         if folder is None or self._options.insecure:
             await asyncio.Event().wait()

@@ -1,4 +1,4 @@
-"""Events of objects: rate-limited, without duplicates, and never blocking."""
+"""Events about objects: rate-limited, without duplicates, never blocking."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REMEMBERED = 1000
 
 
 class EventRecorder:
-    """Send events in the background (`run`); drop duplicates and bursts."""
+    """Sends events in the background (`run`); drops duplicates and bursts."""
 
     def __init__(
         self,
@@ -45,13 +45,16 @@ class EventRecorder:
         self._queue: asyncio.Queue[JSON] = asyncio.Queue(maxsize=burst)
 
     def warn(self, obj: JSON, reason: str, note: str, *, action: str = "Reconcile") -> None:
-        """Queue a warning about `obj`; return at once, also if the queue is full."""
+        """Queue a warning about `obj` and return immediately; see `record`."""
         self.record(obj, "Warning", reason, note, action=action)
 
     def record(
         self, obj: JSON, type_: str, reason: str, note: str, *, action: str = "Reconcile"
     ) -> None:
-        """Queue an event about `obj`; return at once, also if the queue is full."""
+        """Queue an event about `obj` and return immediately.
+
+        Repetitions, and events beyond the rate or the size of the queue, are dropped.
+        """
         now, mark = monotonic(), (obj["metadata"]["uid"], reason, note)
         if now - self._sent.get(mark, -self._repeat_seconds) < self._repeat_seconds:
             self._metrics.events_dropped.labels("repeated").inc()
@@ -65,7 +68,7 @@ class EventRecorder:
             self._queue.put_nowait(self._event(obj, type_, reason, note, action))
 
     async def run(self) -> None:
-        """Send until cancelled."""
+        """Send queued events until cancelled."""
         while True:
             event = await self._queue.get()
             try:

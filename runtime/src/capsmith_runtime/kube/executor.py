@@ -35,7 +35,7 @@ _current: contextvars.ContextVar[HandlerCall | None] = contextvars.ContextVar(
 
 
 class HandlerCall:
-    """One call of a handler; it is busy while its handler or one of its threads runs."""
+    """One call of a handler, which is busy while the handler or one of its threads runs."""
 
     def __init__(self, name: str, calls: HandlerCalls) -> None:
         self.name = name
@@ -48,17 +48,17 @@ class HandlerCall:
 
     @property
     def is_busy(self) -> bool:
-        """Report whether the handler or one of its threads runs."""
+        """Return whether the handler or one of its threads runs."""
         return self._busy > 0
 
     def context(self) -> contextvars.Context:
-        """Return a copy of the current context in which started threads belong to this call."""
+        """Return a copy of the current context in which new threads belong to this call."""
         context = contextvars.copy_context()
         context.run(_current.set, self)
         return context
 
     def begin(self) -> None:
-        """Count one more thread or task; safe in any thread."""
+        """Count one more thread or task of this call; safe in any thread."""
         with self._lock:
             self._busy += 1
             self._calls.add(self)
@@ -74,7 +74,7 @@ class HandlerCall:
             self._loop.call_soon_threadsafe(self._settle)
 
     def when_ended(self, callback: Callable[[], None]) -> None:
-        """Call `callback` on the event loop when the call has ended, or soon if it has."""
+        """Call `callback` on the event loop when the call ends, or soon if it has ended."""
         if self._calls.has(self):
             self._callbacks.append(callback)
         else:
@@ -91,7 +91,7 @@ class HandlerCall:
 
 
 class HandlerCalls:
-    """All calls of one executor that run."""
+    """The calls of one executor that have not ended."""
 
     def __init__(self) -> None:
         self._running: set[HandlerCall] = set()
@@ -101,21 +101,21 @@ class HandlerCalls:
 
     @property
     def names(self) -> list[str]:
-        """Return the handlers of the calls that run."""
+        """Return the names of the handlers that run."""
         return sorted(call.name for call in tuple(self._running))
 
     @property
     def abandoned(self) -> int:
-        """Return how many calls exceeded their time limit and still run."""
+        """Return how many calls have exceeded their time limit and still run."""
         return sum(call.is_abandoned for call in tuple(self._running))
 
     @property
     def have_ended(self) -> bool:
-        """Report whether no handler runs, in any thread, and none was cancelled."""
+        """Return whether no handler runs in any thread, and none was cancelled."""
         return not self._running and not self.was_cancelled
 
     def has(self, call: HandlerCall) -> bool:
-        """Return whether a call has not ended."""
+        """Return whether a call has not ended yet."""
         return call in self._running
 
     def add(self, call: HandlerCall) -> None:
@@ -128,7 +128,7 @@ class HandlerCalls:
         self._changed.set()
 
     def abandon(self, call: HandlerCall) -> None:
-        """Mark a call that exceeded its time limit: `wait` does not wait for it."""
+        """Mark a call that exceeded its time limit, so that `wait` does not wait for it."""
         call.is_abandoned = True
         self._changed.set()
 
@@ -140,10 +140,10 @@ class HandlerCalls:
 
 
 class DaemonThreadPool(ThreadPoolExecutor):
-    """Default executor of an event loop: it knows what runs, and no exit waits for its threads.
+    """Default executor of an event loop: it tracks calls, and no exit waits for its threads.
 
     At most `threads` calls of handlers run at the same time.  Calls of the runtime, such as name
-    lookups, have no limit: handlers that hang must not block them.
+    lookups, have no limit, because handlers that hang must not block them.
     """
 
     def __init__(self, threads: int) -> None:
@@ -190,7 +190,7 @@ class DaemonThreadPool(ThreadPoolExecutor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Refuse new calls; threads that run are not waited for."""
+        """Refuse new calls; do not wait for threads that run."""
         self._is_closed = True
 
     def _work(self) -> None:
@@ -214,29 +214,29 @@ EXHAUSTED_SECONDS: Final = 180.0
 
 
 class HookTimeoutError(Exception):
-    """A handler timed out and was cancelled."""
+    """Raised if a handler timed out and was cancelled."""
 
 
 class HooksExhaustedError(Exception):
-    """All threads are occupied by handlers that hang."""
+    """Raised if all threads are occupied by handlers that hang."""
 
 
 class StillRunningError(HookTimeoutError):
-    """A handler timed out and cannot be stopped."""
+    """Raised if a handler timed out and cannot be stopped."""
 
     def __init__(self, message: str, call: HandlerCall) -> None:
         super().__init__(message)
         self._call = call
 
     def when_ended(self, callback: Callable[[], None]) -> None:
-        """Call `callback` on the event loop when the handler has ended."""
+        """Call `callback` on the event loop when the handler ends."""
         self._call.when_ended(callback)
 
 
 class HandlerThread(threading.Thread):
     """A thread that runs one synchronous call for an event loop.
 
-    A loop on a virtual clock recognises by this type the calls that need real time.
+    By this type, an event loop with a virtual clock recognises the calls that need real time.
     """
 
     def __init__(
@@ -248,7 +248,7 @@ class HandlerThread(threading.Thread):
 
 
 class HandlerExecutor:
-    """Call handlers with a time-out in seconds; `threads` limits the synchronous calls."""
+    """Calls handlers with a time-out in seconds; `threads` limits concurrent synchronous calls."""
 
     def __init__(self, metrics: Metrics, *, threads: int = 32, timeout: float = 300.0) -> None:
         self.calls = HandlerCalls()
@@ -260,14 +260,14 @@ class HandlerExecutor:
 
     @property
     def is_healthy(self) -> bool:
-        """Report whether handlers can run; False once as many as `threads` hang for minutes."""
+        """Return whether handlers can run: False if all `threads` have hung for minutes."""
         since = self._exhausted_since
         return since is None or monotonic() - since < EXHAUSTED_SECONDS
 
     async def call(self, hook: Callable[..., T | Awaitable[T]], *args: Any) -> T:
-        """Return the handler's result.
+        """Call a handler and return its result.
 
-        Raises its exception, HookTimeoutError or HooksExhaustedError.
+        Raises the handler's exception, HookTimeoutError, StillRunningError or HooksExhaustedError.
         """
         call = HandlerCall(getattr(hook, "__qualname__", repr(hook)), self.calls)
         # It begins with 0: Prometheus does not take a counter that appears for one that rose.
@@ -357,7 +357,7 @@ class HandlerExecutor:
 
 
 def handler_of(error: BaseException) -> str:
-    """Return the name of the handler that raised an error; empty if none did."""
+    """Return the name of the handler that raised an error; empty if no handler did."""
     cause: BaseException | None = error
     while cause is not None:
         trace = cause.__traceback__
@@ -421,7 +421,7 @@ class TracebackLimiter:
         self._logged: dict[tuple[str, type[BaseException]], float] = {}
 
     def of(self, error: BaseException) -> BaseException | None:
-        """Return what to pass as `exc_info`: the error, or None if its traceback was logged."""
+        """Return the value for `exc_info`: the error, or None if its traceback was just logged."""
         key, now = (handler_of(error), type(error)), self._clock()
         if now - self._logged.get(key, -_TRACEBACK_SECONDS) < _TRACEBACK_SECONDS:
             return None

@@ -35,7 +35,7 @@ _CHUNK: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HTTPLimits:
-    """Bounds of one server; no client can make it use more memory or wait longer."""
+    """Limits of one server, which bound the memory and the time that a client can use."""
 
     connections: int = 32
     head_bytes: int = 16 * 1024
@@ -59,7 +59,7 @@ class HTTPLimits:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request with its body."""
+    """One HTTP request with its body."""
 
     method: str
     path: str
@@ -73,7 +73,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One response with its body."""
+    """One HTTP response with its body."""
 
     status: HTTPStatus
     body: bytes
@@ -88,21 +88,21 @@ RequestHandler = Callable[[Request], Awaitable[Response]]
 
 
 class Budget:
-    """Number of bytes that all connections of a server may hold together, and one client half."""
+    """Number of bytes that all connections of a server may hold; half of them for one client."""
 
     def __init__(self, total: int) -> None:
         self._total = self._left = total
         self._taken: Counter[str] = Counter()
 
     def take(self, peer: str, count: int) -> None:
-        """Reserve bytes for a client; raise RequestRejectedError when too few are left."""
+        """Reserve bytes for a client; raise RequestRejectedError if too few are left."""
         if count > self._left or self._taken[peer] + count > self._total // 2:
             raise RequestRejectedError(HTTPStatus.SERVICE_UNAVAILABLE)
         self._left -= count
         self._taken[peer] += count
 
     def give(self, peer: str, count: int) -> None:
-        """Give back bytes that were reserved with `take`."""
+        """Return bytes that were reserved with `take`."""
         self._left += count
         self._taken[peer] -= count
         if not self._taken[peer]:
@@ -129,7 +129,7 @@ class ConnectionState(IntEnum):
 
 
 class RequestRejectedError(Exception):
-    """The request is rejected before it reaches the handler."""
+    """Raised if a request is rejected before it reaches the handler."""
 
     def __init__(self, status: HTTPStatus) -> None:
         super().__init__(status.phrase)
@@ -137,13 +137,13 @@ class RequestRejectedError(Exception):
 
 
 def text_response(status: HTTPStatus, text: str = "", allow: str = "") -> Response:
-    """Return a response in plain text; the text defaults to the phrase of the status."""
+    """Return a response in plain text; the default text is the phrase of the status."""
     body = f"{text or status.phrase}\n".encode(errors="replace")
     return Response(status, body, "text/plain; charset=utf-8", allow)
 
 
 class Connection:
-    """Handles one request after the other until the peer, an error or a time-out ends it."""
+    """Handles one request after another until the client, an error or a time-out ends it."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class Connection:
         """Whether no other request is accepted after the response."""
 
     async def serve(self) -> None:
-        """Serve until the connection ends; raise OSError or TimeoutError if the peer fails."""
+        """Serve until the connection ends; raise OSError or TimeoutError if the client fails."""
         seconds = self._limits.request_seconds
         while await self._exchange(seconds):
             self._http.start_next_cycle()

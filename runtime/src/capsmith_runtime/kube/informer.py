@@ -1,4 +1,4 @@
-"""Informers keep a cache of one kind up to date with a paged list and a watch."""
+"""Informers keep a cache of one kind up to date by a paged list and a watch."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Informer:
     def add_handler(self, handler: Handler, *, own_writes: bool = True) -> None:
         """Call `handler` on each change, on the event loop; it must neither block nor wait.
 
-        With `own_writes=False` it is not called for changes from `update_from_write`: use that to
+        With `own_writes=False` it is not called for changes from `update_from_write`.  Use that to
         queue the object itself, because its reconcile already knows its own writes.
         """
         self._handlers.append((handler, own_writes))
@@ -85,11 +85,11 @@ class Informer:
         return self._cache.seen
 
     def get(self, key: NamespacedName) -> JSON | None:
-        """Return the cached object, which is shared: copy it before you change anything."""
+        """Return the cached object, or None; it is shared: copy it before you change anything."""
         return self._cache.get(key)
 
     def items(self) -> list[JSON]:
-        """Return all cached objects, which are shared, in no particular order."""
+        """Return all cached objects in no particular order; they are shared: do not change them."""
         return self._cache.items()
 
     def by_index(self, index: str, value: str) -> list[JSON]:
@@ -99,15 +99,15 @@ class Informer:
     def update_from_write(self, obj: JSON) -> None:
         """Store the response to a write of this process, so that the next read returns it.
 
-        Call it before the reconcile goes on: a read that missed the write could repeat it, such as
-        the creation of a server.
+        Call this before the reconcile continues: a read that misses the write could repeat an
+        action, such as the creation of a server.
         """
         change = self._cache.update_from_write(self._cache.project(obj))
         if change is not None:
             self._notify(change, own=True)
 
     async def refresh(self) -> None:
-        """Return when the cache is at least as new as the API server was at the call.
+        """Return once the cache is at least as new as the API server was at the time of the call.
 
         The watch is replaced by a list, which is expensive: a new leader does this once.
         """
@@ -116,7 +116,7 @@ class Informer:
         await self._refreshed.wait()
 
     async def run(self) -> None:
-        """List and watch until cancelled; failures are retried with backoff."""
+        """List and watch until cancelled; retry failures with back-off."""
         listed = False
         while True:
             cause = "ended"

@@ -1,7 +1,7 @@
 """Leader election by a Lease (coordination.k8s.io/v1).
 
-Whether a lease has expired is judged by how long this process has seen it unchanged, on its
-own clock: the times in the lease are for display, because the clocks of machines differ.
+A process decides whether a lease has expired by how long it has seen the lease unchanged, on its
+own clock.  The times in the lease are for display only, because the clocks of machines differ.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class LeadershipLost(Exception):
-    """The lease is lost: another process may lead, so stop working at once."""
+    """Raised if the lease is lost: another process may lead, so stop working immediately."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimings:
-    """Times in seconds; two processes may lead unless `duration` > `renew_deadline` > `retry`."""
+    """Times in seconds; `duration` > `renew_deadline` > `retry`, or two processes may lead."""
 
     duration: float = 15.0
     renew_deadline: float = 10.0
@@ -55,7 +55,7 @@ class LeaseTimings:
 
 
 class LeaderElector:
-    """Elect a leader: `acquire`, then `hold` during the work, then `release`."""
+    """Elects a leader: call `acquire`, then `hold` during the work, then `release`."""
 
     def __init__(
         self,
@@ -80,16 +80,16 @@ class LeaderElector:
 
     @property
     def is_overdue(self) -> bool:
-        """Report whether a lease that is held was not renewed, and expires soon.
+        """Return whether a held lease was not renewed in time and expires soon.
 
-        `hold` raises at the renew deadline, unless the event loop is blocked; other processes wait
-        for the duration.  This becomes true halfway between the two.  Safe in any thread.
+        `hold` raises at the renew deadline, unless the event loop is blocked; other processes take
+        over after the duration.  This becomes true halfway between the two.  Safe in any thread.
         """
         limit = (self.timings.renew_deadline + self.timings.duration) / 2
         return self._acquired and _now() > self._renewed + limit
 
     async def acquire(self) -> None:
-        """Wait until this process holds the lease; errors of requests are logged and retried."""
+        """Wait until this process holds the lease; log and retry failed requests."""
         _log.info("waiting for the lease", lease=str(self._key), identity=self._identity)
         while True:
             try:
@@ -125,7 +125,7 @@ class LeaderElector:
     async def release(self) -> None:
         """Release the lease, so that the next leader need not wait until it expires.
 
-        Only call it when nothing works any longer, also no thread: another process may lead as soon
+        Call this only when all work has ended, including threads: another process may lead as soon
         as the request is served.  Does nothing if the lease is not held.
         """
         if not self._acquired:
@@ -254,7 +254,7 @@ class LeaderElector:
 
 
 def create_identity() -> str:
-    """Return a name for this process that no other process has."""
+    """Return a name for this process that is unique among all processes."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -269,7 +269,7 @@ def _micro_time() -> str:
 # The event loop renews the lease, and notices when that fails.  A blocking call in an asynchronous
 # handler stops both, so another thread watches.
 class LeaseWatchdog:
-    """Ends the process if its lease was not renewed in time, although the process still runs.
+    """Ends the process if its lease was not renewed in time and the process still runs.
 
     Watches the lease of an elector between `start` and `stop`, in a thread.
     """
@@ -286,7 +286,7 @@ class LeaseWatchdog:
         threading.Thread(target=self._run, name="lease-watchdog", daemon=True).start()
 
     def stop(self) -> None:
-        """Signal the thread to stop."""
+        """Make the thread end; do not wait for it."""
         self._stopped.set()
 
     def _run(self) -> None:

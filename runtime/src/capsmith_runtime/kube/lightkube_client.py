@@ -1,8 +1,8 @@
 """The client, based on lightkube's configuration, credentials, TLS and HTTP client.
 
-Requests use the HTTP client directly: lightkube's own watch has neither bookmarks nor a
-read time-out, splits lines at characters that JSON allows in strings, and its errors assume
-that every response is JSON.
+Requests use the HTTP client directly.  lightkube's own watch has neither bookmarks nor a read
+time-out, and splits lines at characters that JSON allows in strings; its errors assume that every
+response is JSON.
 """
 
 from __future__ import annotations
@@ -68,26 +68,26 @@ class _Group(msgspec.Struct, rename="camel"):
 
 
 def parse_object(content: bytes) -> JSON:
-    """Return the object of a response."""
+    """Return the object in the body of a response."""
     return _with_metadata(_decoded(content, dict[str, Any]))
 
 
 def parse_page(content: bytes) -> Page:
-    """Return the page of a list."""
+    """Return the page of a list in the body of a response."""
     found = _decoded(content, _List)
     items = [_with_metadata(item) for item in found.items or []]
     return Page(items, found.metadata.resource_version, found.metadata.token)
 
 
 def parse_versions(content: bytes) -> tuple[str, ...]:
-    """Return the versions of an API group, preferred first."""
+    """Return the versions of an API group, the preferred one first."""
     found = _decoded(content, _Group)
     preferred = found.preferred_version.version
     return (preferred, *(each.version for each in found.versions if each.version != preferred))
 
 
 def parse_event(line: bytes) -> WatchEvent:
-    """Return an event of a watch; raise the error with which the server ends it."""
+    """Return an event of a watch; raise the error if the server ended the watch with one."""
     event = _decoded(line, _Event)
     if event.type == "ERROR":
         raise _status_error(event.object, event.object.get("code"))
@@ -95,7 +95,7 @@ def parse_event(line: bytes) -> WatchEvent:
 
 
 def parse_error(response: httpx2.Response) -> ApiError:
-    """Return the error of a response, whatever its body is."""
+    """Return the exception for an error response, whatever its body contains."""
     asked = response.headers.get("Retry-After", "")
     try:
         status = msgspec.json.decode(response.content, type=dict[str, Any])
@@ -146,7 +146,7 @@ _FAILURES = (httpx2.HTTPError, httpx2.StreamError, OSError, ConfigError)
 
 
 class LightkubeClient:
-    """Implementation of `KubeClient`. Create and use it on one event loop."""
+    """Implementation of `KubeClient`; create and use it on one event loop."""
 
     def __init__(
         self,
@@ -175,53 +175,53 @@ class LightkubeClient:
 
     @property
     def is_trusted(self) -> bool:
-        """Report whether client and API server accept each other's certificates."""
+        """Return whether client and API server accept each other's certificates."""
         return self._tls_failures < TLS_FAILURES
 
     async def list_page(
         self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
     ) -> Page:
-        """See KubeClient."""
+        """Return one page of a list; see `KubeClient.list_page`."""
         params = {**_selectors(selection), "limit": str(limit) if limit else "", "continue": token}
         path, headers = resource.path(selection.namespace), _headers(selection, "List")
         return parse_page(await self._call("list", "GET", path, params, headers=headers))
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
-        """See KubeClient."""
+        """Return one object from the API server; see `KubeClient.get`."""
         return parse_object(await self._call("get", "GET", resource.path(*key)))
 
     async def create(self, resource: ResourceType, obj: JSON) -> JSON:
-        """See KubeClient."""
+        """Create an object and return it; see `KubeClient.create`."""
         path = resource.path(obj["metadata"].get("namespace", ""))
         return parse_object(await self._call("create", "POST", path, self._manager(), obj))
 
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """See KubeClient."""
+        """Apply a JSON merge patch and return the object; see `KubeClient.patch`."""
         return await self._patch("patch", resource.path(*key), body, resource_version)
 
     async def patch_status(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """See KubeClient."""
+        """Apply a JSON merge patch to the status; see `KubeClient.patch_status`."""
         path = resource.path(*key, "status")
         return await self._patch("patch_status", path, body, resource_version)
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
-        """See KubeClient."""
+        """Apply an object by server-side apply and return it; see `KubeClient.apply`."""
         metadata = obj["metadata"]
         path = resource.path(metadata.get("namespace", ""), metadata["name"])
         params = {**self._manager(), "force": "true" if force else ""}
         return parse_object(await self._call("apply", "PATCH", path, params, obj, _APPLY))
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
-        """See KubeClient."""
+        """Request the deletion of an object; see `KubeClient.delete`."""
         body = {"preconditions": {"uid": uid}} if uid else None
         await self._call("delete", "DELETE", resource.path(*key), body=body)
 
     async def served_versions(self, group: str) -> tuple[str, ...]:
-        """See KubeClient."""
+        """Return the served versions of an API group; see `KubeClient.served_versions`."""
         try:
             return parse_versions(await self._call("get", "GET", f"/apis/{group}"))
         except NotFoundError:
@@ -230,7 +230,7 @@ class LightkubeClient:
     async def watch(
         self, resource: ResourceType, selection: Selection, *, resource_version: str
     ) -> AsyncGenerator[WatchEvent, None]:
-        """See KubeClient."""
+        """Yield the events of a watch; see `KubeClient.watch`."""
         params = {
             **_selectors(selection),
             "watch": "true",
@@ -257,7 +257,7 @@ class LightkubeClient:
             raise _unreachable(error) from error
 
     async def close(self) -> None:
-        """See KubeClient."""
+        """Close all connections."""
         for task in self._retired:
             task.cancel()
         await asyncio.gather(*self._retired, return_exceptions=True)

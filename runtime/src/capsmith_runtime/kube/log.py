@@ -16,14 +16,14 @@ _DEBUG_VERBOSITY = 4
 
 
 class Logger(logging.LoggerAdapter[logging.Logger]):
-    """A logger with structured values: keyword arguments of a call, and those from `bind`."""
+    """A logger with structured values: keyword arguments of each call, and values from `bind`."""
 
     def __init__(self, logger: logging.Logger, values: dict[str, object]) -> None:
         super().__init__(logger, None)
         self._values = values
 
     def bind(self, **values: object) -> Logger:
-        """Return a logger that adds these values to every line."""
+        """Return a logger that adds these values to every record."""
         return Logger(self.logger, {**self._values, **values})
 
     # The standard library's `level` can be passed by name; here that name is free for a value.
@@ -38,7 +38,7 @@ class Logger(logging.LoggerAdapter[logging.Logger]):
     def process(
         self, msg: Any, kwargs: MutableMapping[str, Any]
     ) -> tuple[Any, MutableMapping[str, Any]]:
-        """Move unknown keyword arguments into the log record's values."""
+        """Move unknown keyword arguments into the log record's fields."""
         values = {**self._values, **{k: v for k, v in kwargs.items() if k not in _STANDARD}}
         passed = {k: v for k, v in kwargs.items() if k in _STANDARD}
         passed["extra"] = {**(passed.get("extra") or {}), "values": values}
@@ -51,16 +51,16 @@ def get_logger(name: str, **values: object) -> Logger:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return type and message; unlike repr without the arguments, which may hold data."""
+    """Return type and message of an error, without other arguments, which may hold data."""
     return f"{type(error).__name__}: {error}"
 
 
 def configure(verbosity: int = 2, fmt: str = "text", packages: Iterable[str] = ()) -> None:
     """Log to standard error as `text` or `json`.
 
-    Verbosity 4 and above includes debug lines of the runtime and of `packages`, those of the
-    author.  Other libraries never log them: a cloud SDK writes whole requests, with credentials
-    and bootstrap data.
+    From verbosity 4 on, debug records of the runtime and of `packages`, the author's packages, are
+    logged.  Debug records of other libraries never are: a cloud SDK logs whole requests, with
+    credentials and bootstrap data.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if fmt == "json" else TextFormatter())
@@ -76,10 +76,10 @@ def configure(verbosity: int = 2, fmt: str = "text", packages: Iterable[str] = (
 
 
 class TextFormatter(logging.Formatter):
-    """`2006-01-02T15:04:05.000Z INFO controller message key="value"`."""
+    """Formats records as `2006-01-02T15:04:05.000Z INFO controller message key="value"`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one line, followed by the traceback."""
+        """Return the record as one line, followed by its traceback."""
         parts = [
             _timestamp(record),
             record.levelname,
@@ -92,10 +92,10 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """Formats each record as one JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record, its values and its traceback as one object."""
+        """Return the record, its values and its traceback as one JSON object."""
         entry: dict[str, object] = {
             "ts": _timestamp(record),
             "level": record.levelname.lower(),

@@ -1,6 +1,7 @@
-"""Prometheus metrics of the runtime, and those in the default registry, which is the author's.
+"""Prometheus metrics of the runtime, and of the author in the default registry.
 
-The runtime's metrics are in a registry of their own, so that nothing global is shared.
+The runtime's metrics have a separate registry for each process object, so that nothing global is
+shared.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Minimal merge patches (RFC 7386): only changed fields, and status in a separate request."""
+"""Minimal merge patches (RFC 7386): only changed fields, with the status in a separate request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def merge_patch(old: JSON, new: JSON) -> JSON:
     """Return the merge patch from `old` to `new`; null removes a field, lists are replaced whole.
 
     An empty value ({}, [], null) counts as absent: it is never added, and a value that has become
-    empty is removed. Kubernetes serialises optional fields the same way.
+    empty is removed.  Kubernetes serialises optional fields in the same way.
     """
     patch: JSON = {}
     for name in old.keys() | new.keys():
@@ -43,7 +43,7 @@ def merge_patch(old: JSON, new: JSON) -> JSON:
 
 
 def needs_lock(*patches: JSON) -> bool:
-    """Return whether a patch replaces a list that other writers change too."""
+    """Return whether a patch replaces a list that other writers also change."""
     return any(name in (patch.get(part) or {}) for patch in patches for part, name in _SHARED)
 
 
@@ -80,7 +80,7 @@ async def write(
 
 
 def build_status_patch(resource: ResourceType, old: JSON, new: JSON) -> JSON:
-    """Return the merge patch of a status that keeps zero values in its required fields.
+    """Return the merge patch of a status, with zero values of required fields kept.
 
     The schema of such a status refuses an object without these fields, but merge_patch leaves out
     empty objects and lists.

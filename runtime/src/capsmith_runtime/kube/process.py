@@ -1,6 +1,6 @@
 """The process itself: how it ends, and how long the garbage collector may stop it.
 
-A process that has lost its lease must stop at once: another leader may act on the same objects.
+A process that has lost its lease must end immediately: another leader may act on the same objects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FLUSH_SECONDS: Final = 1.0
 
 
 def exit_process(code: int) -> None:
-    """End the process without joining a thread or running exit handlers; logs are flushed."""
+    """End the process without joining threads or running exit handlers; flush the logs."""
     try:
         run_briefly(logging.shutdown)
     finally:
@@ -38,7 +38,7 @@ def exit_process_later(seconds: float, code: int, end: EndProcess = exit_process
 
 
 def run_briefly(function: Callable[[], object]) -> None:
-    """Run a function that may block, such as logging into a full pipe, for a second at most."""
+    """Run a function that may block, such as logging to a full pipe; wait one second at most."""
     thread = threading.Thread(target=function, name="run-briefly", daemon=True)
     thread.start()
     thread.join(_FLUSH_SECONDS)
@@ -55,22 +55,22 @@ _LEAST_SECONDS: Final = 0.001
 
 
 def set_process_alarm(seconds: float) -> None:
-    """End this process, with exit code 14, after some seconds of real time; 0 cancels it.
+    """End this process, with exit code 14, after some seconds of real time; 0 cancels this.
 
-    It uses the timer and the signal of `signal.alarm`.  Does nothing where these do not exist.
+    It uses the timer and the signal of `signal.alarm`, and does nothing where these do not exist.
     """
     if hasattr(signal, "setitimer") and _handles_alarms():
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def set_no_alarm(seconds: float) -> None:
-    """Set no alarm: other code of this process must not end with a lease."""
+    """Do nothing: in place of `set_process_alarm` where the process must survive a lost lease."""
 
 
 def seconds_until(moment: float, now: float) -> float:
-    """Return the seconds from ``now`` until ``moment``; 1 ms for a moment that has passed.
+    """Return the seconds from ``now`` until ``moment``; 1 ms if that has passed.
 
-    Never 0, which would cancel the alarm.
+    The result is never 0, which would cancel the alarm.
     """
     return max(moment - now, _LEAST_SECONDS)
 
@@ -101,10 +101,11 @@ _OLDEST: Final = 2
 # 100 ms with thousands of cached Kubernetes objects.  Cached objects contain no reference cycles,
 # so reference counting alone frees them.
 class GcPauseLimiter:
-    """Exclude the survivors of a slow full garbage collection from later ones.
+    """Excludes the survivors of a slow full garbage collection from later collections.
 
-    A reference cycle that they become part of is not freed.  That is rare: between two slow
-    collections there are as many new objects as PAUSE_SECONDS are enough for.
+    Excluded objects are never freed if they become part of a reference cycle.  That is rare: slow
+    collections are far apart, because many new objects must be created before the next one is slow
+    again.
     """
 
     def __init__(self, seconds: float = PAUSE_SECONDS) -> None:

@@ -1,6 +1,6 @@
-"""When an object is reconciled again: priorities, and errors that say when.
+"""When an object is reconciled again: priorities, and errors that set the time.
 
-This module is imported by the interface of the client, so it loads neither metrics nor a client.
+This module is imported by the interface of the client, so it imports neither metrics nor a client.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import IntEnum
 
 
 class Priority(IntEnum):
-    """How urgent a reconcile is."""
+    """Urgency of a reconcile."""
 
     LOW = 0
     """Nothing is known to have changed for this object: first list, resync, shared settings."""
@@ -23,7 +23,7 @@ Subscribe = Callable[[Callable[[], None], Priority], None]
 
 
 class DeferredError(Exception):
-    """The reconcile must wait before it may go on: no failure, and the back-off stays as it is."""
+    """Raised if a reconcile must wait: not a failure, and the back-off stays unchanged."""
 
     def __init__(
         self, message: str, *, seconds: float | None = None, subscribe: Subscribe | None = None

@@ -1,6 +1,6 @@
 """A cache of one kind, fed by the watch and by this process's own writes.
 
-Invariants: an object never goes back to an older resource version, and a read after a write of this
+Invariants: an object never returns to an older resource version, and a read after a write of this
 process returns at least that write, although the watch delivers it later.
 """
 
@@ -33,14 +33,14 @@ class Delta(NamedTuple):
 
     @property
     def latest(self) -> JSON:
-        """Return the latest known state."""
+        """Return the latest known state of the object; the last one if it was deleted."""
         found = self.new or self.old
         assert found is not None
         return found
 
 
 class Cache:
-    """Objects by key and by index."""
+    """Objects of one kind, by key and by index."""
 
     def __init__(
         self, projection: Projection | None = None, indexes: Mapping[str, IndexFunction] = {}
@@ -67,7 +67,7 @@ class Cache:
         return len(self._objects)
 
     def get(self, key: NamespacedName) -> JSON | None:
-        """Return the object, which is shared: copy it before you change anything."""
+        """Return the object, or None; it is shared, so copy it before you change anything."""
         return self._objects.get(key)
 
     def items(self) -> list[JSON]:
@@ -79,9 +79,9 @@ class Cache:
         return [self._objects[key] for key in self._indexes[name].get(value, ())]
 
     def observe(self, obj: JSON) -> Delta | None:
-        """Store an added or modified object from the watch; return None if nothing is new.
+        """Store an added or modified object from the watch; return None if nothing changed.
 
-        The event of a write of this process is nothing new: its response is in the cache already.
+        The event of a write of this process changes nothing: the response is already in the cache.
         """
         key, version = key_of(obj), version_of(obj)
         self.seen = max(self.seen, version)
@@ -152,7 +152,7 @@ class Cache:
         return changes
 
     def project(self, obj: JSON) -> JSON:
-        """Return the part of an object that is cached."""
+        """Return the part of an object that the cache keeps."""
         metadata = obj["metadata"]
         metadata.pop("managedFields", None)
         if annotations := metadata.get("annotations"):

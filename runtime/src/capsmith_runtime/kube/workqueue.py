@@ -1,7 +1,7 @@
 """A work queue of keys without duplicates; no key is processed twice at the same time.
 
-As in controller-runtime, the queue holds keys, not changes: a worker reads the latest object, so
-any number of changes that arrive while a key waits cost one reconcile.
+As in controller-runtime, the queue holds keys and not changes.  A worker reads the latest object,
+so any number of changes that arrive while a key waits cost one reconcile.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ LOW_SHARE: Final = 5
 
 
 class PriorityFifo(Generic[K]):
-    """Waiting keys without duplicates.  A key that is added again keeps the better place.
+    """Waiting keys without duplicates; a key that is added again keeps the better position.
 
-    Keys of low priority that are added as first come before the others of low priority.  While keys
-    of both priorities wait, every ``LOW_SHARE``-th one taken is of low priority: the
-    n-th of them is taken within ``n * LOW_SHARE`` turns.
+    Of the keys with low priority, those that are added as first come before the others.  While
+    keys of both priorities wait, every ``LOW_SHARE``-th key taken has low priority: the n-th of
+    them is taken within ``n * LOW_SHARE`` turns.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class PriorityFifo(Generic[K]):
         return len(self._normal) + len(self._first) + len(self._low)
 
     def push(self, key: K, priority: Priority, *, is_first: bool = False) -> None:
-        """Append a key; one that waits moves up if it is added with a better place."""
+        """Append a key; a waiting key moves up if its new position is better."""
         if key in self._normal:
             return
         if priority is Priority.NORMAL:
@@ -53,7 +53,7 @@ class PriorityFifo(Generic[K]):
             self._low[key] = None
 
     def pop(self) -> tuple[K, Priority]:
-        """Remove and return the next key; raises KeyError if none waits."""
+        """Remove and return the next key; raise KeyError if none waits."""
         low, normal = self._first or self._low, self._normal
         if not low or not normal:
             self._turn = 0
@@ -71,15 +71,15 @@ class PriorityFifo(Generic[K]):
 
 
 class QueueClosed(Exception):
-    """The queue is closed because the process is stopping."""
+    """Raised if the queue is closed because the process is stopping."""
 
 
 class WorkQueue(Generic[K]):
     """Keys that wait for a worker; for one event loop, not thread-safe.
 
     Keys that are added before the first worker starts come from the initial list of all objects.
-    They get a low priority, so that later changes do not wait for them.  Pending objects are first
-    among them: they may have been created while no manager ran.
+    They get low priority, so that later changes do not wait for them.  Pending objects come first
+    among them, because they may have been created while no manager ran.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class WorkQueue(Generic[K]):
 
     @property
     def has_started(self) -> bool:
-        """Report whether a worker has requested a key."""
+        """Return whether a worker has requested a key yet."""
         return self._started
 
     def add(
@@ -120,8 +120,8 @@ class WorkQueue(Generic[K]):
     ) -> None:
         """Add a key now, or again after its running reconcile.
 
-        A key that waits already keeps its place, unless it waits with a lower priority.
-        ``is_pending`` counts only before the first worker starts.
+        A key that already waits keeps its position, unless it waits with a lower priority.
+        ``is_pending`` matters only before the first worker starts.
         """
         if self._closed:
             return
@@ -137,7 +137,7 @@ class WorkQueue(Generic[K]):
     def add_after(self, key: K, seconds: float, priority: Priority | None = None) -> None:
         """Add a key after `seconds`; the earliest request and the highest priority win.
 
-        Without a priority it is that of the reconcile that is running for the key.
+        Without ``priority``, the key keeps the priority of its running reconcile.
         """
         if self._closed:
             return
@@ -170,7 +170,10 @@ class WorkQueue(Generic[K]):
         return self._processing.get(key, Priority.NORMAL)
 
     async def get(self) -> K:
-        """Return the next key, which must be passed to `done`; raises QueueClosed at shutdown."""
+        """Wait for the next key and return it; the caller must pass it to `done`.
+
+        Raises QueueClosed.
+        """
         self._started = True
         while not self._ready:
             if self._closed:
@@ -191,7 +194,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Mark the reconcile of a key as finished; a key added meanwhile is queued again.
+        """Mark the reconcile of a key as finished; queue a key again that was added meanwhile.
 
         Until this call no other worker gets the key.
         """
@@ -214,7 +217,7 @@ class WorkQueue(Generic[K]):
             self._wake_one()
 
     async def drained(self) -> None:
-        """Wait until no key is being processed; keys that wait do not matter."""
+        """Wait until no key is being processed; keys that still wait do not matter."""
         await self._idle.wait()
 
     def _push(self, key: K, priority: Priority) -> None:

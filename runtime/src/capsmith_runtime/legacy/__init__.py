@@ -1,1 +1,1 @@
-"""Names of capsmith 0.1, for author code that was written with it; removed in release 0.3."""
+"""Names of capsmith 0.1, for author code that still uses them; removed in release 0.3."""

@@ -70,12 +70,12 @@ Spec = TypeVar("Spec")
 
 
 class InfraMachineReconciler(api.InfraMachineReconciler[Spec], Generic[Spec]):
-    """Manage the servers of Machines; ``capacity`` gets the spec of a template, not its scope."""
+    """Manages the servers of Machines; ``capacity`` gets a template's spec, not its scope."""
 
     _capacity_gets_spec: ClassVar[bool] = True
 
     def capacity(
         self, spec: Spec
     ) -> MachineCapacity | Waiting | Awaitable[MachineCapacity | Waiting | None] | None:
-        """Return the capacity of a machine with this spec, None if it is not known."""
+        """Return the capacity of a machine with this spec; None if it is unknown."""
         return None

@@ -1,4 +1,4 @@
-"""Controller of the migration of stored objects; it runs only on the leader (CRD-16)."""
+"""Controller of the migration of stored objects, which runs only on the leader (CRD-16)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RETRY_SECONDS: Final = (1.0, 300.0)
 
 
 class StorageVersionMigration:
-    """Factory of the controller that migrates stored objects, for the CRDs named."""
+    """Factory of the controller that migrates the stored objects of the named CRDs."""
 
     def __init__(self, *crds: str) -> None:
         self.crds = crds
@@ -45,7 +45,7 @@ class StorageVersionMigration:
 
 
 class StorageVersionMigrationGroup(ControllerGroup):
-    """Reconciles each CRD once at the start, then whenever it changes; there is no resync."""
+    """Reconciles each CRD once at the start, and whenever it changes; there is no resync."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Migrate stored objects and managed fields to the versions of a CRD (CRD-16).
 
-A version may be removed from a CRD when ``status.storedVersions`` does not name it.  Therefore the
-status is updated only after all objects have been rewritten.
+A version may be removed from a CRD once ``status.storedVersions`` does not name it.  So the status
+is updated only after all objects have been rewritten.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CRD: Final = ResourceType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """A CRD as it was read."""
+    """A CRD as it was read from the API server."""
 
     name: str
     resource_version: str
@@ -58,17 +58,17 @@ class Definition:
 
     @property
     def is_migrated(self) -> bool:
-        """Whether no object is stored in another version."""
+        """Whether the CRD reports no stored version except the storage version."""
         return self.stored == (self.storage,)
 
     @property
     def storage_api_version(self) -> str:
-        """The storage version with its group."""
+        """The storage version as ``group/version``."""
         return f"{self.resource.group}/{self.storage}"
 
 
 def read_definition(crd: JSON) -> Definition | None:
-    """Read a CRD; return None if it serves no version, so that objects cannot be read."""
+    """Return the definition of a CRD; None if it serves no version, so no object can be read."""
     versions = metadata.items(crd, "spec", "versions")
     storage = next((metadata.text(each, "name") for each in versions if each.get("storage")), "")
     served = [each for each in versions if each.get("served")]
@@ -112,21 +112,21 @@ ProcessObject = Callable[[JSON], Awaitable[None]]
 
 
 class WriteLimiter:
-    """Limits writes of all kinds together, to leave the API server to the controllers."""
+    """Limits the writes of all kinds together, to leave the API server to the controllers."""
 
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
 
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[None, None]:
-        """Wait for a slot, and hold it for the block and the pause after it."""
+        """Wait for a slot, and hold it during the block and the pause after it."""
         async with self._slots:
             yield
             await asyncio.sleep(PAUSE_SECONDS)
 
 
 class Walk:
-    """Processes each object of a kind once; another run skips those that were processed."""
+    """Processes each object of a kind once; a second run skips objects that were processed."""
 
     def __init__(self, client: KubeClient, process: ProcessObject) -> None:
         self._client = client
@@ -136,13 +136,13 @@ class Walk:
 
     @property
     def processed(self) -> int:
-        """The number of objects that have been processed."""
+        """Number of objects that have been processed."""
         return len(self._processed)
 
     async def run(self, resource: ResourceType) -> None:
         """Process all pages.
 
-        Raise ApiError if a list fails, or else, at the end, the first error of an object.
+        Raises ApiError if a list fails, or else, at the end, the first error of an object.
         """
         self._failures, token, before = [], "", self.processed
         while True:
@@ -186,7 +186,7 @@ class Walk:
 
 
 class StorageVersionRewriter:
-    """Lets the API server encode objects again, which it does in the storage version."""
+    """Makes the API server encode objects again, which it does in the storage version."""
 
     def __init__(
         self, client: KubeClient, crd: Definition, limiter: WriteLimiter, metrics: Metrics
@@ -208,7 +208,7 @@ class StorageVersionRewriter:
 
 
 class ManagedFieldsCleaner:
-    """Removes managed fields of versions that are not served."""
+    """Removes managed fields of versions that are no longer served."""
 
     def __init__(self, client: KubeClient, crd: Definition, limiter: WriteLimiter) -> None:
         self._client = client
@@ -241,7 +241,7 @@ def filter_served_entries(
 ) -> list[JSON] | None:
     """Return the entries whose version is served, never an empty list; None if all are.
 
-    ``served`` holds versions with their group; ``api_version`` is that of a new entry.
+    ``served`` contains versions with their group; ``api_version`` is the version of a new entry.
     """
     entries = metadata.items(obj, "metadata", "managedFields")
     kept = [entry for entry in entries if entry.get("apiVersion") in served]
@@ -270,7 +270,7 @@ SETTLE_SECONDS: Final = 5.0
 
 
 class CRDMigrator:
-    """Reconciles CRDs; keeps its progress, so that a retry continues."""
+    """Migrates CRDs one by one; keeps its progress, so that a retry continues."""
 
     def __init__(
         self, client: KubeClient, metrics: Metrics, options: migration_flags.MigrationOptions

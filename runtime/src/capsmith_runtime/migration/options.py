@@ -1,4 +1,4 @@
-"""The flag that skips phases of the migration, with the name that core uses (CRD-16)."""
+"""The flag that skips phases of the migration; it has the same name as in core (CRD-16)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class MigrationOptions:
 
     @property
     def any_phase(self) -> bool:
-        """Whether there is anything to run."""
+        """Whether any phase has to run."""
         return self.migrates_storage_version or self.cleans_managed_fields
 
 
 class MigrationFlags:
-    """Adds the flag and reads it, for :mod:`capsmith_runtime.options`."""
+    """The flag of the migration, for :mod:`capsmith_runtime.options`."""
 
     name = "migration"
 
@@ -45,7 +45,7 @@ class MigrationFlags:
         )
 
     def read(self, arguments: argparse.Namespace) -> MigrationOptions:
-        """Return the parsed values."""
+        """Return the options from the parsed arguments."""
         skipped = {phase for phases in arguments.skip_crd_migration_phases for phase in phases}
         return MigrationOptions(
             migrates_storage_version=STORAGE_VERSION_MIGRATION not in skipped,
@@ -57,7 +57,7 @@ MIGRATION: Final = MigrationFlags()
 
 
 def migration_options(options: Options) -> MigrationOptions:
-    """Return the migration options of a manager; by default it runs all phases."""
+    """Return the migration options of a manager; by default all phases run."""
     migration = options.extra.get(MIGRATION.name)
     return migration if isinstance(migration, MigrationOptions) else MigrationOptions()
 

@@ -1,1 +1,1 @@
-"""Base classes, caches and results that the controllers of all provider types share."""
+"""Objects, caches and results that the controllers of all provider types share."""

@@ -1,4 +1,4 @@
-"""The step of a reconcile that calls the author's code: with scopes, sessions and rate limits."""
+"""The step of a reconcile that calls the author's code, with scopes, sessions and rate limits."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class AuthorCalls:
         self._holds: dict[Hashable, tuple[str, float]] = {}
 
     def forget(self, key: Hashable) -> None:
-        """Forget an object that no longer exists."""
+        """Drop the state of an object that no longer exists."""
         self._holds.pop(key, None)
 
     async def call(
@@ -74,11 +74,12 @@ class AuthorCalls:
         arguments: tuple[object, ...] | None = None,
         deletion: bool = False,
     ) -> Any:
-        """Return the result of a method, called with the scope and further arguments.
+        """Call a method with the scope and further arguments, and return its result.
 
-        ``arguments`` replace them all, for a method that gets its scope inside another object.
+        ``arguments`` replaces all arguments, for a method that gets its scope inside another
+        object.
 
-        Raises its exception, SessionError, HookTimeoutError or HooksExhaustedError, and
+        Raises the method's exception, SessionError, HookTimeoutError or HooksExhaustedError, and
         DeferredError if the method may not be called yet.
         """
         credentials = (
@@ -174,7 +175,7 @@ class _SessionCall:
 
 
 def check_result(hook: Callable[..., object], result: object, expected: type[T]) -> T | Waiting:
-    """Return a result of a method that has the expected type.
+    """Return the result of a method if it has the expected type.
 
     Raises TerminalError for Terminated, and ContractError for any other type.
     """
@@ -187,7 +188,7 @@ def check_result(hook: Callable[..., object], result: object, expected: type[T])
 
 
 class Connections(Protocol):
-    """What scopes are connected to."""
+    """The dependencies that scopes need to send requests and events."""
 
     @property
     def label(self) -> str:
@@ -206,13 +207,13 @@ class Connections(Protocol):
 
     @property
     def permissions(self) -> Permissions:
-        """Return what the author's code may request."""
+        """Return the permissions for the author's code."""
         ...
 
 
 @contextmanager
 def connect_scope(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
-    """Connect the scope of an object; its clients send nothing after this context."""
+    """Connect the scope of an object within this context; its clients send nothing afterwards."""
     send_events(scope, to.events, obj)
     client = getattr(scope, "client", None)
     if isinstance(client, KubernetesClient):
@@ -261,15 +262,15 @@ class AuthorStep(Generic[R]):
         self._deletions: dict[NamespacedName, float] = {}
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop what is kept for an object that no longer exists."""
+        """Drop the state of an object that no longer exists."""
         self._deletions.pop(key, None)
         self._calls.forget(key)
 
     async def decode_spec(self, patcher: Patcher) -> Any:
-        """Return the typed spec; report one that cannot be read, and return None.
+        """Return the typed spec; report a spec that cannot be decoded, and return None.
 
-        No retry helps then: the caller ends the reconcile, and a change of the spec starts the
-        next.
+        A retry does not help then: the caller ends the reconcile, and a change of the spec starts
+        the next one.
         """
         try:
             return self._decode(patcher.obj)
@@ -289,7 +290,7 @@ class AuthorStep(Generic[R]):
         }
 
     def delete_scope_fields(self, obj: JSON) -> DeleteScopeFields:
-        """Return the attributes that the scopes of deletions share.
+        """Return the attributes that all scopes of deletions share.
 
         The first call for an object starts its ``deletion_seconds``.
         """
@@ -303,7 +304,7 @@ class AuthorStep(Generic[R]):
     async def call(
         self, patcher: Patcher, hook: Callable[..., object], scope: object, expected: type[T]
     ) -> T | Waiting:
-        """Return the result of a method of the reconciler, which must have the expected type.
+        """Call a method of the reconciler and return its result, which must have the given type.
 
         NotAvailableError becomes the Waiting that it holds.  Any other exception is reported in
         the conditions and raised again, except DeferredError, which is not a failure.
@@ -319,7 +320,7 @@ class AuthorStep(Generic[R]):
         scope: object,
         check: Callable[[Any], T],
     ) -> T | Waiting:
-        """Call a method like :meth:`call`; ``check`` returns its result, or raises an error."""
+        """Call a method as :meth:`call` does; ``check`` returns its result or raises an error."""
         try:
             deletion = metadata.is_deleting(patcher.obj)
             with connect_scope(scope, self._context, patcher.obj):

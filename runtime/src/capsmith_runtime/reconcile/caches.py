@@ -34,7 +34,7 @@ _STATUS: Final = ("nodeRef", "phase")
 # Most Machines are workers of other controllers, of which providers read little, and write
 # nothing. Control planes read and write their own Machines, so those are kept as they are.
 def project_machine(obj: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a Machine that any controller reads: all of a control plane's."""
+    """Return the part of a Machine that any controller reads; the whole of a control plane's."""
     if CONTROL_PLANE_LABEL in metadata.labels(obj) or not _is_worker(obj):
         return obj
     spec = _kept(metadata.mapping(obj, "spec"), _SPEC)
@@ -67,7 +67,7 @@ BY_SECRET = "secret"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchScope:
-    """The objects for which this manager is responsible."""
+    """The objects for which this manager is responsible, by namespace and watch filter."""
 
     namespace: str = ""
     """All namespaces if empty."""
@@ -78,7 +78,7 @@ class WatchScope:
 
     @property
     def own_objects(self) -> Selection:
-        """Select the provider's own objects that are in scope."""
+        """Selection of the provider's own objects in this scope."""
         labels = f"{WATCH_FILTER_LABEL}={self.watch_filter}" if self.watch_filter else ""
         return Selection(namespace=self.namespace, labels=labels)
 
@@ -88,7 +88,7 @@ class WatchScope:
         return not self.namespace and not self.watch_filter
 
     def covers(self, obj: JSON) -> bool:
-        """Return whether an object that is read unfiltered may be written."""
+        """Return whether the watch filter selects an object, so that it may be written."""
         return self.watch_filter in ("", metadata.labels(obj).get(WATCH_FILTER_LABEL))
 
 
@@ -97,7 +97,7 @@ _CRD_ABSENT: Final = "install the CRD: `clusterctl init` with its provider, or `
 
 
 class Caches:
-    """Caches of Clusters and Machines, and a factory for further ones."""
+    """Caches of Clusters and Machines, and a factory of further caches."""
 
     def __init__(
         self, client: KubeClient, metrics: Metrics, reader: CoreReader, scope: WatchScope
@@ -117,14 +117,14 @@ class Caches:
         )
 
     def cluster(self, namespace: str, name: str | None) -> Cluster | None:
-        """Return the Cluster from the cache."""
+        """Return the Cluster from the cache; None if it is not cached."""
         obj = self.clusters.get(NamespacedName(namespace, name)) if name else None
         return self.reader.read_cluster(obj) if obj is not None else None
 
     async def live_cluster(self, namespace: str, name: str | None) -> Cluster | None:
-        """Return the Cluster from the API server.
+        """Return the Cluster from the API server; None if it does not exist.
 
-        Deletion reads it live: a pause that the cache has not seen yet must count (SM-01).
+        Deletions read it live: a pause that the cache has not seen yet must count (SM-01).
         """
         if not name:
             return None
@@ -136,7 +136,7 @@ class Caches:
             return None
 
     def machine_of(self, obj: JSON) -> Machine | None:
-        """Return the Machine that owns an object, from the cache."""
+        """Return the Machine that owns an object, from the cache; None if there is none."""
         name = metadata.owner_name(obj, MACHINE_KIND, CORE_GROUP)
         owner = self.machines.get(NamespacedName(metadata.namespace(obj), name)) if name else None
         return self.reader.read_machine(owner) if owner is not None else None
@@ -148,7 +148,7 @@ class Caches:
         indexes: Mapping[str, Any] | None = None,
         projection: Projection | None = None,
     ) -> Informer:
-        """Return a new informer of one kind; the caller runs it."""
+        """Return a new informer of one kind; the caller has to run it."""
         return Informer(
             self.client,
             resource,
@@ -166,24 +166,24 @@ def owning_cluster(obj: JSON) -> str | None:
 
 
 def cluster_name_of(obj: JSON) -> str | None:
-    """Return the name of the Cluster of a provider's object, by owner or by label."""
+    """Return the name of the Cluster of a provider's object, found by owner or by label."""
     return owning_cluster(obj) or metadata.labels(obj).get(CLUSTER_NAME_LABEL)
 
 
 def spec_cluster(obj: JSON) -> Iterable[str]:
-    """Index an object of core by the Cluster that its spec names."""
+    """Yield the index key of a core object: the Cluster that its spec names."""
     yield f"{metadata.namespace(obj)}/{metadata.text(obj, 'spec', 'clusterName')}"
 
 
 def cluster_of(obj: JSON) -> Iterable[str]:
-    """Index a provider's object by the Cluster that it belongs to."""
+    """Yield the index key of a provider's object: the Cluster to which it belongs."""
     name = cluster_name_of(obj)
     if name:
         yield f"{metadata.namespace(obj)}/{name}"
 
 
 def owner_uids(obj: JSON) -> Iterable[str]:
-    """Index an object by the UIDs of its owners."""
+    """Yield the index keys of an object: the UIDs of its owners."""
     for reference in metadata.items(obj, "metadata", "ownerReferences"):
         yield metadata.text(reference, "uid")
 

@@ -24,9 +24,10 @@ class RecordedEvent(NamedTuple):
 
 
 class Events:
-    """Records events of one object, from any thread, without waiting for the API server.
+    """Records events about one object, from any thread, without waiting for the API server.
 
-    The API server may not get all of them: repetitions within 10 minutes and bursts are dropped.
+    The API server may not receive all of them: repetitions within 10 minutes and bursts are
+    dropped.
     """
 
     recorded: list[RecordedEvent]
@@ -37,11 +38,11 @@ class Events:
         self._target: tuple[EventRecorder, JSON, asyncio.AbstractEventLoop] | None = None
 
     def normal(self, reason: str, message: str) -> None:
-        """Record an event of type Normal.  ``reason`` is CamelCase; raises ValueError if not."""
+        """Record an event of type Normal; raise ValueError if ``reason`` is not CamelCase."""
         self._record(RecordedEvent("Normal", reason, message))
 
     def warning(self, reason: str, message: str) -> None:
-        """Record an event of type Warning.  ``reason`` is CamelCase; raises ValueError if not."""
+        """Record an event of type Warning; raise ValueError if ``reason`` is not CamelCase."""
         self._record(RecordedEvent("Warning", reason, message))
 
     def _record(self, event: RecordedEvent) -> None:
@@ -56,7 +57,7 @@ class Events:
 
 
 def send_events(scope: object, recorder: EventRecorder, obj: JSON) -> None:
-    """Send the events of a scope from now on; call it before the author's code gets the scope."""
+    """Send the events of a scope from now on; call this before the author's code gets the scope."""
     events = getattr(scope, "events", None)
     if isinstance(events, Events):
         events._target = recorder, obj, asyncio.get_running_loop()

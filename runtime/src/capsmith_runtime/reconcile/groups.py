@@ -24,7 +24,7 @@ class ControllerGroup:
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Informers of this group, in addition to those of :class:`.caches.Caches`."""
+        """Informers of this group, in addition to the informers of :class:`.caches.Caches`."""
         return ()
 
     def reconcilers(self) -> Iterable[tuple[str, Reconcile]]:
@@ -35,19 +35,19 @@ class ControllerGroup:
         """Register event handlers.  Call before the informers start."""
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Look up groups to share resources with, among all groups of the manager.
+        """Find other groups of the manager with which to share resources.
 
         Called once, before the manager starts anything.
         """
 
     @property
     def ready(self) -> bool:
-        """Return whether the group is ready, apart from its informers."""
+        """Whether the group is ready, apart from its informers."""
         return True
 
     @property
     def healthy(self) -> bool:
-        """Return whether the group works; a manager that is unhealthy for long is restarted."""
+        """Whether the group works; a manager that is unhealthy for long is restarted."""
         return True
 
     def drain(self) -> bool:
@@ -59,7 +59,7 @@ class ControllerGroup:
 
     @property
     def runnables(self) -> Sequence[Runnable]:
-        """Background tasks that run from the start, on the leader and on all others."""
+        """Background tasks that run from the start, on the leader and on all replicas."""
         return ()
 
     @property

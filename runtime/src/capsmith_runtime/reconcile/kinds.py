@@ -1,4 +1,4 @@
-"""Description of the kinds that a manager serves."""
+"""Descriptions of the kinds that a manager serves."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMESPACE: Final = ResourceType("", "v1", "Namespace", "namespaces", namespaced=
 
 
 def core_type(version: str, kind: str, plural: str) -> ResourceType:
-    """Return a kind of core, in the version that was chosen at start."""
+    """Return the resource type of a core kind, in the version that was chosen at the start."""
     return ResourceType(constants.CORE_GROUP, version, kind, plural)
 
 
@@ -50,5 +50,5 @@ class Kind(Generic[R]):
     """Whether references to an object may have another API version than the stored one."""
 
     def external_id(self, obj: Object) -> str:
-        """Return the identity of the infrastructure behind an object of this kind."""
+        """Return the id of the infrastructure behind an object of this kind."""
         return external_id.of(obj, self.resource.group)

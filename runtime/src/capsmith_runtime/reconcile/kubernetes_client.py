@@ -1,4 +1,4 @@
-"""The client with which the author's code reads and writes other objects, during one call."""
+"""The client with which the author's code reads and writes other objects during one call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def wait_for(read: Callable[[], Awaitable[T]], loop: asyncio.AbstractEventLoop | None) -> T:
-    """Run a coroutine on the event loop and wait for it in the thread of a synchronous method."""
+    """Run a coroutine on the event loop, and wait for it in the thread of a synchronous method."""
 
     async def waited() -> T:
         return await read()
@@ -43,14 +43,14 @@ ClientOpener = Callable[[], Awaitable[KubeClient]]
 
 
 class Inherited(NamedTuple):
-    """Labels that new objects of an API group get from the object that is reconciled."""
+    """Labels that new objects of an API group get from the reconciled object."""
 
     group: str
     labels: Mapping[str, str]
 
 
 class ApplyOwner(NamedTuple):
-    """Whose objects a session may change by server-side apply."""
+    """Decides which objects a session may change by server-side apply."""
 
     field_manager: str
     kind: str
@@ -58,7 +58,7 @@ class ApplyOwner(NamedTuple):
     uid: str
 
     def check(self, existing: Object) -> None:
-        """Raise AlreadyExists for an object that neither the provider applied nor this one owns.
+        """Raise AlreadyExists unless the provider applied the object or the scope's object owns it.
 
         ``clusterctl move`` keeps owners, but not field managers.
         """
@@ -100,7 +100,7 @@ class ClientSession:
         self._running: set[asyncio.Task[Any]] = set()
 
     async def send(self, request: str, send: Callable[[KubeClient], Awaitable[T]]) -> T:
-        """Return the response to a request.
+        """Send a request and return its response.
 
         Raises KubernetesError, CallEndedError if the call of the reconciler has ended, and
         NotAvailableError if there is no client yet.
@@ -120,7 +120,7 @@ class ClientSession:
             raise
 
     def end(self) -> None:
-        """Cancel running requests and refuse further ones; call it on the event loop."""
+        """Cancel running requests and refuse further ones; call this on the event loop."""
         self.has_ended = True
         for task in tuple(self._running):
             task.cancel()
@@ -149,13 +149,13 @@ _MISSING = "this scope has no Kubernetes client: replace it, see testing.kuberne
 
 
 class KubernetesClient:
-    """A cluster; the management cluster with exactly the permissions that provider.yaml declares.
+    """Client of a cluster; in the management cluster, limited to permissions in provider.yaml.
 
-    Objects are plain dictionaries.  In the management cluster ``namespace`` is that of the scope's
-    object unless you name another; use "" for kinds without namespace, and to list all namespaces.
-    Each method is one request or more, and has a variant that ends in ``_async`` for asynchronous
-    code.  All raise KubernetesError: NotDeclaredError before anything is sent, if ``rbac`` lacks a
-    rule.
+    Objects are plain dictionaries.  In the management cluster, ``namespace`` defaults to the
+    namespace of the scope's object; use "" for kinds without namespace, and to list all
+    namespaces.  Each method sends one or more requests, and has a variant for asynchronous code
+    whose name ends in ``_async``.  All raise KubernetesError: NotDeclaredError before anything is
+    sent if ``rbac`` lacks a rule.
     """
 
     def __init__(self, session: ClientSession | None = None) -> None:

@@ -1,6 +1,6 @@
 """Typed objects of kinds that implement Resource, for code that creates or reads them.
 
-Knows no client: generated classes add the kind, and its spec and status.
+This module knows no client: generated classes add the kind with its spec and status.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _READY: Mapping[Any, bool] = {"True": True, "False": False}
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class CustomObject(Generic[Spec, Status]):
-    """An object of one kind; the class of a kind is in ``_generated/api``."""
+    """Base class of typed objects; the class for each kind is in ``_generated/api``."""
 
     resource: ClassVar[ResourceType]
     """Group, version and names of the kind."""
@@ -79,7 +79,7 @@ class CustomObject(Generic[Spec, Status]):
         )
 
     def to_dict(self) -> JSON:
-        """Return the JSON with which to create the object, or to apply it."""
+        """Return the object as JSON, with which it can be created or applied."""
         optional = {
             "namespace": self.namespace,
             "labels": dict(self.labels),

@@ -1,4 +1,4 @@
-"""Patches an object during one reconcile, and tracks its latest known state."""
+"""Patches an object during one reconcile, and keeps its latest known state."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def utc_now() -> str:
 
 
 class ObjectDeletedError(Exception):
-    """The object no longer exists: nothing is left to write, and this is not an error."""
+    """Raised if the object no longer exists: nothing is left to write, which is not a failure."""
 
 
 class Patcher:
-    """Write only changed fields; ``obj`` is the API server's response to the last write."""
+    """Writes only changed fields; ``obj`` is the API server's response to the last write."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class Patcher:
         self._observed: int | None = None
 
     def track_generation(self) -> None:
-        """Report the current generation in each status that completes a reconcile (CRD-14)."""
+        """Report the observed generation in each status that completes a reconcile (CRD-14)."""
         self._observed = metadata.generation(self.obj)
 
     async def add_finalizer(self, kind: Kind[Any], labels: Mapping[str, str] | None = None) -> None:
-        """Add finalizer and external id in one patch, before side effects (SM-08, SM-09)."""
+        """Add finalizer and external id in one patch, before any side effect (SM-08, SM-09)."""
         changed = dict(self.obj["metadata"])
         if labels:
             changed["labels"] = {**metadata.labels(self.obj), **labels}
@@ -64,7 +64,7 @@ class Patcher:
         await self._write(metadata=changed)
 
     async def protect(self, finalizer: str) -> None:
-        """Add a finalizer to an object without infrastructure of its own."""
+        """Add a finalizer to an object that has no infrastructure."""
         finalizers = [*metadata.finalizers(self.obj), finalizer]
         await self._write(metadata={**self.obj["metadata"], "finalizers": finalizers})
 
@@ -79,21 +79,21 @@ class Patcher:
         await self._write(metadata={**self.obj["metadata"], "finalizers": kept})
 
     async def write_spec(self, spec: Object, conditions: Sequence[Condition] = ()) -> None:
-        """Write the changed fields of the spec, and record the author's conditions with them."""
+        """Write changed fields of the spec; record the author's conditions in the same patch."""
         types = self.recorded_conditions | {condition.type for condition in conditions}
         await self._write(spec=dict(spec), **self._record(types))
 
     @property
     def recorded_conditions(self) -> frozenset[str]:
-        """Return the types of conditions that the author's code has shown."""
+        """Return the types of conditions that the author's code has set so far."""
         return conditions.recorded_types(self.obj, self._informer.resource.group)
 
     async def record_conditions(self, types: Set[str]) -> None:
-        """Write which types of conditions the author's code shows, if that has changed."""
+        """Record which types of conditions the author's code sets, if that has changed."""
         await self._write(**self._record(types))
 
     def drop_conditions(self, types: Set[str]) -> None:
-        """Leave these types out of the status from now on."""
+        """Omit conditions of these types from the status from now on."""
         self._dropped = frozenset(types)
 
     def _record(self, types: Set[str]) -> dict[str, JSON]:
@@ -106,7 +106,7 @@ class Patcher:
     async def write_status(
         self, status: Object, wanted: Sequence[Condition], *, complete: bool = True
     ) -> None:
-        """Write the changed fields of the status, including these conditions.
+        """Write the changed fields of the status, and these conditions.
 
         Only a status that completes a reconcile reports the observed generation (CRD-14).
         """
@@ -114,7 +114,7 @@ class Patcher:
         await self._write(status=self._with_generation(full) if complete else full)
 
     async def write_conditions(self, *wanted: Condition) -> None:
-        """Write conditions of an incomplete reconcile; the rest of the status stays as it is."""
+        """Write conditions of an incomplete reconcile; leave the rest of the status unchanged."""
         await self.write_status(metadata.mapping(self.obj, "status"), wanted, complete=False)
 
     def _with_generation(self, status: JSON) -> JSON:
@@ -124,7 +124,7 @@ class Patcher:
         return {**status, constants.OBSERVED_GENERATION: self._observed}
 
     def shows(self, condition_type: str, *, status: str, reason: str = "") -> bool:
-        """Return whether the object already has such a condition."""
+        """Return whether the status already has such a condition."""
         entry = conditions.find(metadata.items(self.obj, "status", "conditions"), condition_type)
         if entry is None or entry.get("status") != status:
             return False
@@ -166,7 +166,7 @@ def ready(status: bool, reason: str, message: str, severity: Severity = "Warning
 
 
 def paused(message: str) -> Condition:
-    """Return the Paused condition, which is True if there is a message (ST-08)."""
+    """Return the Paused condition: True with the message, or False if it is empty (ST-08)."""
     return Condition(
         type=constants.PAUSED_CONDITION,
         status=bool(message),

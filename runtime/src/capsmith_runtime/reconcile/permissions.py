@@ -20,7 +20,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9._:]{0,252})")
 
 
 class PolicyRule(NamedTuple):
-    """One RBAC rule, with the fields that Kubernetes gives it."""
+    """One RBAC rule, with the same fields as in Kubernetes."""
 
     groups: tuple[str, ...]
     resources: tuple[str, ...]
@@ -29,7 +29,7 @@ class PolicyRule(NamedTuple):
     """Of the only objects that it is about; all if empty."""
 
     def allows(self, verb: str, group: str, resource: str, name: str) -> bool:
-        """Return whether the rule allows a request; ``name`` is empty for a collection."""
+        """Return whether the rule allows a request; ``name`` is empty for a whole collection."""
         return (
             _has(self.verbs, verb)
             and _has(self.groups, group)
@@ -77,14 +77,14 @@ class Permissions:
 
 
 class Anything(Permissions):
-    """No limits but those of the API server, as in workload clusters."""
+    """Permissions without limits, as in workload clusters, where the API server decides."""
 
     def check(self, resource: ResourceType, name: str, *verbs: str) -> None:
-        """Allow everything."""
+        """Allow every request."""
 
 
 def guess_resource_type(api_version: str, kind: str) -> ResourceType:
-    """Return a resource type with the usual plural.
+    """Return a resource type whose plural is guessed from the kind.
 
     Raises InvalidRequestError if the API version or the kind is malformed.
     """
@@ -108,7 +108,7 @@ def create_key(resource: ResourceType, namespace: str, name: str = "") -> Namesp
 
 
 def guess_plurals(kind: str) -> Iterator[str]:
-    """Yield what a kind may be called in URLs, the most likely name first."""
+    """Yield possible names of a kind in URLs, the most likely name first."""
     word = kind.lower()
     if word.endswith(("s", "x", "z", "ch", "sh")):
         yield f"{word}es"

@@ -19,7 +19,7 @@ MAX_CONDITIONS = 30
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The operation is still in progress, without an error; reconcile again later."""
+    """Result for an operation that is still in progress, without error; reconcile again later."""
 
     reason: str
     """Reason of the Ready condition in CamelCase."""
@@ -46,7 +46,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Terminated:
-    """The machine no longer exists, or never works again, and must not be created a second time.
+    """Result for a machine that no longer exists or will never work, and must not be re-created.
 
     It stays provisioned and keeps its provider id; Ready becomes False, which its Machine shows as
     InfrastructureReady.  Health checks and control planes replace the Machine.  In contract
@@ -66,11 +66,11 @@ class Terminated:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """The infrastructure no longer exists, or never existed."""
+    """Result of a deletion: the infrastructure no longer exists, or never existed."""
 
 
 class NotAvailableError(Exception):
-    """Requested data are not available yet; handled like a returned Waiting."""
+    """Raised if requested data are not available yet; handled like a returned Waiting."""
 
     waiting: Waiting
     """What the Ready condition reports, and when the call is repeated."""
@@ -82,7 +82,7 @@ class NotAvailableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Fields that the states of all reconcilers of objects share."""
+    """Fields that the states of all kinds of objects share."""
 
     ready: bool = True
     """Status of the Ready condition."""
@@ -105,14 +105,17 @@ class State:
 
 
 def describe_unexpected_result(hook: Callable[..., object], result: object, *expected: type) -> str:
-    """Return the message about a result of the wrong type; its value may be secret."""
+    """Return the error message for a result of the wrong type, without its value.
+
+    The value may be secret.
+    """
     names = " or ".join("None" if each is type(None) else each.__name__ for each in expected)
     found = "None" if result is None else type(result).__name__
     return f"{hook.__qualname__} must return {names}, not {found}"
 
 
 def check_machine(provider_id: str | None, addresses: Sequence[Address]) -> None:
-    """Raise ValueError for values of a machine that cannot be written."""
+    """Raise ValueError for values of a machine that the contract does not allow."""
     if provider_id is not None and not 1 <= len(provider_id) <= MAX_PROVIDER_ID:
         raise ValueError(f"provider_id must have 1 to {MAX_PROVIDER_ID} characters")
     if len(addresses) > MAX_ADDRESSES:
@@ -120,14 +123,14 @@ def check_machine(provider_id: str | None, addresses: Sequence[Address]) -> None
 
 
 def check_failure_domains(domains: Sequence[FailureDomain]) -> None:
-    """Raise ValueError for failure domains that cannot be written."""
+    """Raise ValueError for failure domains that the contract does not allow."""
     names = [domain.name for domain in domains]
     if len(names) > MAX_FAILURE_DOMAINS or len(set(names)) < len(names):
         raise ValueError(f"failure_domains must be at most {MAX_FAILURE_DOMAINS}, each name once")
 
 
 def check_conditions(conditions: Sequence[Condition]) -> None:
-    """Raise ValueError for conditions of the author that cannot be written."""
+    """Raise ValueError for conditions of the author that the contract does not allow."""
     types = [condition.type for condition in conditions]
     if len(types) > MAX_CONDITIONS or len(set(types)) < len(types):
         raise ValueError(f"conditions must be at most {MAX_CONDITIONS}, each type once")

@@ -1,4 +1,4 @@
-"""The frame of each reconcile: reads the object, and turns how it ended into a Result."""
+"""The frame of each reconcile: reads the object, and turns the outcome into a Result."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ P = TypeVar("P", bound=Patcher)
 class ReconcileRunner(Generic[P]):
     """Runs the reconciles of one controller, each for one object.
 
-    Like ``reconcile.AsReconciler`` of controller-runtime: the controller's own function gets the
-    object instead of its key.
+    Like ``reconcile.AsReconciler`` of controller-runtime, it passes the object instead of its key.
     """
 
     def __init__(
@@ -52,11 +51,11 @@ class ReconcileRunner(Generic[P]):
     async def run(
         self, key: NamespacedName, reconcile: Callable[[NamespacedName, P], Awaitable[Result]]
     ) -> Result:
-        """Reconcile one object of the cache; without Result the next is at the sync period.
+        """Reconcile one object from the cache; without Result, again after the sync period.
 
-        Exceptions of ``reconcile`` were reported by who raised them, and go to the work queue,
-        except for three: an object that vanished meanwhile, a terminal failure, which back-off
-        does not help, and a write that the CRD refuses, which is reported here.
+        The code that raises an exception in ``reconcile`` has reported it.  The exception goes to
+        the work queue, except if the object has vanished meanwhile, or for a terminal failure,
+        which no retry helps.  A write that the CRD refuses is reported here.
         """
         obj = self._informer.get(key)
         if obj is None:
@@ -89,7 +88,7 @@ class ReconcileRunner(Generic[P]):
 
 
 def resync_seconds(context: ControllerContext) -> float | None:
-    """Return the seconds until the next reconcile without events; None for never."""
+    """Return the seconds until the next reconcile without events; None if there is none."""
     if context.sync_seconds <= 0:
         return None
     # Jitter spreads the reconciles of objects that were created together.

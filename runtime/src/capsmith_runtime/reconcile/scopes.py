@@ -1,4 +1,4 @@
-"""Arguments of reconcilers: one object and the objects that it refers to."""
+"""Arguments of reconcilers: one object, and the objects to which it refers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class BootstrapData:
-    """The data that a machine runs at its first start."""
+    """The data that a machine runs at its first start, and their format."""
 
     value: bytes = field(repr=False)
     """The data as bytes, which may be compressed."""
@@ -30,7 +30,7 @@ class BootstrapData:
 
     @property
     def text(self) -> str:
-        """Return the value as text.
+        """Return the value decoded as UTF-8.
 
         Raises ValueError if it is not UTF-8, for example because it is compressed.
         """
@@ -65,9 +65,10 @@ class Scope:
 
     @property
     def short_id(self) -> str:
-        """Return a short form of ``external_id``, for names and labels.
+        """Return a short form of ``external_id`` for names and labels.
 
-        It has 32 lower-case letters and digits and starts with a letter: a DNS label.
+        It consists of 32 lower-case letters and digits and starts with a letter, as DNS labels
+        require.
         """
         return external_id.shorten(self.external_id)
 
@@ -75,7 +76,7 @@ class Scope:
         """Return the status that you returned earlier, as an instance of the generated class.
 
         Its fields are empty before that, and again after ``clusterctl move``, which drops the
-        status.  Raises DecodingError if it cannot be read.
+        status.  Raises DecodingError if the status cannot be decoded.
         """
         return decode(cls, self._status, "status")
 
@@ -87,11 +88,11 @@ class SessionScope(Scope):
     _session: ScopeSession = field(default_factory=ScopeSession, repr=False, compare=False)
 
     def session(self, factory: type[SessionFactory[S]]) -> S:
-        """Return the session of the identity, which other calls use at the same time.
+        """Return the session of the identity, which concurrent calls share.
 
-        ``factory`` is the class that the reconciler names in ``session_factory``.  In a deletion
-        it raises NotAvailableError without credentials, and ReconcileError if the session could
-        not be opened; let both pass.
+        ``factory`` is the class that the reconciler names in ``session_factory``.  In a deletion,
+        raises NotAvailableError without credentials, and ReconcileError if the session could not
+        be opened; let both propagate.
         """
         return self._session.get(factory)
 
@@ -120,7 +121,7 @@ class DeleteScopeFields(ScopeFields):
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class DeleteScope(SessionScope, Generic[Spec]):
-    """Scope of a deletion, which must work even if the spec cannot be read."""
+    """Scope of a deletion, which must work even if the spec cannot be decoded."""
 
     _spec: Spec | DecodingError
     deletion_seconds: float = 0.0
@@ -134,7 +135,7 @@ class DeleteScope(SessionScope, Generic[Spec]):
     def spec(self) -> Spec:
         """Return the spec.
 
-        Raises DecodingError if it cannot be read.
+        Raises DecodingError if it cannot be decoded.
         """
         if isinstance(self._spec, DecodingError):
             raise self._spec

@@ -1,4 +1,4 @@
-"""Sessions and rate limits that the kinds with one session factory share."""
+"""Sessions and rate limits that the kinds with the same session factory share."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ class Session:
 
     @property
     def value(self) -> Any:
-        """Return what the factory opened."""
+        """Return the value that the factory opened."""
         return self.opening.result()
 
     def stop_idle_timer(self) -> None:
-        """Keep the session open although nothing uses it."""
+        """Keep the session open even if no call uses it."""
         if self.idle_timer is not None:
             self.idle_timer.cancel()
             self.idle_timer = None
 
 
 class SessionPool:
-    """Opens, shares and closes the sessions of one factory.  Lives on one event loop."""
+    """Opens, shares and closes the sessions of one factory, on one event loop."""
 
     def __init__(self, factory: SessionFactory[Any], executor: HandlerExecutor) -> None:
         self.factory = factory
@@ -63,7 +63,7 @@ class SessionPool:
         self._closings: set[asyncio.Task[None]] = set()
 
     def check(self, credentials: Credentials) -> None:
-        """Raise SessionError if these credentials failed, and it is too early to try again."""
+        """Raise SessionError if these credentials failed and may not be tried again yet."""
         session = self._sessions.get(qualified_identity(credentials))
         if session is not None and session.credentials == credentials and _has_failed(session):
             left = session.retry_at - monotonic()
@@ -71,9 +71,10 @@ class SessionPool:
                 raise _copy(session.opening.exception(), left)
 
     async def acquire(self, credentials: Credentials) -> Session:
-        """Return the session of an identity, which `release` must get back.
+        """Return the session of an identity; pass it to `release` afterwards.
 
-        All callers wait for the one that opens it.  Raises SessionError if that fails.
+        Concurrent callers wait for the one that opens the session.  Raises SessionError if that
+        fails.
         """
         self.check(credentials)
         session = self._current(credentials)
@@ -90,7 +91,7 @@ class SessionPool:
         return session
 
     def release(self, session: Session) -> None:
-        """End one use of a session; the last use of a retired one closes it."""
+        """End one use of a session; the last use of a retired session closes it."""
         session.users -= 1
         if session.users:
             return
@@ -102,7 +103,7 @@ class SessionPool:
             session.idle_timer = loop.call_later(timeout, self._retire, session)
 
     async def close(self) -> None:
-        """Close all sessions, except those that calls still use."""
+        """Close all sessions, except sessions that calls still use."""
         for session in list(self._sessions.values()):
             self._retire(session)
         if self._closings:
@@ -207,10 +208,10 @@ _log = get_logger("readiness")
 
 
 class ReadinessCheck:
-    """Calls a function periodically; ready while the last call ended without exception.
+    """Calls a function periodically; ready while the last call ended without an exception.
 
-    It uses no thread of the reconcilers' calls: a check that hangs must not stop those, nor make
-    the manager unhealthy.
+    It does not use the threads of the reconcilers' calls: a check that hangs must neither block
+    those calls nor make the manager unhealthy.
     """
 
     def __init__(self, name: str, function: Callable[[], Awaitable[None] | None]) -> None:
@@ -220,7 +221,7 @@ class ReadinessCheck:
         self._problem: str | None = "not called yet"
 
     def is_ready(self) -> bool:
-        """Return the result of the last call; False before it."""
+        """Return whether the last call succeeded; False before the first one."""
         return self._problem is None
 
     async def run(self) -> None:
@@ -277,16 +278,16 @@ _EPSILON: Final = 1e-6
 
 
 class Rate(NamedTuple):
-    """A rate in calls per second, 0 for unlimited, and how many calls may start at once."""
+    """A rate limit: calls per second, 0 for unlimited, and how many calls may start together."""
 
     per_second: float
     burst: int
 
     @classmethod
     def of(cls, per_second: float, burst: int) -> Rate:
-        """Return a rate whose burst is by default the calls of one second, at least one.
+        """Return a rate whose burst defaults to the calls of one second, but at least one.
 
-        Raises ValueError for a negative number, and for a rate that is not finite.
+        Raises ValueError for a negative or infinite rate.
         """
         if not 0 <= per_second < math.inf or burst < 0:
             raise ValueError(f"neither 0 nor positive: rate {per_second}, burst {burst}")
@@ -294,7 +295,7 @@ class Rate(NamedTuple):
 
 
 class RateLimiter:
-    """A token bucket with a line of those who wait: deletions first, then by priority.
+    """A token bucket with a waiting line: deletions first, then by priority.
 
     It blocks no worker: a caller that is refused leaves, and is called back when it may return.
     """
@@ -310,7 +311,7 @@ class RateLimiter:
         self._timer: asyncio.TimerHandle | None = None
 
     def admit(self, caller: Hashable) -> bool:
-        """Return whether the caller may call now; if not, it must `wait`."""
+        """Return whether the caller may call now; if not, the caller has to `wait`."""
         was_admitted = self._admitted.pop(caller, None) is not None
         if monotonic() < self._paused_until:
             if was_admitted:
@@ -321,12 +322,12 @@ class RateLimiter:
     def wait(
         self, caller: Hashable, wake: Callable[[], None], priority: Priority, *, deletion: bool
     ) -> None:
-        """Queue a caller and call `wake` on its turn; a queued caller keeps its place."""
+        """Queue a caller and call `wake` on its turn; a queued caller keeps its position."""
         self._line.push(caller, wake, priority, deletion=deletion)
         self._schedule()
 
     def pause(self, seconds: float) -> None:
-        """Admit no caller until so many seconds have passed."""
+        """Admit no caller for some seconds."""
         self._paused_until = max(self._paused_until, monotonic() + seconds)
         if self._timer is not None:
             self._timer.cancel()
@@ -410,7 +411,7 @@ class _Line:
 
 
 class SharedSessions:
-    """What the kinds that name one session factory, or none, share: sessions and rate limits."""
+    """Sessions and rate limits of the kinds that name the same session factory, or none."""
 
     def __init__(self, pool: SessionPool | None, rate: Rate) -> None:
         self.pool = pool
@@ -425,7 +426,7 @@ class SharedSessions:
 
 
 class SessionPools:
-    """Creates each factory once, however many kinds name it."""
+    """Creates each session factory once, however many kinds name it."""
 
     def __init__(
         self, executor: HandlerExecutor, *, rate: float | None = None, burst: int | None = None
@@ -440,8 +441,8 @@ class SessionPools:
     def of(self, reconciler: object) -> SharedSessions:
         """Return the sessions of a reconciler.
 
-        Raises TypeError for a ``session_factory`` that is no factory, and ValueError for a rate
-        that is negative.
+        Raises TypeError for a ``session_factory`` that is not a SessionFactory, and ValueError for
+        a negative rate.
         """
         cls = getattr(type(reconciler), "session_factory", None)
         if cls is not None and not (isinstance(cls, type) and issubclass(cls, SessionFactory)):
@@ -452,7 +453,7 @@ class SessionPools:
         return self._shared[cls]
 
     async def close(self, seconds: float) -> None:
-        """Close all sessions that no call uses, within some seconds."""
+        """Close all sessions that no call uses; give up after some seconds."""
         pools = [shared.pool for shared in self._shared.values() if shared.pool is not None]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

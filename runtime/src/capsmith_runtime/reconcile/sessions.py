@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Credentials(Mapping[str, str]):
-    """Content of the Secret of an identity; its text names the keys and hides the values."""
+    """Content of the Secret of an identity; its ``repr`` names the keys and hides the values."""
 
     __slots__ = ("_spec", "_values", "identity", "identity_kind")
 
@@ -37,8 +37,8 @@ class Credentials(Mapping[str, str]):
     def identity_spec(self, cls: type[T]) -> T:
         """Return the spec of the identity as ``cls``, the type of its kind in ``_generated.api``.
 
-        Raises DecodingError if the fields do not fit, such as those of another kind: compare
-        ``identity_kind`` first if there are several.
+        Raises DecodingError if the fields do not fit, such as the fields of another kind: compare
+        ``identity_kind`` first if there are several kinds.
         """
         return decode(cls, self._spec, "identity")
 
@@ -68,7 +68,7 @@ class Credentials(Mapping[str, str]):
 
 
 def qualified_identity(credentials: Credentials) -> str:
-    """Return kind and name of an identity, which identify it; empty if there is none."""
+    """Return the kind and name that identify an identity; empty if there is none."""
     return f"{credentials.identity_kind} {credentials.identity}".strip()
 
 
@@ -80,7 +80,7 @@ class SessionFactory(ABC, Generic[S]):
 
     The manager creates one factory, without arguments, for all reconcilers that name the class in
     ``session_factory``.  A session is opened once for an identity, before the first call that
-    needs it.  Several calls use it at the same time, ``def`` methods in different threads: if your
+    needs it. Several calls use it at the same time, ``def`` methods in different threads: if your
     SDK is not thread-safe, put what each thread needs into the session.
     """
 
@@ -102,15 +102,15 @@ class SessionFactory(ABC, Generic[S]):
         """
 
     def close(self, session: S) -> Awaitable[None] | None:
-        """Release a session that no call uses any longer; by default do nothing."""
+        """Release a session that no call uses any longer; do nothing by default."""
         return None
 
     def readyz(self) -> Awaitable[None] | None:
         """Raise an exception while the infrastructure cannot be used at all; optional.
 
-        Called every 10 seconds, with 5 seconds time.  Until it succeeds, the manager is not ready:
-        ``/readyz`` fails with the name of this class, and webhooks of this pod get no requests.
-        The manager goes on reconciling and is not restarted.
+        Called every 10 seconds, with a time-out of 5 seconds.  Until it succeeds, the manager is
+        not ready: ``/readyz`` fails with the name of this class, and webhooks of this pod get no
+        requests.  The manager continues to reconcile and is not restarted.
         """
         return None
 
@@ -134,11 +134,11 @@ class ScopeSession:
         self._error: Exception | None = None
 
     def provide(self, factory: type[SessionFactory[Any]], session: object) -> None:
-        """Return this session from now on."""
+        """Make ``get`` return this session from now on."""
         self._factory, self._session = factory, session
 
     def fail(self, factory: type[SessionFactory[Any]], error: Exception) -> None:
-        """Raise this error from now on."""
+        """Make ``get`` raise this error from now on."""
         self._factory, self._error = factory, error
 
     def get(self, factory: type[SessionFactory[S]]) -> S:

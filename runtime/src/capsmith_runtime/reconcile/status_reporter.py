@@ -1,4 +1,4 @@
-"""Reports the outcome of a reconcile to users and to core: in conditions, status and events."""
+"""Report the outcome of a reconcile to users and to core: in conditions, status and events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from capsmith_runtime.reconcile.results import State, Waiting
 
 
 class StatusDebounce:
-    """Track since when each object waits, and for what; a restart may forget it."""
+    """Tracks since when each object has been waiting, and for what; forgotten after a restart."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = monotonic) -> None:
         self._seconds = seconds
@@ -30,7 +30,7 @@ class StatusDebounce:
         self._since: dict[NamespacedName, tuple[str, float]] = {}
 
     def left(self, key: NamespacedName, reason: str) -> float:
-        """Return the seconds until a wait for ``reason`` is written; 0 means now."""
+        """Return the seconds until a wait for ``reason`` is to be written; 0 means now."""
         known, since = self._since.get(key, ("", 0.0))
         if known != reason:
             since = self._clock()
@@ -38,7 +38,7 @@ class StatusDebounce:
         return max(0.0, since + self._seconds - self._clock())
 
     def forget(self, key: NamespacedName) -> None:
-        """Forget the wait of an object."""
+        """Drop the wait of an object."""
         self._since.pop(key, None)
 
 
@@ -54,12 +54,12 @@ _MESSAGE_CHARACTERS: Final = 4096
 
 
 def create_object_logger(kind: Kind[Any], key: NamespacedName) -> Logger:
-    """Return a logger whose records name the object; the author's code gets the same."""
+    """Return a logger whose records name the object; the author's code gets the same logger."""
     return get_logger("author", kind=kind.resource.kind, object=str(key))
 
 
 def describe_failure(error: Exception) -> tuple[str, str]:
-    """Return what the Ready condition reports about an exception that the author's code raised."""
+    """Return reason and message of Ready for an exception that the author's code raised."""
     # Such as the read of bootstrap data: its reason would promise a request of the author.
     is_of_runtime = isinstance(error, ApiError) and error.is_of_runtime
     if isinstance(error, ReconcileError) and not is_of_runtime:
@@ -73,14 +73,14 @@ def limit_message(message: str) -> str:
 
 
 def has_no_failure_fields(obj: JSON) -> bool:
-    """Return False: core reads no ``failureReason`` of the kind."""
+    """Return False: core does not read ``failureReason`` of the kind."""
     return False
 
 
 class StatusReporter:
-    """Writes what became of the objects of one kind; calls no code of the author.
+    """Writes the outcome of reconciles of one kind; calls no code of the author.
 
-    One reporter serves all workers of a controller: it keeps state for each object only.
+    One reporter serves all workers of a controller: its only state is state of each object.
     """
 
     def __init__(
@@ -96,14 +96,14 @@ class StatusReporter:
         self._debounce = StatusDebounce(context.debounce_seconds)
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop what is kept for an object that no longer exists, or no longer waits."""
+        """Drop the state of an object that no longer exists, or no longer waits."""
         self._debounce.forget(key)
 
     async def ensure_paused_condition(self, patcher: Patcher, cluster: Cluster | None) -> bool:
         """Return whether the object is paused; write the Paused condition if it changed (ST-08).
 
-        An object that was never paused gets the condition with its next status, not by a request
-        of its own.
+        An object that was never paused gets the condition with its next status, without a request
+        for it alone.
         """
         message = pause_message(patcher.obj, self._kind.resource.kind, cluster)
         if message or patcher.shows(constants.PAUSED_CONDITION, status="True"):
@@ -125,7 +125,7 @@ class StatusReporter:
             logger.warning("cannot write conditions", error=str(error))
 
     async def report_failure(self, patcher: Patcher, error: Exception) -> None:
-        """Report an exception that the author's code raised; the caller raises it again."""
+        """Report an exception that the author's code raised; the caller has to raise it again."""
         if isinstance(error, TerminalError):
             await self._report_terminal_failure(patcher, error)
         else:
@@ -140,10 +140,10 @@ class StatusReporter:
     async def report_wait(
         self, patcher: Patcher, waiting: Waiting, status: JSON | None = None
     ) -> Result:
-        """Return when to reconcile again; write the reason once the wait lasts long enough.
+        """Return when to reconcile again; write the reason once the wait has lasted long enough.
 
-        ``status`` is the object's status with the partial results of the wait.  Without it the
-        kind has none but the author's status fields, and any others are refused.
+        ``status`` is the object's status with the partial results of the wait.  Without it, the
+        kind has no partial results except the author's status fields, and others are refused.
         """
         if status is None:
             await self.check_partial_results(patcher, waiting, frozenset())
@@ -161,7 +161,7 @@ class StatusReporter:
     async def check_partial_results(
         self, patcher: Patcher, waiting: Waiting, possible: Set[str]
     ) -> None:
-        """Refuse partial results that objects of this kind do not have."""
+        """Refuse partial results that objects of this kind cannot have."""
         given = {name for name in _PARTIAL_RESULTS if getattr(waiting, name) is not None}
         if not given <= possible:
             names = " and ".join(sorted(given - possible))
@@ -170,13 +170,13 @@ class StatusReporter:
 
     @staticmethod
     def author_status(patcher: Patcher, fields: object) -> JSON:
-        """Return a copy of the object's status with the author's status fields."""
+        """Return a copy of the object's status, with the author's status fields set."""
         return set_extra_fields(
             dict(metadata.mapping(patcher.obj, "status")), encode_status(fields)
         )
 
     async def report_state(self, patcher: Patcher, status: JSON, state: State) -> Result:
-        """Write the status of a provisioned object with the conditions of a state."""
+        """Write the status of a provisioned object, with the conditions of a state."""
         default_reason = constants.REASON_READY if state.ready else constants.REASON_NOT_READY
         conditions: Sequence[Condition] = (
             ready(state.ready, state.reason or default_reason, state.message),

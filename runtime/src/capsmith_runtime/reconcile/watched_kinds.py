@@ -1,8 +1,8 @@
 """Further kinds whose changes enqueue objects of own kinds, as provider.yaml declares them.
 
-They are watched as metadata only: a change of anything in an object has another resource version,
-and no content, such as that of Secrets, is in memory.  The manager neither waits for them nor ends
-if a kind is not served: its CRD may be installed later.
+Only their metadata are watched.  Any change of an object gives it another resource version, so no
+content, such as the content of Secrets, is kept in memory.  The manager neither waits for these
+kinds nor ends if one is not served: its CRD may be installed later.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RETRY_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """A kind whose changes enqueue objects of an own kind, by default the owners."""
+    """A kind whose changes enqueue objects of an own kind; by default, their owners."""
 
     kind: str
     """The own kind."""
@@ -39,7 +39,7 @@ class Watch:
 
 
 class WatchedKinds(ControllerGroup):
-    """The informers of further kinds; ``own`` are those of the provider's kinds."""
+    """The informers of further kinds; ``own`` are the informers of the provider's kinds."""
 
     def __init__(
         self,
@@ -70,11 +70,11 @@ class WatchedKinds(ControllerGroup):
 
     @property
     def runnables(self) -> tuple[Runnable, ...]:
-        """Return the informers as tasks, so that nothing waits until they are synced."""
+        """Return the informers as tasks, so that the start does not wait for them."""
         return tuple(informer.run for informer in self._informers.values())
 
     def setup_watches(self, queues: Queues) -> None:
-        """Enqueue what each change concerns, according to the old state and to the new one."""
+        """Enqueue the objects that each change concerns, by the old state and by the new one."""
         for watch, own in self._watches.items():
             watched = self._informers[watch.resource]
             watched.add_handler(partial(_enqueue, watch, own, watched, queues))

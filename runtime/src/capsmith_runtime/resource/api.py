@@ -71,7 +71,7 @@ class ResourceState(State):
 
 
 class ResourceReconciler(SessionUser, ABC, Generic[Spec]):
-    """Manage the infrastructure of one kind of resources.
+    """Manages the infrastructure of one kind of resources.
 
     Methods may be ``def`` or ``async def``.  They are called repeatedly, also after a crash at any
     point: look up the infrastructure by ``external_id`` before you create it.

@@ -45,7 +45,7 @@ class ResourceCaches:
             infrastructure.identity_users.append(informer)
 
     def add_owners(self, informers: Iterable[Informer]) -> None:
-        """Let objects of other groups of controllers own resources.  Call before they run."""
+        """Let objects of other groups of controllers own resources; call this before they run."""
         known = self._owner_informers()
         for informer in informers:
             if informer.resource.group and informer.resource.kind not in known:
@@ -53,7 +53,7 @@ class ResourceCaches:
                 self._other_owners[informer.resource.kind] = informer
 
     def owner_keys(self, obj: JSON) -> Iterator[tuple[Informer, NamespacedName]]:
-        """Yield the owners of an object among the provider's objects and Machines."""
+        """Yield informer and key of each owner among the provider's objects and Machines."""
         informers = self._owner_informers()
         for reference in metadata.items(obj, "metadata", "ownerReferences"):
             informer = informers.get(metadata.text(reference, "kind"))
@@ -63,9 +63,9 @@ class ResourceCaches:
                 yield informer, NamespacedName(namespace, metadata.text(reference, "name"))
 
     def cluster_name(self, obj: JSON) -> str | None:
-        """Return the name of the Cluster of an object: by label, or the nearest by owners.
+        """Return the name of the Cluster of an object, by label or else by the nearest owner.
 
-        A cluster-scoped object belongs to no Cluster.
+        None for a cluster-scoped object, which belongs to no Cluster.
         """
         namespace = metadata.namespace(obj)
         seen: set[str] = set()
@@ -83,7 +83,7 @@ class ResourceCaches:
         return None
 
     def of_cluster(self, namespace: str, name: str) -> list[tuple[Informer, JSON]]:
-        """Return the resources of a Cluster, by label or by owners."""
+        """Return the resources of a Cluster, found by label or by owners."""
         found: dict[str, tuple[Informer, JSON]] = {}
         pending: list[str] = []
         for kind, informer in self._owner_informers().items():

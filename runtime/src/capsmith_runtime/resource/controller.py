@@ -26,7 +26,7 @@ from capsmith_runtime.resource.caches import ResourceCaches, ResourceKind
 
 
 class ResourceController:
-    """Reconcile one kind of resources, with or without a Cluster."""
+    """Controller of one kind of resources, with or without a Cluster."""
 
     def __init__(
         self, kind: ResourceKind, resources: ResourceCaches, context: InfrastructureContext
@@ -48,7 +48,7 @@ class ResourceController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one resource, or report in its conditions why that failed."""
+        """Reconcile one resource; report a failure in its conditions."""
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:

@@ -40,7 +40,7 @@ class ResourceControllers:
 class StandaloneResourceControllers:
     """Factory of the controllers of resources in a provider without infrastructure.
 
-    It has no identities, so these resources have no credentials.
+    Such a provider has no identities, so these resources have no credentials.
     """
 
     kinds: tuple[ResourceKind, ...]
@@ -52,7 +52,7 @@ class StandaloneResourceControllers:
 
 
 class ResourceGroup(ControllerGroup):
-    """One controller for each kind; they share caches, to follow owners of other kinds."""
+    """One controller for each kind; they share caches, in order to follow owners of other kinds."""
 
     def __init__(self, kinds: Sequence[ResourceKind], context: InfrastructureContext) -> None:
         self._kinds = kinds
@@ -66,7 +66,7 @@ class ResourceGroup(ControllerGroup):
         return tuple(self._caches.informers.values())
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Follow owners of the kinds of all other groups."""
+        """Follow owners of the kinds that other groups serve."""
         self._caches.add_owners(informer for group in groups for informer in group.informers)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
@@ -76,7 +76,7 @@ class ResourceGroup(ControllerGroup):
             yield kind.resource.kind, controller.reconcile
 
     def setup_watches(self, queues: Queues) -> None:
-        """Watch the resources themselves, for their owners too, and Clusters."""
+        """Watch Clusters and resources; a change of a resource also enqueues its owners."""
         self._queues = queues
         for kind, informer in self._caches.informers.items():
             informer.add_handler(enqueue_object(queues[kind]), own_writes=False)

@@ -1,4 +1,4 @@
-"""Flags of webhook servers, with the names that Cluster API's own managers use (MG-04)."""
+"""Flags of webhook servers, named as in Cluster API's own managers (MG-04)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WebhookOptions:
 
 
 class WebhookFlags:
-    """Adds the flags and reads them, for :mod:`capsmith_runtime.options`."""
+    """The flags of webhook servers, for :mod:`capsmith_runtime.options`."""
 
     name = "webhook"
 
@@ -51,7 +51,7 @@ class WebhookFlags:
         )
 
     def read(self, arguments: argparse.Namespace) -> WebhookOptions:
-        """Return the parsed values."""
+        """Return the options from the parsed arguments."""
         return WebhookOptions(
             host=arguments.webhook_host,
             port=arguments.webhook_port,

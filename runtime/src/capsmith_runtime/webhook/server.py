@@ -1,4 +1,4 @@
-"""The HTTPS server of webhooks, which follows its certificate files; all of a manager share one."""
+"""The HTTPS server of webhooks, which follows its certificate files; a manager has only one."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class CallLimits:
 
 
 class WebhookServer:
-    """Listens from the first valid certificate on, and serves each newer one."""
+    """Listens from the first valid certificate on, and uses each newer certificate."""
 
     def __init__(
         self, options: WebhookOptions, metrics: Metrics, limits: HTTPLimits = LIMITS
@@ -86,12 +86,12 @@ class WebhookServer:
 
     @property
     def ready(self) -> bool:
-        """Whether it listens: a Service forwards requests only to pods that are ready."""
+        """Whether it listens: a Service forwards requests only to ready pods."""
         return self.port > 0
 
     @property
     def ca_bundle(self) -> bytes:
-        """The CA bundle with which clients accept the current certificate."""
+        """The CA bundle with which clients can verify the current certificate."""
         return self._certificates.ca_bundle
 
     @asynccontextmanager
@@ -118,7 +118,7 @@ class WebhookServer:
         return self._server is not None
 
     async def watch_certificate(self, timeout: float = math.inf) -> None:
-        """Return when another certificate is served, or after ``timeout`` seconds."""
+        """Return once another certificate is served, or after ``timeout`` seconds."""
         end = monotonic() + timeout
         while (left := end - monotonic()) > 0:
             await asyncio.sleep(min(left, POLL_SECONDS))
@@ -128,10 +128,10 @@ class WebhookServer:
 
 
 class WebhookGroup(ControllerGroup):
-    """Serves the routes of the webhooks of a manager, on the leader and on all others.
+    """Serves the routes of the webhooks of a manager, on the leader and on all replicas.
 
-    The first group of a manager serves the routes of all groups: there is one port.  It serves from
-    the first certificate until the process ends, and does not wait for informers.
+    The first group of a manager serves the routes of all groups, because there is only one port.
+    It serves from the first certificate until the process ends, and does not wait for informers.
     """
 
     def __init__(self, options: WebhookOptions, metrics: Metrics) -> None:
@@ -145,7 +145,7 @@ class WebhookGroup(ControllerGroup):
         raise NotImplementedError
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Serve the routes of all webhook groups, or leave this group's to the first one."""
+        """Serve the routes of all webhook groups, or leave this group's routes to the first one."""
         members = [group for group in groups if isinstance(group, WebhookGroup)]
         self._members = members if members[0] is self else ()
         # Each webhook has a share: validators that wait for a cloud must not stop conversions.
@@ -153,7 +153,7 @@ class WebhookGroup(ControllerGroup):
 
     @property
     def port(self) -> int:
-        """The port on which it listens; 0 while it does not."""
+        """The port on which the server listens; 0 while it does not."""
         return self._server.port
 
     @property

@@ -40,11 +40,11 @@ from capsmith_runtime.workload.kubeconfig import (
 
 
 class ClusterUnreachableError(UnreachableError):
-    """No answer from a workload cluster: refused, reset, timed out, or the certificate is wrong."""
+    """Raised if a workload cluster does not respond, or its certificate is not trusted."""
 
 
 class GuardedClient:
-    """Implements `KubeClient`; calls `on_failure` when the kubeconfig may be out of date."""
+    """A `KubeClient` that calls `on_failure` when the kubeconfig may be out of date."""
 
     def __init__(self, inner: KubeClient, cluster: str, on_failure: Callable[[], None]) -> None:
         self._inner = inner
@@ -54,14 +54,14 @@ class GuardedClient:
     async def list_page(
         self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
     ) -> Page:
-        """See KubeClient."""
+        """Return one page of a list; see `KubeClient.list_page`."""
         with self._guard():
             return await self._inner.list_page(resource, selection, limit=limit, token=token)
 
     async def watch(
         self, resource: ResourceType, selection: Selection, *, resource_version: str
     ) -> AsyncGenerator[WatchEvent, None]:
-        """See KubeClient."""
+        """Yield the events of a watch; see `KubeClient.watch`."""
         events = self._inner.watch(resource, selection, resource_version=resource_version)
         with self._guard():
             async with aclosing(events) as stream:
@@ -69,48 +69,48 @@ class GuardedClient:
                     yield event
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
-        """See KubeClient."""
+        """Return one object from the API server; see `KubeClient.get`."""
         with self._guard():
             return await self._inner.get(resource, key)
 
     async def create(self, resource: ResourceType, obj: JSON) -> JSON:
-        """See KubeClient."""
+        """Create an object and return it; see `KubeClient.create`."""
         with self._guard():
             return await self._inner.create(resource, obj)
 
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """See KubeClient."""
+        """Apply a JSON merge patch and return the object; see `KubeClient.patch`."""
         with self._guard():
             return await self._inner.patch(resource, key, body, resource_version=resource_version)
 
     async def patch_status(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """See KubeClient."""
+        """Apply a JSON merge patch to the status; see `KubeClient.patch_status`."""
         with self._guard():
             return await self._inner.patch_status(
                 resource, key, body, resource_version=resource_version
             )
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
-        """See KubeClient."""
+        """Apply an object by server-side apply and return it; see `KubeClient.apply`."""
         with self._guard():
             return await self._inner.apply(resource, obj, force=force)
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
-        """See KubeClient."""
+        """Request the deletion of an object; see `KubeClient.delete`."""
         with self._guard():
             await self._inner.delete(resource, key, uid=uid)
 
     async def served_versions(self, group: str) -> tuple[str, ...]:
-        """See KubeClient."""
+        """Return the served versions of an API group; see `KubeClient.served_versions`."""
         with self._guard():
             return await self._inner.served_versions(group)
 
     async def close(self) -> None:
-        """See KubeClient."""
+        """Close all connections."""
         await self._inner.close()
 
     @contextmanager
@@ -137,11 +137,11 @@ _log = get_logger("workload")
 
 
 class NoKubeconfigError(NotAvailableError):
-    """The cluster has no kubeconfig yet."""
+    """Raised if the cluster has no kubeconfig yet."""
 
 
 class UnusableKubeconfigError(NotAvailableError):
-    """The kubeconfig is invalid, or not self-contained."""
+    """Raised if the kubeconfig is invalid or not self-contained."""
 
 
 @dataclass(slots=True)
@@ -156,7 +156,7 @@ class _Connection:
 
 
 class WorkloadClients:
-    """One client per cluster, kept as long as it is used and its kubeconfig does not change.
+    """One client for each cluster, kept while it is used and its kubeconfig does not change.
 
     ``run`` is a runnable of the manager.
     """
@@ -183,10 +183,10 @@ class WorkloadClients:
         self._retired: dict[asyncio.Task[None], KubeClient] = {}
 
     async def get(self, namespace: str, cluster: str) -> KubeClient:
-        """Return the client of a cluster; do not keep it, it is closed when the kubeconfig changes.
+        """Return the client of a cluster; do not keep it: a new kubeconfig closes it.
 
-        Its methods raise ``ClusterUnreachableError`` if there is no answer in time.  Raises
-        NoKubeconfigError, UnusableKubeconfigError, and errors of reading the Secret.
+        Its methods raise ``ClusterUnreachableError`` if the cluster does not respond in time.
+        Raises NoKubeconfigError, UnusableKubeconfigError, and errors of reading the Secret.
         """
         key = NamespacedName(namespace, cluster)
         connection = self._connections.setdefault(key, _Connection())
@@ -205,7 +205,7 @@ class WorkloadClients:
             connection.checked_at = float("-inf")
 
     async def run(self) -> None:
-        """Close idle clients until cancelled, then all."""
+        """Close idle clients until cancelled, then close all."""
         try:
             while True:
                 await asyncio.sleep(_IDLE_CHECK_SECONDS)
@@ -222,7 +222,7 @@ class WorkloadClients:
                 del self._connections[key]
 
     async def close(self) -> None:
-        """Close all connections immediately, also those with running requests."""
+        """Close all connections immediately, including those with running requests."""
         for connection in self._connections.values():
             self._retire(connection)
         self._connections.clear()

@@ -1,4 +1,4 @@
-"""Rendering and parsing of kubeconfigs of workload clusters; no requests."""
+"""Write and parse kubeconfigs of workload clusters, without sending requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECRET_KEY: Final = "value"
 
 
 class KubeconfigError(ValueError):
-    """A kubeconfig that cannot be used; the message never contains credentials."""
+    """Raised for an unusable kubeconfig; the message never contains credentials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Access:
 
 
 def secret_name(cluster: str) -> str:
-    """Return the name of a cluster's kubeconfig Secret (SEC-01)."""
+    """Return the name of the Secret with a cluster's kubeconfig (SEC-01)."""
     return f"{cluster}-kubeconfig"
 
 
@@ -55,7 +55,7 @@ def server_url(endpoint: Endpoint) -> str:
 
 
 def render(cluster: str, access: Access) -> bytes:
-    """Return a kubeconfig with one context; the same access gives the same text."""
+    """Return a kubeconfig with one context; equal arguments give equal bytes."""
     user = f"{cluster}-admin"
     context = f"{user}@{cluster}"
     server: dict[str, Any] = {"server": access.server}
@@ -92,7 +92,7 @@ def parse(content: bytes) -> Access:
 
     Users who can write Secrets of clusters must not be able to make a manager read its own files,
     run programs or connect elsewhere, so a kubeconfig has to be self-contained.  Raises
-    KubeconfigError for one that is not, or is incomplete.
+    KubeconfigError for a kubeconfig that is not self-contained, or is incomplete.
     """
     try:
         config = msgspec.yaml.decode(content, type=_Config)
