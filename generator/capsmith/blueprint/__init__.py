@@ -1,1 +1,1 @@
-"""Blueprints: which files a provider repository has, and their shape."""
+"""Blueprints: the files of a provider repository, and their templates."""

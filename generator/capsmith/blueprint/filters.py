@@ -1,4 +1,4 @@
-"""Filters of the blueprints: pure functions that convert values to text that is safe to print."""
+"""Blueprint filters: pure functions that convert values to strings that are safe to print."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ _Dumper.add_multi_representer(frozenset, lambda d, v: _sequence(d, sorted(v)))
 def to_yaml(value: Any, indent: int = 0) -> SafeText:
     """Return ``value`` as block YAML, without a final newline.
 
-    Every line but the first is indented by ``indent`` blanks, so that the expression is placed
-    where its first line begins.  YAML 1.1 words (``no``, ``on``) come out quoted.
+    All lines but the first are indented by ``indent`` spaces, so the expression goes where the
+    first line begins.  YAML 1.1 keywords (``no``, ``on``) are quoted.
     """
     text = yaml.dump(
         value,
@@ -69,7 +69,7 @@ def to_yaml(value: Any, indent: int = 0) -> SafeText:
 
 
 def py_literal(value: Any) -> SafeText:
-    """Return ``value`` as a Python literal; only plain data."""
+    """Return plain data as a Python literal."""
     if isinstance(value, str):
         return SafeText(repr(str(value)))
     if value is None or isinstance(value, bool | int | float):
@@ -89,7 +89,7 @@ def py_literal(value: Any) -> SafeText:
 
 
 def json_literal(value: Any, indent: int | None = None) -> SafeText:
-    """Return ``value`` as ASCII JSON; that is valid YAML, and a string of it valid TOML."""
+    """Return ``value`` as ASCII JSON, which is also valid YAML; a string is also valid TOML."""
     return SafeText(json.dumps(value, indent=indent, default=_plain))
 
 
@@ -102,7 +102,7 @@ def _plain(value: Any) -> Any:
 
 
 def toml_literal(value: str | int | bool | Iterable[str]) -> SafeText:
-    """Return a string, number, boolean or list of strings as TOML."""
+    """Return a string, number, boolean or list of strings as a TOML value."""
     if isinstance(value, str):
         # JSON's escapes are TOML's, but for surrogate pairs (so no ASCII) and DEL (forbidden raw).
         return SafeText(json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f"))
@@ -116,14 +116,15 @@ _DOCSTRING = 94
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` without control characters, white space folded."""
+    """Return ``text`` without control characters and with white space folded."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def comment(text: str, prefix: str = "# ", width: int = 96) -> SafeText:
-    """Return ``text`` as comment lines behind ``prefix``; clusterctl reads ``${`` in comments too.
+    """Return ``text`` as comment lines that start with ``prefix``.
 
-    Raises TypeError for a prefix that is not a blueprint's own.
+    A blank is put after each ``$``, because clusterctl substitutes variables in comments too.
+    Raises TypeError for a prefix that is not the blueprint's own text.
     """
     _own(prefix, "# ")
     lines = textwrap.wrap(one_line(text).replace("$", "$ ").strip(), width) or [""]
@@ -131,7 +132,7 @@ def comment(text: str, prefix: str = "# ", width: int = 96) -> SafeText:
 
 
 def docstring(text: str) -> SafeText:
-    """Return ``text`` as the inside of a module's docstring in double quotes, wrapped."""
+    """Return ``text`` wrapped for a module docstring in double quotes, without the quotes."""
     escaped = one_line(text)
     escaped = escaped if escaped.endswith((".", "!", "?")) else escaped + "."
     escaped = re.sub(r'"(?=")|^"', r"\"", escaped.replace("\\", "\\\\"))
@@ -140,7 +141,7 @@ def docstring(text: str) -> SafeText:
 
 
 def plain(text: str) -> SafeText:
-    """Return ``text`` on one line, for a file that no program parses."""
+    """Return ``text`` on one line, for files that no program parses."""
     return SafeText(one_line(text))
 
 
@@ -150,13 +151,13 @@ _BLOCK = re.compile(r"^(\d{1,9}(?=[.)])|(?=[-+=]))")
 
 
 def markdown(text: str) -> SafeText:
-    """Return ``text`` as Markdown prose on one line, for a paragraph or a table cell."""
+    """Return ``text`` as Markdown on one line, for a paragraph or a table cell."""
     escaped = _MARKDOWN.sub(r"\\\1", _ENTITY.sub("&amp;", one_line(text)))
     return SafeText(_BLOCK.sub(r"\1\\", escaped).replace("\\<", "&lt;"))
 
 
 def markdown_code(text: str) -> SafeText:
-    """Return ``text`` as inline code, also inside a table cell."""
+    """Return ``text`` as inline code that is also valid in a table cell."""
     escaped = one_line(text).replace("|", "\\|")
     longest = max((len(run) for run in re.findall("`+", escaped)), default=0)
     fence = "`" * (longest + 1)
@@ -165,9 +166,9 @@ def markdown_code(text: str) -> SafeText:
 
 
 def join(values: Iterable[Any], separator: str = "") -> SafeText:
-    """Join safe texts.
+    """Join safe strings.
 
-    Raises TypeError for text that no literal filter made safe.
+    Raises TypeError for a string that no literal filter made safe.
     """
     items = list(values)
     _own(separator, "")
@@ -183,12 +184,12 @@ def _own(text: str, default: str) -> None:
 
 
 def lower(text: SafeText) -> SafeText:
-    """Return safe text in lower case."""
+    """Convert a safe string to lower case."""
     return _same(text, str.lower)
 
 
 def upper(text: SafeText) -> SafeText:
-    """Return safe text in upper case."""
+    """Convert a safe string to upper case."""
     return _same(text, str.upper)
 
 

@@ -1,6 +1,7 @@
 """An overlay: the author's blueprints, which replace capsmith's or add to them.
 
-Turns texts by path into an :class:`Overlay` or findings.  Must not read from disk or render.
+Parses the files of an overlay into an :class:`Overlay` or findings.  Neither reads from disk nor
+renders.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ NAMES: Mapping[BlueprintScope, Collection[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class OverlayRow:
-    """A row and its location."""
+    """A row of the overlay's manifest, and its location."""
 
     entry: BlueprintEntry
     location: Location
@@ -49,7 +50,7 @@ class OverlayRow:
 def read_rows(
     text: str, file: str, sources: Collection[str]
 ) -> tuple[tuple[OverlayRow, ...], list[Finding]]:
-    """Return the rows below ``files``, and all findings on them.
+    """Return the rows below ``files`` in an overlay's manifest, and all findings on them.
 
     ``sources`` are the overlay's blueprints, relative to project/.  Ids: those of
     :func:`capsmith.yamldoc.document.parse_document`, ``overlay-manifest``, ``overlay-unknown-key``,
@@ -175,7 +176,7 @@ MACROS = "macros/"
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """The blueprints of one folder."""
+    """The author's blueprints in one folder."""
 
     where: str
     """The folder, as findings name it."""
@@ -188,22 +189,23 @@ class Overlay:
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """Return the overlay's blueprints and macros by path."""
+        """Return the source of the overlay's blueprints and macros, by path."""
         return {path: text for path, text in self.texts.items() if path != MANIFEST}
 
     @property
     def digest(self) -> str:
-        """Return the digest of paths and texts, which does not depend on the folder."""
+        """Return a digest of all paths and contents, independent of the folder's location."""
         return digest_texts(self.texts)
 
 
 def parse_overlay(
     texts: Mapping[str, str], own: Mapping[str, str], where: str, named: str
 ) -> tuple[Overlay | None, tuple[Finding, ...]]:
-    """Return the overlay in ``where`` with these ``texts``, or None and the findings on them.
+    """Return the overlay with these ``texts``, or None and the findings on them.
 
-    ``own`` holds the blueprints of capsmith, by path.  Ids: ``overlay-empty``, ``overlay-unknown``,
-    ``overlay-unused``, ``overlay-macro`` and those of :mod:`capsmith.blueprint.overlay`.
+    ``where`` is the folder in findings, ``named`` its name in provider.yaml.  ``own`` holds
+    capsmith's blueprints by path.  Ids: ``overlay-empty``, ``overlay-unknown``, ``overlay-unused``,
+    ``overlay-macro`` and those of :func:`read_rows`.
     """
     findings: list[Finding] = []
     rows: tuple[OverlayRow, ...] = ()

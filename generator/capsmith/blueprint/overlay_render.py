@@ -1,8 +1,8 @@
-"""Render an overlay for a provider: in Jinja's sandbox, with findings instead of exceptions.
+"""Render an overlay for a provider in Jinja's sandbox, with findings instead of exceptions.
 
-An overlay lies in the author's repository, so the sandbox guards against mistakes that a review may
-miss, not against an author: values lead to no Python, calls change nothing, and the same overlay
-gives the same text everywhere.  How much a blueprint does is not limited.
+The overlay is in the author's repository, so the sandbox guards against mistakes that a review may
+miss, not against an attacker.  Values give no access to Python, calls change nothing, and the same
+overlay gives the same output everywhere.  Run time and output size are not limited.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _CALLABLE = (Macro, BlockReference, LoopContext, Undefined)
 
 
 class OverlayEnvironment(ImmutableSandboxedEnvironment):
-    """Jinja for blueprints of an author."""
+    """A Jinja environment for an author's blueprints."""
 
     code_generator_class = LiteralsAreSafe
     safe_literal: Callable[[str], SafeText] = SafeText
@@ -81,11 +81,11 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
             raise TemplateSyntaxError(message, line, name, filename) from error
 
     def concat(self, pieces: Iterable[str]) -> SafeText:
-        """Join pieces that were each found to be safe when they were printed."""
+        """Join pieces that were verified as safe when they were printed."""
         return SafeText("".join(pieces))
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """Return whether ``obj`` is one of the few calls that only read."""
+        """Return whether ``obj`` is one of the few callables that only read."""
         if isinstance(obj, _CALLABLE) or obj in _GLOBALS.values():
             return True
         owner = getattr(obj, "__self__", None)
@@ -93,7 +93,7 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
         return getattr(obj, "__name__", "") in next(names, ())
 
     def call(self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
-        """Call what may be called.  Raises SecurityError."""
+        """Call an allowed callable.  Raises SecurityError for any other."""
         if not self.is_safe_callable(__obj):
             # Jinja's message holds an address, which differs from run to run.
             name = getattr(__obj, "__name__", type(__obj).__name__)
@@ -104,10 +104,10 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
 def make_loader(
     own: Mapping[str, str], overlay: Mapping[str, str], where: str
 ) -> Callable[[str], tuple[str, str, None] | None]:
-    """Return a loader of blueprints by name: the overlay's first, then capsmith's.
+    """Return a loader that finds the overlay's blueprints first, then capsmith's.
 
-    Names that begin with ``capsmith:`` always mean capsmith's.  ``where`` is the folder of the
-    overlay, as findings name it.
+    A name with the prefix ``capsmith:`` always means capsmith's blueprint.  ``where`` is the folder
+    of the overlay in findings.
     """
 
     def load(name: str) -> tuple[str, str, None] | None:
@@ -138,7 +138,7 @@ _BROKEN = "Look up how capsmith's blueprint of the same path uses these names."
 def plan_rows(
     overlay: Overlay, provider: Provider, runtime: Runtime, own: Iterable[PlannedFile]
 ) -> tuple[list[PlannedFile], list[Finding]]:
-    """Return the files that the rows of ``overlay`` add to capsmith's ``own``.
+    """Return the files that the overlay's rows add to capsmith's ``own`` files, and findings.
 
     Id of the findings: ``overlay-target``.
     """
@@ -178,7 +178,7 @@ def _finding_on_row(row: OverlayRow, message: str) -> Finding:
 
 
 class OverlayRenderer:
-    """Renders the blueprints of one overlay, and collects findings instead of stopping."""
+    """Renders the blueprints of one overlay and collects findings instead of stopping."""
 
     def __init__(self, overlay: Overlay, own: Mapping[str, str], formatter: Formatter) -> None:
         self._overlay = overlay
@@ -189,7 +189,7 @@ class OverlayRenderer:
         self.findings: list[Finding] = []
 
     def check(self) -> None:
-        """Compile every blueprint, whether this provider needs it or not."""
+        """Compile every blueprint, even those that this provider does not need."""
         for name in self._overlay.sources:
             try:
                 self._environment.get_template(name)
@@ -198,7 +198,7 @@ class OverlayRenderer:
                 self._report(name, error)
 
     def render(self, files: Iterable[PlannedFile]) -> list[GeneratedFile]:
-        """Return the files of the blueprints that are not broken."""
+        """Render the planned files, except those whose blueprint is broken."""
         rendered = (self._render(file) for file in files)
         return [file for file in rendered if file is not None]
 

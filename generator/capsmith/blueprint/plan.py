@@ -1,4 +1,4 @@
-"""Select the files to render: the rows of the manifest, applied to a provider."""
+"""Plan the files to render: apply the rows of the manifest to a provider."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _KEYS = {"source", "target", "for_each", "when", "owner", "executable"}
 
 
 class BlueprintScope(StrEnum):
-    """The objects for each of which a blueprint is rendered once."""
+    """The kind of object for which a blueprint is rendered, once per object."""
 
     PROVIDER = "provider"
     COMPONENT = "component"
@@ -54,7 +54,7 @@ class BlueprintScope(StrEnum):
 
 
 class BlueprintEntry(NamedTuple):
-    """One row of ``blueprints/manifest.yaml``."""
+    """A row of ``blueprints/manifest.yaml``."""
 
     source: str
     """Below ``blueprints/project/``; ends in ``.jinja``."""
@@ -68,10 +68,10 @@ class BlueprintEntry(NamedTuple):
 
 
 def load_manifest(text: str, file: str) -> tuple[BlueprintEntry, ...]:
-    """Return the rows of a manifest of blueprints, in order; ``file`` is its name in errors.
+    """Parse a manifest of blueprints; ``file`` is its name in errors.
 
-    Raises BlueprintError on anything but a list of rows with known keys, each source once for
-    each target.
+    Raises BlueprintError unless it is a list of rows with known keys and unique pairs of source and
+    target.
     """
     rows = yaml.load(text, Loader=_LOADER)
     if not isinstance(rows, list):
@@ -114,7 +114,7 @@ def _bad_manifest(file: str, message: str) -> BlueprintError:
 
 
 class PlannedFile(NamedTuple):
-    """One file to render: its row, its path and the context of the blueprint."""
+    """A file to render: its row, its path and the blueprint's context."""
 
     entry: BlueprintEntry
     path: RelativePath
@@ -274,9 +274,9 @@ Those on a role need a resource in scope, those on a component one at least.
 def plan_files(
     entries: tuple[BlueprintEntry, ...], provider: Provider, runtime: Runtime
 ) -> tuple[PlannedFile, ...]:
-    """Return every file that ``provider`` needs, in the order of the manifest.
+    """Return all files that ``provider`` needs, in the order of the manifest.
 
-    Raises BlueprintError for an unknown condition or a target that leaves the repository.
+    Raises BlueprintError for an unknown condition or a target outside the repository.
     """
     return tuple(file for entry in entries for file in plan_entry(entry, provider, runtime))
 
@@ -284,7 +284,7 @@ def plan_files(
 def plan_entry(
     entry: BlueprintEntry, provider: Provider, runtime: Runtime
 ) -> Iterator[PlannedFile]:
-    """Yield the files of one row: one for each object of its scope that meets its conditions.
+    """Yield the files of one row: one for each object in its scope that meets its conditions.
 
     Raises as :func:`plan_files` does.
     """

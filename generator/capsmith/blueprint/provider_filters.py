@@ -1,11 +1,11 @@
-"""Filters that give blueprints the provider's manifests as data; literal filters print them.
+"""Filters that give blueprints the provider's manifests as data; literal filters print it.
 
 Blueprints contain no logic: ``{{ resource | crd | to_yaml }}`` calls a function of
 :mod:`capsmith.output` and prints its result.  To find the function behind a filter, look up its
 name in :data:`PROVIDER_FILTERS` below; literal filters are in :mod:`capsmith.blueprint.filters`.
 
 A filter receives the value before the bar as its first argument.  Functions that also need the
-runtime library take it from the context of the blueprint: a blueprint cannot pass another one.
+runtime library take it from the blueprint's context, so that a blueprint cannot pass another one.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ def find_shared_contract_labels(component: Component) -> dict[str, str]:
 
 
 def join_for_display(values: Iterable[str]) -> str:
-    """Return texts for display, with commas; still unsafe.  The core API group is ``core``."""
+    """Join strings with commas, as unsafe text.  The core API group becomes ``core``."""
     return ", ".join(str(value) or "core" for value in values)
 
 
 def find_kind(provider: Provider, role: str, otherwise: str) -> SafeText:
-    """Return the first kind of a role, or ``otherwise`` if there is none.
+    """Return the name of the first kind with a role, or ``otherwise`` if there is none.
 
     Raises TypeError if ``otherwise`` is not the blueprint's own text.
     """

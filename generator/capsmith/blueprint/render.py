@@ -1,6 +1,6 @@
-"""Render the planned files into a file tree; undefined names and unsafe text are errors.
+"""Render planned files into a file tree; undefined names and unsafe strings are errors.
 
-Nothing is written here.
+Writes nothing to disk.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from capsmith.tree import FileTree, GeneratedFile
 
 # Jinja's code generator with the rules of this project.
 class LiteralsAreSafe(CodeGenerator):
-    """Treat string constants of a blueprint as safe: they are the blueprint's own text.
+    """Compiles string constants of a blueprint as safe text, because they are the blueprint's own.
 
-    Refuses the statements whose output would be printed unchecked: Jinja joins what is inside of
-    `filter` and `call` blocks to a plain ``str``, and prints that.
+    Refuses `filter` and `call` blocks: Jinja joins their content to a plain ``str`` and prints it
+    unchecked.
     """
 
     def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
@@ -62,23 +62,23 @@ class LiteralsAreSafe(CodeGenerator):
 
 
 class Cache(Protocol):
-    """Keeps slow results; losing them costs only time."""
+    """Stores slow results; losing them only costs time."""
 
     def get(self, key: str) -> bytes | None:
-        """Return the value stored under ``key``."""
+        """Return the value stored under ``key``, or None."""
 
     def put(self, key: str, value: bytes) -> None:
         """Store ``value`` if possible."""
 
 
 class UnsafeText(Exception):
-    """A blueprint printed text that no literal filter had made safe."""
+    """Raised when a blueprint prints a string that no literal filter made safe."""
 
 
 def refuse_unsafe(value: Any) -> Any:
     """Return safe text and numbers unchanged; raise UnsafeText for everything else.
 
-    It is the environment's ``finalize``: Jinja calls it with each value that an expression prints.
+    Jinja calls this, the environment's ``finalize``, with each value that an expression prints.
     """
     # Checked by type and not by escaping: a plain str may come from provider.yaml, and only its
     # blueprint knows whether YAML, Python or Markdown has to be escaped.
@@ -123,17 +123,17 @@ RULES: Mapping[str, Any] = {
 
 
 class BlueprintEnvironment(Environment):
-    """Jinja with the rules of this project."""
+    """A Jinja environment with capsmith's rules for blueprints."""
 
     code_generator_class = LiteralsAreSafe
     safe_literal: Callable[[str], SafeText] = SafeText
 
 
 def make_environment(sources: Mapping[str, str], cache: Cache | None, key: str) -> Environment:
-    """Return an environment that loads blueprints from ``sources``, texts by path.
+    """Return an environment that loads blueprints from ``sources``, by path.
 
-    ``cache`` keeps compiled blueprints under ``key``, which must change with everything that the
-    compiler depends on: capsmith's version.  Jinja adds the text of the blueprint itself.
+    ``cache`` stores compiled blueprints under ``key``, which must change with everything that
+    compilation depends on: capsmith's version.  Jinja adds the source of the blueprint itself.
     """
     environment = BlueprintEnvironment(
         loader=FunctionLoader(lambda name: sources.get(name)),
@@ -149,7 +149,7 @@ LINE_LENGTH = 100
 
 
 class Formatter:
-    """Formats Python with black; what was formatted before comes from the cache.
+    """Formats Python with black and caches the results.
 
     Black takes most of the time of a first run.
     """
@@ -159,9 +159,9 @@ class Formatter:
         self._style = f"black-{version('black')}-{LINE_LENGTH}" if cache is not None else ""
 
     def format(self, text: str, blueprint: str) -> str:
-        """Return ``text`` as black formats it.
+        """Format the Python source ``text`` with black.
 
-        Raises BlueprintError, which names ``blueprint``, when ``text`` is not valid Python.
+        Raises BlueprintError, which names ``blueprint``, if ``text`` is not valid Python.
         """
         if self._cache is None:
             return self._black(text, blueprint)
@@ -197,10 +197,10 @@ _FOLDER = "project/"
 def render(
     files: Sequence[PlannedFile], sources: Mapping[str, str], cache: Cache | None, key: str
 ) -> FileTree:
-    """Render and format every planned file.
+    """Render all planned files, and format those in Python.
 
-    ``sources`` holds the blueprints by path below ``blueprints/``.  Raises BlueprintError when a
-    blueprint is missing, broken, prints unsafe text, or gives Python that does not parse.
+    ``sources`` holds the blueprints by path below ``blueprints/``.  Raises BlueprintError if a
+    blueprint is missing or broken, prints unsafe text, or produces invalid Python.
     """
     environment = make_environment(sources, cache, key)
     formatter = Formatter(cache)
@@ -229,7 +229,7 @@ def _render(
 
 
 def is_static(source: str) -> bool:
-    """Return whether a blueprint is plain text.  Static Python blueprints are kept formatted."""
+    """Return whether a blueprint has no Jinja tags; such Python files are stored formatted."""
     return not any(mark in source for mark in ("{{", "{%", "{#"))
 
 
@@ -248,13 +248,15 @@ def _rendered(file: PlannedFile, name: str, environment: Environment) -> str:
 
 
 def tidy(text: str) -> str:
-    """Return ``text`` with one final newline; empty for blanks only."""
+    """Return ``text`` with one final newline, or an empty string if it is blank."""
     return text.rstrip("\n") + "\n" if text.strip() else ""
 
 
 def _line(error: Exception, name: str) -> int:
     line = getattr(error, "lineno", None)
     trace = error.__traceback__
+    # Jinja rewrites tracebacks so that they name blueprints, but an error in a macro passes through
+    # several of them: the innermost line of this blueprint is the one to show.
     while trace is not None:
         if trace.tb_frame.f_code.co_filename.endswith((name, "<template>")):
             line = trace.tb_lineno

@@ -1,6 +1,7 @@
-"""Who reads and writes the objects of providers (``schemas/contracts/common/access.yaml``).
+"""Requests that Cluster API's managers make for providers' objects.
 
-The data are facts about Cluster API's managers; what a provider must grant is said by the rules.
+Loaded from ``schemas/contracts/common/access.yaml``.  The data are facts about Cluster API.  What a
+provider must grant is defined by contract rules.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ FILE = "access.yaml"
 
 
 class CoreManager(NamedTuple):
-    """A manager in the repository of Cluster API."""
+    """A manager from the Cluster API repository."""
 
     name: str
     """``core``, ``kubeadm-control-plane`` or ``kubeadm-bootstrap``."""
@@ -35,12 +36,12 @@ class CoreManager(NamedTuple):
 
     @property
     def user(self) -> str:
-        """Return the name by which the API server knows it."""
+        """Return the user name of the manager's service account."""
         return f"system:serviceaccount:{self.namespace}:{self.account}"
 
 
 class ManagerAccess(NamedTuple):
-    """Requests of one manager for one purpose."""
+    """The requests that one manager makes for one purpose."""
 
     manager: CoreManager
     kinds: tuple[str, ...]
@@ -61,33 +62,33 @@ class ManagerAccess(NamedTuple):
     """Why no test shows it; empty if one does."""
 
     def is_in(self, series: str) -> bool:
-        """Return whether a series of core makes the requests."""
+        """Return whether a minor release of core, such as ``v1.11``, makes the requests."""
         order = series_order(series)
         is_too_old = bool(self.since) and order < series_order(self.since)
         return not is_too_old and not (self.until and order > series_order(self.until))
 
 
 class AccessTable(NamedTuple):
-    """All that the managers request."""
+    """The requests of all managers."""
 
     managers: tuple[CoreManager, ...]
     rows: tuple[ManagerAccess, ...]
 
     def of(self, series: str) -> tuple[ManagerAccess, ...]:
-        """Return the requests of a series of core."""
+        """Return the requests that one minor release of core makes."""
         return tuple(row for row in self.rows if row.is_in(series))
 
 
 def series_order(series: str) -> tuple[int, ...]:
-    """Return the sort key of a series: ``v1.14``."""
+    """Return a sort key for a minor release such as ``v1.14``."""
     return tuple(int(part) for part in series.removeprefix("v").split("."))
 
 
 def load_access(reader: Traversable) -> AccessTable:
-    """Return the table from the schemas folder ``reader``.
+    """Load the table of requests from the schemas folder ``reader``.
 
-    Raises UnreadableInput for broken data, for a manager without definition, and for a row that
-    is not either shown by a test or explained.
+    Raises UnreadableInput for invalid data, for a manager without definition, and for a row with
+    both or neither of ``shown`` (a test) and ``unseen`` (a reason).
     """
     from capsmith.contract.files import AccessFile  # builds pydantic models
 

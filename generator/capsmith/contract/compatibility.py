@@ -1,6 +1,6 @@
-"""The releases that capsmith is used with (``schemas/compatibility.yaml``).
+"""The releases of other projects that capsmith supports (``schemas/compatibility.yaml``).
 
-Everything that names a release reads it here: tools, defaults, samples, tests and documentation.
+Tools, defaults, samples, tests and documentation take all release numbers from here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FILE = "compatibility.yaml"
 
 
 class Supported(NamedTuple):
-    """One release of a project, or a series of which no release is run."""
+    """A release of a project, or only its minor release if no test runs it."""
 
     release: str
     """``v1.14.2``, ``v1.15`` or ``3.13``."""
@@ -29,7 +29,7 @@ class Supported(NamedTuple):
 
     @property
     def series(self) -> str:
-        """Return major and minor: ``v1.14``."""
+        """Return the minor release, such as ``v1.14``."""
         return ".".join(self.release.split(".")[:2])
 
     @property
@@ -39,27 +39,27 @@ class Supported(NamedTuple):
 
 
 def release_order(release: str) -> tuple[int, ...]:
-    """Return the sort key of a release or a series: ``v1.14.2`` follows ``v1.14``."""
+    """Return a sort key for a release or minor release: ``v1.14`` sorts before ``v1.14.2``."""
     return tuple(int(part) for part in release.removeprefix("v").split("."))
 
 
 class Project(NamedTuple):
-    """The releases of one project, the oldest first."""
+    """The supported releases of one project, oldest first."""
 
     releases: tuple[Supported, ...]
 
     @property
     def default(self) -> Supported:
-        """Return the newest release with which all tests are run for each change."""
+        """Return the newest release with which every change runs all tests."""
         return next(each for each in reversed(self.releases) if each.run is ReleaseTesting.CI)
 
     @property
     def executed(self) -> tuple[Supported, ...]:
-        """Return the releases with which tests are run, the oldest first."""
+        """Return the releases with which tests run, oldest first."""
         return tuple(each for each in self.releases if each.run is not ReleaseTesting.SOURCE)
 
     def series(self, name: str) -> Supported:
-        """Return the release of a series; raises KeyError if there is none."""
+        """Return the release of the minor release ``name``.  Raises KeyError if there is none."""
         for each in self.releases:
             if each.series == name:
                 return each
@@ -67,7 +67,7 @@ class Project(NamedTuple):
 
 
 class Compatibility(NamedTuple):
-    """The releases of all projects."""
+    """The supported releases of all projects."""
 
     core: Project
     """Cluster API, with clusterctl."""
@@ -77,10 +77,10 @@ class Compatibility(NamedTuple):
 
 
 def load_compatibility(reader: Traversable) -> Compatibility:
-    """Return the table from the schemas folder ``reader``.
+    """Load the table of releases from the schemas folder ``reader``.
 
-    Raises UnreadableInput for broken data, for releases that are not in order, and for core,
-    Kubernetes or Python without a release that CI runs.
+    Raises UnreadableInput for invalid data, for releases out of order, and if CI runs no release of
+    core, Kubernetes or Python.
     """
     from capsmith.contract.files import CompatibilityFile  # builds pydantic models
 

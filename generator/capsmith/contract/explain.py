@@ -1,4 +1,4 @@
-"""Contract rules as plain data: one rule in full, or a list."""
+"""Describe contract rules as plain data and as lines for a terminal."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ORIGIN = {
 
 
 def explain(rules: Mapping[str, Rule], rule_id: str) -> dict[str, Any]:
-    """Return all data on one rule; the case of its id does not matter.
+    """Return the data of one rule; ``rule_id`` is case-insensitive.
 
-    Raises UnreadableInput for an unknown id, with similar ids.
+    Raises UnreadableInput, with similar ids, if the id is unknown.
     """
     rule = rules.get(rule_id.strip().upper())
     if rule is None:
@@ -43,7 +43,7 @@ def explain(rules: Mapping[str, Rule], rule_id: str) -> dict[str, Any]:
 
 
 def describe_rule(rule: Rule) -> dict[str, Any]:
-    """Return all fields of a rule, in the order of reading."""
+    """Return all fields of a rule, in reading order."""
     return {
         "id": rule.id,
         "title": rule.title,
@@ -66,9 +66,10 @@ def describe_rule(rule: Rule) -> dict[str, Any]:
 
 
 def get_verification(rule: Rule) -> dict[str, Any]:
-    """Return how the rule is verified: by capsmith itself (``static``), or by a proof.
+    """Return how the rule is verified: by a static check, or by another proof.
 
-    ``option`` is that of ``capsmith verify``, for rules on more than the files of a release.
+    ``option`` names the option of ``capsmith verify`` that a rule needs if it concerns more than
+    the files of one release.
     """
     if rule.page in _OPTIONS:
         return {"by": "verify", "option": _OPTIONS[rule.page]}
@@ -78,7 +79,7 @@ def get_verification(rule: Rule) -> dict[str, Any]:
 
 
 def describe_effect(rule: Rule) -> dict[str, Any]:
-    """Return what a violation does in a provider of any origin; empty if verify finds none."""
+    """Return the effect of a violation on any provider; empty if no check can find one."""
     if rule.check is None and rule.page not in _OPTIONS:
         return {}
     return {
@@ -89,7 +90,7 @@ def describe_effect(rule: Rule) -> dict[str, Any]:
 
 
 def format_effect(effect: Mapping[str, Any]) -> str:
-    """Return the class of a violation as words: ``breaks when core is v1.13 or older``."""
+    """Return the effect of a violation in words, such as ``breaks when core is v1.13 or older``."""
     words = {
         EffectClass.BREAKS: "breaks",
         EffectClass.BREAKS_WHEN: f"breaks when {effect['when']}",
@@ -99,13 +100,13 @@ def format_effect(effect: Mapping[str, Any]) -> str:
 
 
 def format_origin(rule: Mapping[str, Any]) -> str:
-    """Return the sentences on a rule's origin and its releases of core."""
+    """Return sentences about the origin of a rule and the releases of core that it concerns."""
     releases = _releases(rule["core"], rule.get("coreFromSource", ()))
     return f"{_ORIGIN[Origin(rule['origin'])]}{releases}"
 
 
 def format_verification(rule: Mapping[str, Any]) -> str:
-    """Return the sentence on how a rule is verified; empty if it is not."""
+    """Return a sentence about how a rule is verified; empty if it is not."""
     by = rule["checked"]["by"]
     if by == "static":
         return (
@@ -119,7 +120,7 @@ def format_verification(rule: Mapping[str, Any]) -> str:
 
 
 def format_lines(rule: Mapping[str, Any]) -> list[str]:
-    """Return the data of :func:`explain` as lines for a terminal."""
+    """Format the result of :func:`explain` as lines for a terminal."""
     contracts = ", ".join(rule["contracts"])
     result = [
         f"{rule['id']}  {rule['title']}",
@@ -150,9 +151,9 @@ def list_rules(
     contract: str | None = None,
     level: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the rules that pass all given filters, each with all its fields.
+    """Return all rules that match every given filter, each with all its fields.
 
-    Raises UnreadableInput for a page or contract without rules.
+    Raises UnreadableInput for a page or contract that has no rules.
     """
     _known("page", page, {rule.page for rule in rules.values()})
     _known("contract", contract, {name for rule in rules.values() for name in rule.contracts})
@@ -166,14 +167,14 @@ def list_rules(
 
 
 def format_row(rule: Mapping[str, Any]) -> list[str]:
-    """Return the columns of one rule of :func:`list_rules` for a terminal."""
+    """Format a rule from :func:`list_rules` as columns for a terminal."""
     core = " ".join(f"{name} {release}" for name, release in rule["core"].items())
     contracts = ",".join(rule["contracts"])
     return [rule["id"], rule["level"], rule["origin"], contracts, core, rule["title"]]
 
 
 def find_similar_ids(rules: Mapping[str, Rule], rule_id: str) -> list[str]:
-    """Return ids that look like ``rule_id``, then rules whose title has it; at most five."""
+    """Return at most five ids: similar ids first, then rules whose title contains ``rule_id``."""
     query = rule_id.strip().upper()
     padded = re.sub(r"^([A-Z]+)[-_ ]?([0-9])$", r"\1-0\2", query)
     padded = re.sub(r"^([A-Z]+)[_ ]?([0-9]{2})$", r"\1-\2", padded)

@@ -1,7 +1,7 @@
-"""What the files of contract data may contain, as pydantic models.
+"""Pydantic models of the contract data files.
 
-Imported only when such a file is read, and each model is built at its first use: a command that
-needs no contract data does not pay for pydantic.  Opens no file itself.
+Imported only to read such a file, and each model is built at its first use, so a command that needs
+no contract data does not pay for pydantic.  Opens no files.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ SourceFiles = Annotated[dict[Annotated[str, Field(pattern=_MINOR)], str], Field(
 
 
 class FileModel(BaseModel):
-    """A mapping with these keys and no others, whose values are of these types as they stand."""
+    """Base of the models: no unknown keys, and no type conversions."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class CoreEntry(FileModel):
-    """The releases of core whose contract it is; without ``until`` also the newest."""
+    """The releases of core that support the contract; without ``until`` including the newest."""
 
     since: Annotated[str, Field(pattern=_MINOR)]
     until: Annotated[str, Field(pattern=_MINOR)] = ""
@@ -60,7 +60,7 @@ class SupportEndEntry(FileModel):
 
 
 class ContractFile(FileModel):
-    """``<version>/contract.yaml``."""
+    """The file ``<version>/contract.yaml``."""
 
     version: str
     label: str
@@ -78,11 +78,11 @@ class FragmentEntry(FileModel):
 
 
 class FragmentsFile(RootModel[dict[str, FragmentEntry]]):
-    """``fragments.yaml``."""
+    """The file ``fragments.yaml``: shared schemas by name."""
 
 
 class FieldEntry(FileModel):
-    """A field of a kind, with its own rule and schema or with those of a fragment."""
+    """A field of a kind; its rule and schema are given here or come from a fragment."""
 
     fragment: str = ""
     rule: str = ""
@@ -94,7 +94,7 @@ class FieldEntry(FileModel):
 
 
 class ValidationEntry(FileModel):
-    """A CEL rule about the whole spec, for kinds with all of these features."""
+    """A CEL rule for the whole spec of kinds that have all the listed features."""
 
     features: list[str]
     rule: str
@@ -102,7 +102,7 @@ class ValidationEntry(FileModel):
 
 
 class ShapeFile(FileModel):
-    """``types/<role>.yaml``."""
+    """The file ``types/<role>.yaml``."""
 
     role: str
     scope: str
@@ -114,14 +114,14 @@ class ShapeFile(FileModel):
 
 
 class CheckEntry(FileModel):
-    """The check of a rule; its parameters are validated by the check."""
+    """The check of a rule; the check itself validates its parameters."""
 
     name: str
     params: dict[str, Any] = Field({}, alias="with")
 
 
 class ReleasesEntry(FileModel):
-    """Releases of core; empty: no bound."""
+    """A range of releases of core; an empty bound means unbounded."""
 
     since: Annotated[str, Field(pattern=_MINOR)] = ""
     deprecated: Annotated[str, Field(pattern=_MINOR)] = ""
@@ -129,7 +129,7 @@ class ReleasesEntry(FileModel):
 
 
 class EffectEntry(FileModel):
-    """What a violation of a checked rule does under a release of core or clusterctl."""
+    """The effect of a violation of a checked rule, under all or some releases of core."""
 
     class_: Annotated[EffectClass, _AS_TEXT] = Field(alias="class")
     when: str = ""
@@ -137,7 +137,7 @@ class EffectEntry(FileModel):
 
 
 class RuleEntry(FileModel):
-    """One rule."""
+    """A contract rule."""
 
     id: str
     effect: EffectEntry | None = None
@@ -159,14 +159,14 @@ class RuleEntry(FileModel):
 
 
 class RulesFile(FileModel):
-    """``rules/<page>.yaml``."""
+    """The file ``rules/<page>.yaml``."""
 
     source: str
     rules: list[RuleEntry]
 
 
 class PageRowEntry(FileModel):
-    """One row of the table on a page."""
+    """A row of the rule table on a page."""
 
     row: str
     title: str
@@ -176,7 +176,7 @@ class PageRowEntry(FileModel):
 
 
 class PageEntry(FileModel):
-    """A page of the contract on one resource."""
+    """A page of the contract about one resource."""
 
     page: str
     role: str
@@ -184,13 +184,13 @@ class PageEntry(FileModel):
 
 
 class PagesFile(FileModel):
-    """``common/pages.yaml``."""
+    """The file ``common/pages.yaml``."""
 
     pages: list[PageEntry]
 
 
 class HookEntry(FileModel):
-    """One hook of the runtime SDK."""
+    """A hook of the runtime SDK."""
 
     hook: str
     family: Annotated[HookFamily, _AS_TEXT]
@@ -199,14 +199,14 @@ class HookEntry(FileModel):
 
 
 class HooksFile(FileModel):
-    """``common/hooks.yaml``."""
+    """The file ``common/hooks.yaml``."""
 
     source: str
     hooks: list[HookEntry]
 
 
 class ManagerEntry(FileModel):
-    """A manager in the repository of Cluster API."""
+    """A manager from the Cluster API repository."""
 
     name: str
     title: str
@@ -218,7 +218,7 @@ class ManagerEntry(FileModel):
 
 
 class AccessEntry(FileModel):
-    """What one manager requests for one purpose; without bounds in all releases of core."""
+    """Requests of one manager for one purpose; without bounds in every release of core."""
 
     manager: str
     kinds: Annotated[list[str], Field(min_length=1)]
@@ -234,14 +234,14 @@ class AccessEntry(FileModel):
 
 
 class AccessFile(FileModel):
-    """``common/access.yaml``."""
+    """The file ``common/access.yaml``."""
 
     managers: list[ManagerEntry]
     access: list[AccessEntry]
 
 
 class ChangeEntry(FileModel):
-    """One difference between two contracts; ``path`` is short for equal ``old`` and ``new``."""
+    """A difference between two contracts; ``path`` stands for both ``old`` and ``new`` if equal."""
 
     where: Annotated[Where, _AS_TEXT] = Where.OBJECT
     roles: list[str] = []
@@ -258,7 +258,7 @@ class ChangeEntry(FileModel):
 
 
 class CoreStepsEntry(FileModel):
-    """How far clusterctl upgrades core in one command."""
+    """The number of minor releases by which clusterctl may upgrade core in one command."""
 
     since: str
     minors: int
@@ -266,7 +266,7 @@ class CoreStepsEntry(FileModel):
 
 
 class UpgradeFile(FileModel):
-    """``upgrades/<old>-to-<new>.yaml``."""
+    """The file ``upgrades/<old>-to-<new>.yaml``."""
 
     old: str = Field(alias="from")
     new: str = Field(alias="to")
@@ -276,7 +276,7 @@ class UpgradeFile(FileModel):
 
 
 class SupportedEntry(FileModel):
-    """A release of a project, or its series if no release is run."""
+    """A release of a project, or only its minor release if no test runs it."""
 
     release: Annotated[str, Field(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$")]
     run: Annotated[ReleaseTesting, _AS_TEXT]
@@ -285,7 +285,7 @@ class SupportedEntry(FileModel):
 
 
 class CompatibilityFile(FileModel):
-    """``compatibility.yaml``."""
+    """The file ``compatibility.yaml``."""
 
     core: list[SupportedEntry]
     kubernetes: list[SupportedEntry]

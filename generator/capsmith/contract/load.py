@@ -1,7 +1,7 @@
-"""Load contract data (``schemas/contracts``, ``schemas/kinds``, ``schemas/upgrades``).
+"""Load contract data from ``schemas/contracts``, ``schemas/kinds`` and ``schemas/upgrades``.
 
-The models of the files are imported where they are used: pydantic takes longer to build them than
-most commands need for all their work, and many commands read only a part of the data.
+The models of the files are imported inside functions: pydantic takes longer to build them than most
+commands run, and many commands read only part of the data.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ V = TypeVar("V")
 
 
 def list_versions() -> tuple[str, ...]:
-    """Return the contract versions that capsmith knows, the oldest first."""
+    """Return the supported contract versions, oldest first."""
     return VERSIONS
 
 
 def load_contract(version: str, reader: Traversable) -> Contract:
-    """Return the contract ``version`` from the schemas folder ``reader``.
+    """Load the contract ``version`` from the schemas folder ``reader``.
 
-    Raises ValueError for a version that is not known, UnreadableInput for broken data.
+    Raises ValueError for an unsupported version and UnreadableInput for invalid data.
     """
     from capsmith.contract.files import ContractFile
 
@@ -113,9 +113,10 @@ def _tested(compatibility: Compatibility, since: str, end: SupportEnd | None) ->
 
 
 def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
-    """Return all rules by id, or those that hold in ``version``, in order of page and id.
+    """Load the rules by id, sorted by page and id.
 
-    Raises UnreadableInput for broken data, and for a duplicate id.
+    If ``version`` is given, only the rules of that contract version.  Raises UnreadableInput for
+    invalid data, including duplicate ids.
     """
     rules: dict[str, Rule] = {}
     for place in (COMMON, *VERSIONS):
@@ -131,33 +132,33 @@ def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
 
 
 def load_upgrade_rules(reader: Traversable) -> dict[str, Rule]:
-    """Return the rules on upgrades from one release of a provider to another, by id.
+    """Load the rules about upgrading a provider from one release to the next, by id.
 
-    Raises UnreadableInput for broken data.
+    Raises UnreadableInput for invalid data.
     """
     return _of_releases(reader, "upgrade")
 
 
 def load_live_rules(reader: Traversable) -> dict[str, Rule]:
-    """Return the rules that only a running API server can answer, by id.
+    """Load the rules that only a running API server can decide, by id.
 
-    Raises UnreadableInput for broken data.
+    Raises UnreadableInput for invalid data.
     """
     return _of_releases(reader, "live")
 
 
 def load_all_rules(reader: Traversable) -> dict[str, Rule]:
-    """Return the rules of the contract, then those on releases, by id.
+    """Load the rules of the contract followed by the rules about releases, by id.
 
-    Raises UnreadableInput for broken data.
+    Raises UnreadableInput for invalid data.
     """
     return {**load_rules(reader), **load_upgrade_rules(reader), **load_live_rules(reader)}
 
 
 def read_rules(data: Any, page: str, allowed: tuple[str, ...], file: str) -> Iterator[Rule]:
-    """Yield the rules of one page, which may hold in the contract versions ``allowed``.
+    """Yield the rules of one page, each for contract versions in ``allowed`` only.
 
-    Raises UnreadableInput for anything unexpected.
+    Raises UnreadableInput for invalid data.
     """
     from capsmith.contract.files import RulesFile  # builds pydantic models
 
@@ -233,13 +234,13 @@ def _upgrades(reader: Traversable, version: str) -> dict[str, Upgrade]:
 
 
 def get_sort_key(rule_id: str) -> tuple[str, int]:
-    """Return the sort key of a rule id, letters before number: ``IC-9`` comes before ``IC-10``."""
+    """Return a sort key for a rule id that sorts ``IC-9`` before ``IC-10``."""
     letters, _, number = rule_id.partition("-")
     return letters, int(number)
 
 
 class Lazy(Mapping[str, V]):
-    """A mapping that is created at its first use."""
+    """A read-only mapping that is loaded at its first use."""
 
     def __init__(self, make: Callable[[], Mapping[str, V]]) -> None:
         self._make = make
@@ -261,7 +262,7 @@ class Lazy(Mapping[str, V]):
 
 
 class Shapes(Mapping[str, TypeShape]):
-    """Shapes by role, each read at its first use; files are named after roles."""
+    """The type shape of each role, read from the file named after the role at first use."""
 
     def __init__(
         self, files: Iterable[Traversable], fragments: Callable[[], Mapping[str, FragmentEntry]]
@@ -363,9 +364,9 @@ def _fragments(folder: Traversable) -> dict[str, FragmentEntry]:
 
 
 def load_hooks(reader: Traversable) -> dict[str, HookDefinition]:
-    """Return all hooks by name, from the schemas folder ``reader``.
+    """Load all hooks by name from the schemas folder ``reader``.
 
-    Raises UnreadableInput for broken data.
+    Raises UnreadableInput for invalid data.
     """
     from capsmith.contract.files import HooksFile  # builds pydantic models
 
@@ -389,9 +390,9 @@ LOSSY = frozenset(
 
 
 def load_upgrade(reader: Traversable, old: str, new: str) -> Upgrade:
-    """Return the differences from ``old`` to ``new``, from the schemas folder ``reader``.
+    """Load the differences between two contracts from the schemas folder ``reader``.
 
-    Raises ValueError where there are none on record, UnreadableInput for broken data.
+    Raises ValueError if none are recorded and UnreadableInput for invalid data.
     """
     from capsmith.contract.files import UpgradeFile  # builds pydantic models
 

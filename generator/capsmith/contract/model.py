@@ -1,7 +1,7 @@
-"""Cluster API's provider contract as frozen data: its words, rules and fields, and its versions.
+"""Cluster API's provider contract as immutable data: rules, fields and versions.
 
-Imports neither pydantic nor YAML: :mod:`capsmith.contract.files` describes the files with the same
-words, and :mod:`capsmith.contract.load` reads them.
+Imports neither pydantic nor YAML.  :mod:`capsmith.contract.files` defines the file formats with the
+same enums, and :mod:`capsmith.contract.load` reads the files.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class Level(StrEnum):
-    """How binding a rule is, in the words of RFC 2119; INFO is not binding."""
+    """How binding a rule is, in the terms of RFC 2119; INFO is not binding."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
@@ -22,7 +22,7 @@ class Level(StrEnum):
 
 
 class Origin(StrEnum):
-    """Where a rule comes from."""
+    """The origin of a rule."""
 
     CONTRACT = "contract"
     """A page of the contract: of a provider type, clusterctl, IPAM or runtime extensions."""
@@ -41,7 +41,7 @@ class Weight(StrEnum):
 
 
 class Proof(StrEnum):
-    """The way in which a rule without a static check is verified."""
+    """How a rule without a static check is verified."""
 
     BEHAVIOUR = "behaviour"
     """A test that drives the controller."""
@@ -61,7 +61,7 @@ class EffectClass(StrEnum):
 
 
 class FieldOrigin(StrEnum):
-    """Who names a field."""
+    """Who defines a field: the contract or capsmith."""
 
     CONTRACT = "contract"
     """The contract, or core, which reads or writes it."""
@@ -70,7 +70,7 @@ class FieldOrigin(StrEnum):
 
 
 class HookFamily(StrEnum):
-    """The subject of hooks; each family has its own code."""
+    """The subject of a hook; each family has its own code."""
 
     TOPOLOGY = "topology"
     LIFECYCLE = "lifecycle"
@@ -79,7 +79,7 @@ class HookFamily(StrEnum):
 
 
 class Where(StrEnum):
-    """The part of an object into which a path leads."""
+    """The part of an object that a path starts in."""
 
     OBJECT = "object"
     """Objects of the provider's kinds."""
@@ -91,7 +91,7 @@ class Where(StrEnum):
 
 
 class ChangeKind(StrEnum):
-    """How the new contract's field differs from the old one's."""
+    """How a field of the new contract differs from the old one."""
 
     MOVED = "moved"
     COPIED = "copied"
@@ -107,7 +107,7 @@ class ChangeKind(StrEnum):
 
 
 class FieldConversion(StrEnum):
-    """How a value gets from the old field to the new one."""
+    """How a value is converted from the old field to the new one."""
 
     AS_IS = "as-is"
     FLAG = "flag"
@@ -130,7 +130,7 @@ class FieldConversion(StrEnum):
 
 
 class Actor(StrEnum):
-    """The party that has to act; by default the generator."""
+    """Who must act on a change; by default the generator."""
 
     GENERATOR = "generator"
     """Capsmith: schema and conversion follow from the data."""
@@ -140,7 +140,7 @@ class Actor(StrEnum):
 
 
 class ReleaseTesting(StrEnum):
-    """Where a release is run."""
+    """Where a release is tested."""
 
     CI = "ci"
     """All tests, for each change."""
@@ -153,7 +153,7 @@ class ReleaseTesting(StrEnum):
 
 
 class GrantedBy(StrEnum):
-    """What allows a request."""
+    """What grants the permission for a request."""
 
     LABEL = "label"
     """The manager's own groups, or a ClusterRole of the provider that has the manager's label."""
@@ -164,7 +164,7 @@ class GrantedBy(StrEnum):
 
 
 class AuditedTest(StrEnum):
-    """The end-to-end test whose audit log has the requests."""
+    """An end-to-end test whose audit log shows the requests."""
 
     LIFECYCLE = "lifecycle"
     TOPOLOGY = "topology"
@@ -183,7 +183,7 @@ Data = Mapping[str, Any]
 
 
 class Releases(NamedTuple):
-    """Minor releases of core, as ``v1.14``; empty: no bound."""
+    """A range of minor releases of core such as ``v1.14``; an empty bound means unbounded."""
 
     since: str = ""
     """The first one in which the rule holds."""
@@ -194,7 +194,7 @@ class Releases(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """The effect of a violation, for providers that capsmith did not generate."""
+    """The effect of a violation on providers that capsmith did not generate."""
 
     kind: EffectClass
     when: str = ""
@@ -204,14 +204,14 @@ class Effect(NamedTuple):
 
 
 class Check(NamedTuple):
-    """The name of a coded check and its parameters."""
+    """The name of a static check and its parameters."""
 
     name: str
     params: Data
 
 
 class Rule(NamedTuple):
-    """One rule of the contract."""
+    """A rule of the contract."""
 
     id: str
     """``IC-05``; never changes."""
@@ -251,7 +251,7 @@ class Rule(NamedTuple):
 
 
 class ContractField(NamedTuple):
-    """One field that the contract names, or that capsmith adds."""
+    """A field that the contract defines or that capsmith adds."""
 
     name: str
     schema: Data
@@ -267,7 +267,7 @@ class ContractField(NamedTuple):
 
 
 class ContractValidation(NamedTuple):
-    """A CEL rule about the whole spec."""
+    """A CEL rule for the whole spec."""
 
     rule: str
     message: str
@@ -276,7 +276,7 @@ class ContractValidation(NamedTuple):
 
 
 class TypeShape(NamedTuple):
-    """Fields, columns and validations that the contract defines for kinds of one role."""
+    """The contract's fields, printer columns and validations for the kinds of one role."""
 
     role: str
     scope: str
@@ -295,7 +295,7 @@ def _shifted(release: str, minors: int) -> str:
 
 
 class HookDefinition(NamedTuple):
-    """One hook of the runtime SDK: its name, family and purpose (RX-05)."""
+    """A hook of the runtime SDK: its name, family and purpose (RX-05)."""
 
     name: str
     """``GeneratePatches``."""
@@ -307,7 +307,7 @@ class HookDefinition(NamedTuple):
 
 
 class FieldChange(NamedTuple):
-    """One difference."""
+    """A difference between two contracts."""
 
     where: Where
     roles: tuple[str, ...]
@@ -328,7 +328,7 @@ class FieldChange(NamedTuple):
 
 
 class CoreSteps(NamedTuple):
-    """How far clusterctl upgrades core, and kubeadm's providers, in one command."""
+    """How far clusterctl may upgrade core and kubeadm's providers in one command."""
 
     since: str
     """The first release of core from which clusterctl refuses longer steps: ``v1.10``."""
@@ -338,7 +338,7 @@ class CoreSteps(NamedTuple):
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Return the releases of the longest steps, from the first on: ``v1.10``, ``v1.13``."""
+        """Return the first three releases of a path with longest steps, from ``since`` on."""
         major, _, minor = self.since.partition(".")
         return tuple(f"{major}.{int(minor) + count * self.minors}" for count in range(3))
 
@@ -353,7 +353,7 @@ class Upgrade(NamedTuple):
     changes: tuple[FieldChange, ...]
 
     def of(self, role: str) -> tuple[FieldChange, ...]:
-        """Return the changes of the kinds of one role."""
+        """Return the changes for the kinds of one role."""
         return tuple(change for change in self.changes if role in change.roles)
 
 
@@ -367,7 +367,7 @@ class SupportEnd(NamedTuple):
 
     @property
     def last(self) -> str:
-        """Return the last minor release of core with support."""
+        """Return the last minor release of core that supports the contract."""
         return _shifted(self.core, -1)
 
     def __str__(self) -> str:
@@ -376,7 +376,7 @@ class SupportEnd(NamedTuple):
 
 
 class TestedReleases(NamedTuple):
-    """Minor releases with which the tests of this project run, the oldest first: ``v1.14``."""
+    """The minor releases that the project's tests run with, oldest first, such as ``v1.14``."""
 
     core: tuple[str, ...]
     """Those that support the contract."""
@@ -385,7 +385,7 @@ class TestedReleases(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """One version of the contract; two are equal when they are the same version."""
+    """A version of the contract.  Instances are equal if their versions are."""
 
     version: str
     """``v1beta2``."""
@@ -412,7 +412,7 @@ class Contract:
 
     @property
     def core(self) -> str:
-        """Return the releases of core that support it, for display: ``v1.11 and later``."""
+        """Return the supporting releases of core, for display: ``v1.11 and later``."""
         since, until = self.releases.since, self.releases.until
         text = f"{since} to {until}" if until else f"{since} and later"
         if not until or self.end is None:

@@ -1,4 +1,4 @@
-"""The tables of rules on the contract's pages (``schemas/contracts/common/pages.yaml``)."""
+"""The rule tables of the contract's pages (``schemas/contracts/common/pages.yaml``)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from capsmith.contract.reading import load, make_error, validate
 
 
 class PageRow(NamedTuple):
-    """One row of a table."""
+    """A row of a rule table."""
 
     name: str
     """``conditions``: the value of ``row`` in the rules that the row represents."""
@@ -25,7 +25,7 @@ class PageRow(NamedTuple):
 
 
 class ContractPage(NamedTuple):
-    """One page of the contract on a resource."""
+    """A page of the contract about one resource."""
 
     name: str
     """``infra-machine``, as in addresses."""
@@ -33,7 +33,7 @@ class ContractPage(NamedTuple):
     rows: tuple[PageRow, ...]
 
     def rules_of(self, row: PageRow, rules: Iterable[Rule]) -> list[Rule]:
-        """Return the rules that a row represents: of this page, or of all resources."""
+        """Return the rules in a row: rules of this page, or of the page about all resources."""
         roles = {self.role, f"{self.role}Template"}
         if row.see:
             return [rule for rule in rules if f"/contracts/{row.see}#" in rule.source]
@@ -49,9 +49,9 @@ class ContractPage(NamedTuple):
 
 
 def load_pages(reader: Traversable) -> tuple[ContractPage, ...]:
-    """Return the pages on resources, from the schemas folder ``reader``.
+    """Load the pages about resources from the schemas folder ``reader``.
 
-    Raises UnreadableInput for broken data.
+    Raises UnreadableInput for invalid data.
     """
     from capsmith.contract.files import PagesFile  # builds pydantic models
 

@@ -1,6 +1,6 @@
-"""Read contract data: parse the text and validate it; an error names the file and the key.
+"""Parse and validate contract data; errors name the file and the key.
 
-The data ship with capsmith, so an error here is capsmith's own, or that of a local edit.
+The data ship with capsmith, so an error is a bug in capsmith or in a local edit.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _IDS = ("id", "hook", "name")
 
 
 def make_error(file: str, message: str) -> UnreadableInput:
-    """Return the error to raise for invalid contract data, with the same hint for all."""
+    """Return the exception to raise for invalid contract data; all share one hint."""
     return UnreadableInput(
         "contract-data", message, file=file, hint="Reinstall capsmith, or undo the edit."
     )
 
 
 def parse(text: str, file: str) -> Any:
-    """Return YAML text as plain data.
+    """Parse a YAML string to plain data.
 
-    Raises UnreadableInput when it is not YAML.
+    Raises UnreadableInput for invalid YAML.
     """
     try:
         return yaml.load(text, Loader=_LOADER)
@@ -43,9 +43,9 @@ def parse(text: str, file: str) -> Any:
 
 
 def load(file: Traversable) -> Any:
-    """Return the YAML file ``file`` as plain data.
+    """Read a YAML file as plain data.
 
-    Raises UnreadableInput when it cannot be read.
+    Raises UnreadableInput if the file cannot be read or is invalid YAML.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -55,9 +55,9 @@ def load(file: Traversable) -> Any:
 
 
 def validate(model: type[M], data: Any, file: str) -> M:
-    """Return ``data`` as ``model``.
+    """Validate ``data`` against ``model`` and return the instance.
 
-    Raises UnreadableInput with all errors.
+    Raises UnreadableInput that lists all errors.
     """
     from pydantic import ValidationError
 
@@ -70,7 +70,7 @@ def validate(model: type[M], data: Any, file: str) -> M:
 
 
 def describe_errors(error: ValidationError, data: Any) -> Iterator[str]:
-    """Describe each error of a validation of ``data``: the path of the key, and what is wrong."""
+    """Yield a description of each validation error: the path of the key, and the problem."""
     unknown: dict[str, list[str]] = {}
     for each in error.errors(include_url=False):
         path, kind = each["loc"], each["type"]

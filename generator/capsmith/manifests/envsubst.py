@@ -136,6 +136,7 @@ def _function(text: str, position: int, depth: int) -> _Function:
     """Read what is between the name and the closing brace."""
     match text[position : position + 1]:
         case "," | "^":
+            # Nothing may follow: a pattern, as in `${A,,x}` in bash, is an error.
             operator, position = _take(_CASE, text, position)
             return operator, (), position
         case "#" | "%":
@@ -154,6 +155,7 @@ def _function(text: str, position: int, depth: int) -> _Function:
 def _default(text: str, position: int, depth: int) -> _Function:
     operator, position = _take(_DEFAULT, text, position)
     arguments: list[str | Substitution] = []
+    # A default may consist of several parts, as `${A:=x-${B}-y}`: each part is an argument.
     while not text.startswith("}", position):
         argument, position = _argument(text, position, "}", depth)
         arguments.append(argument)
@@ -205,6 +207,7 @@ def _argument(
         else:
             result.append(text[position])
             position += 1
+    # Only a default and a replacement may be empty.
     if not result:
         raise _BadSubstitution
     return "".join(result), position
@@ -242,6 +245,7 @@ def expand(substitution: Substitution, values: Mapping[str, str]) -> str:
         return _placeholder(substitution)
     function = _FUNCTIONS.get(substitution.operator)
     if substitution.operator == "#" and not arguments:
+        # In bytes, as Go's len.
         return str(len(value.encode()))
     return function(value, *arguments) if function else value
 
@@ -254,6 +258,7 @@ def _cut(value: str, position: str, length: str | None = None) -> str:
     start, count = _integer(position), _integer(length)
     if start is None or (length is not None and count is None):
         return value
+    # A negative position counts from the end, as in bash.
     start = max(len(value) + start, 0) if start < 0 else start
     if count is None or start + count >= len(value):
         return value[start:]

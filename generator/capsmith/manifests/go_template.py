@@ -56,10 +56,14 @@ class Token(NamedTuple):
 
 
 _SPACE = r"[ \t\r\n]"
+# A dash is a trim marker only if a blank follows: `{{-3}}` prints a negative number.
 _OPEN = re.compile(rf"\{{\{{(?:-(?={_SPACE}))?")
+# A comment must follow the braces directly, and `}}` must follow it: `{{ /* x */ }}` does not
+# parse.
 _COMMENT = re.compile(rf"\{{\{{(?:-{_SPACE})?/\*")
 _COMMENT_END = re.compile(rf"(?:{_SPACE}-)?\}}\}}")
 _CLOSE = re.compile(rf"(?:{_SPACE}-)?\}}\}}")
+# What may follow a name, as `atTerminator` in Go's lexer has it.
 _TERMINATED = re.compile(rf"{_SPACE}|[.,|:()]|\}}\}}|$(?!\n)")
 _NUMBER_START = re.compile(r"[+-]|\.?[0-9]")
 _NUMBER = re.compile(
@@ -69,6 +73,7 @@ _NUMBER = re.compile(
     r"(?:[+-][0-9.]+i)?i?"
 )
 _PATTERNS = (
+    # The blank before `-}}` belongs to the trim marker, so a run of blanks ends before it.
     (TokenKind.SPACE, re.compile(rf"{_SPACE}+?(?={_SPACE}-\}}\}})|{_SPACE}+")),
     (TokenKind.ASSIGN, re.compile("=")),
     (TokenKind.DECLARE, re.compile(":=")),
@@ -142,6 +147,7 @@ def _action(text: str, position: int) -> Generator[Token, None, int]:
 
 
 def _token(text: str, position: int) -> Token:
+    # Before the other patterns, because `.5` is a number and `.x` a field.
     if _NUMBER_START.match(text, position):
         found = _NUMBER.match(text, position)
         # Go reads on over letters and signs, and only then decides that 1x or 1+2 is not a number.
@@ -343,17 +349,21 @@ class _Parser(Cursor):
         scope, at_root = len(self.scope), self.at_root
         self._pipeline(TokenKind.CLOSE, f"in `{keyword}`", keyword)
         self.ranges += keyword == "range"
+        # `range` and `with` set the dot to another value, `if` does not; their `else` branches have
+        # the dot from before, which is why it is restored before they are read.
         self.at_root = at_root and keyword == "if"
         end = self._items()
         self.ranges -= keyword == "range"
         self.at_root = at_root
         if end.text == "else":
             following = self.peek_solid()
+            # `else if` continues an `if`, and `else with` a `with`; Go refuses the two mixed.
             if following.kind is TokenKind.WORD and following.text == keyword in {"if", "with"}:
                 self.next()
                 self._nested(keyword)
             elif (end := self._items()).text != "end":
                 raise self.unexpected(end, "where `end` is missing")
+        # A variable lives until the `end` of the control structure in which it is declared.
         del self.scope[scope:]
 
     def _nested(self, keyword: str) -> None:
@@ -410,6 +420,8 @@ class _Parser(Cursor):
         start = self.at
         self.next()
         token = self.peek_solid()
+        # Go's parser adds the variable for `=` as well; that it must exist shows only when it is
+        # executed.
         if token.kind in {TokenKind.ASSIGN, TokenKind.DECLARE}:
             self.next()
             self.scope.append(first.text)
@@ -424,6 +436,7 @@ class _Parser(Cursor):
 
     def _second_declaration(self) -> None:
         token = self.peek_solid()
+        # Go reports the missing value of `range $i,` here, not a missing variable.
         if token.kind in {TokenKind.CLOSE, TokenKind.RIGHT}:
             return
         if token.kind is not TokenKind.VARIABLE:
@@ -454,6 +467,8 @@ class _Parser(Cursor):
             elif token.kind is not TokenKind.PIPE:
                 raise self.unexpected(token, "after a value")
             break
+        # Only functions and methods can receive the value of the command before: `x | "text"` is an
+        # error.
         if number and self._is_literal(first):
             raise TemplateError(f"{quote(first.text)} cannot be called", first.position)
         if not operands:
@@ -484,6 +499,7 @@ class _Parser(Cursor):
         if following.kind is TokenKind.FIELD:
             if self._is_literal(token):
                 raise self.unexpected(following, f"after {quote(token.text)}")
+            # `$` stays the root in every `range` and `with`, whatever the dot is.
             if token.text == "$" and self.root_known:
                 self.variables.add(following.text[1:])
             while self.peek.kind is TokenKind.FIELD:

@@ -26,6 +26,7 @@ MAX_NODES = 2_000_000
 MAX_DEPTH = 200
 """How deep a document may nest: libyaml's composer recurses, and crashes on what is deeper."""
 _STRUCTURE = re.compile(r"^[ \t?:-]{100}", re.MULTILINE)
+# libyaml where PyYAML was built with it: components files are large, and the Python loader is slow.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

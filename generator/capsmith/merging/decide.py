@@ -1,7 +1,7 @@
-"""Decide what to do with each file: the incoming tree against lock and disk.  Pure.
+"""Decide what to do with each file, given the incoming tree, the lock and the disk.  Pure.
 
-Three texts of a path are compared by digest: the text that capsmith generates now (incoming), the
-one that it generated last (the lock), and the content on disk.  What follows depends on the owner:
+Three contents of a path are compared by digest: what capsmith generates now (incoming), what it
+generated last (the lock), and what is on disk.  The outcome depends on the owner:
 
 ============  ===========================  ==========================  ==========================
 owner         disk as last generated       disk edited                 disk deleted
@@ -9,11 +9,11 @@ owner         disk as last generated       disk edited                 disk dele
 generated     replaced                     refused, unless --force     written again
 merged        replaced                     merged three ways           stays deleted
 scaffold      replaced, if capsmith never  kept                        stays deleted
-              offered another text
+              offered another version
 ============  ===========================  ==========================  ==========================
 
-Invariants: content that the author wrote is only replaced if an option names it; a file is only
-removed if the lock proves that capsmith wrote exactly this content; a file that the lock does not
+Invariants: content that the author wrote is only replaced if an option names it.  A file is only
+removed if the lock proves that capsmith wrote exactly this content.  A file that the lock does not
 list is never replaced.  A single refusal blocks the whole run: a repository is never half updated.
 """
 
@@ -36,7 +36,7 @@ from capsmith.tree import FileTree, GeneratedFile, Owner, is_text_of
 
 
 class Reason(StrEnum):
-    """The reason for an outcome, where the outcome alone does not say it."""
+    """The reason for an outcome, where the outcome alone does not explain it."""
 
     NONE = ""
     EDITED = "edited"
@@ -72,7 +72,7 @@ class Reason(StrEnum):
 
 
 class Decision(NamedTuple):
-    """The decision on one path."""
+    """What to do with one path."""
 
     path: str
     outcome: Outcome
@@ -86,14 +86,14 @@ class Decision(NamedTuple):
 
 
 class OnDisk(NamedTuple):
-    """The files that exist, by path, and the base of each merged one."""
+    """The content of existing files by path, and the merge base of each merged file."""
 
     files: Mapping[str, bytes]
     base: Mapping[str, bytes]
 
 
 class MergeOptions(NamedTuple):
-    """Options of a merge, and the files that may be replaced."""
+    """Options of a merge, including the files that may be replaced."""
 
     names: ConflictLabels
     style: ConflictStyle = ConflictStyle.MERGE
@@ -108,19 +108,20 @@ class MergeOptions(NamedTuple):
 def decide(
     incoming: FileTree, disk: OnDisk, lock: Lock | None, options: MergeOptions
 ) -> tuple[Decision, ...]:
-    """Return one decision for each path of ``incoming``, and for each that is left over, by path.
+    """Return a decision for each path of ``incoming`` and each leftover file, sorted by path.
 
-    ``disk`` holds those paths of ``incoming`` and ``lock`` that exist; ``lock`` is None on the
-    first run.  An edited file of the author is replaced only if ``options`` name it, a scaffold or
-    shared file that was deleted stays deleted, and a generated file is removed only if the lock
-    lists it with the digest that it still has.  Raises UnreadableInput when the base of a merge is
-    missing or altered.
+    ``disk`` holds the existing files of ``incoming`` and ``lock``; ``lock`` is None on the first
+    run. A file that the author edited is replaced only if ``options`` name it.  A deleted scaffold
+    or shared file stays deleted.  A generated file is removed only if the lock lists it and its
+    digest still matches.  Raises UnreadableInput if the base of a merge is missing or altered.
     """
     locked = lock.files if lock is not None else {}
+    # Within one release, the code scaffolds on disk and the new ones fit together in any case.
     held = options.is_new_generator and _has_edited_code(incoming, disk, locked, options)
     decisions = [_decide(file, disk, locked.get(file.path), options, held) for file in incoming]
     decisions += [
         _decide_left_over(path, disk.files[path], known, options)
+        # Without a lock nothing is left over: capsmith cannot know that it wrote a file.
         for path, known in locked.items()
         if path in disk.files and path not in incoming
     ]
@@ -130,11 +131,12 @@ def decide(
 def settle(
     path: str, owner: Owner, digest: str, known: LockedFile | None, content: bytes | None
 ) -> Decision | None:
-    """Return the decision on a file that stays as it is; None when there is something to do.
+    """Return the decision on a file that needs no change, or None if it needs one.
 
-    ``owner`` and ``digest`` belong to the text that is generated now, ``known`` is the file in the
-    lock, and ``content`` what is on disk (None: no such file).  `update --check` decides with this
-    function alone, from the lock, without generating anything: it must not need the new text.
+    ``owner`` and ``digest`` describe the content generated now, ``known`` is the file's entry in
+    the lock, and ``content`` is on disk (None: no such file).  `update --check` calls only this
+    function, with digests from the lock and without generating anything, so it must not need the
+    new content.
     """
     # First of all: a file that was taken over is the author's, whatever its owner would be.
     if known is not None and known.mine:
@@ -165,10 +167,10 @@ def settle(
 def record_kept_scaffolds(
     decisions: Iterable[Decision], incoming: FileTree, disk: OnDisk, lock: Lock | None
 ) -> dict[str, LockedFile]:
-    """Return the entries of the next lock for scaffolds whose text stays as it is, by path.
+    """Return the next lock's entries for scaffolds that this run keeps, by path.
 
-    The digest remains that of the text on which the author's is based, and ``offered`` notes the
-    text that this run reports, so that each new text is reported once.
+    Their digest remains that of the content that the author started from.  ``offered`` records the
+    content that this run reports, so that each new content is reported once.
     """
     locked = lock.files if lock is not None else {}
     kept = {}
@@ -275,6 +277,7 @@ def _merged(
     merged = merge_shared(base, content, file.text.encode(), options.style, options.names)
     if merged is None:
         return Decision(file.path, Outcome.REFUSED, Reason.NOT_TEXT)
+    # The author already has capsmith's changes, for example from a merge of branches.
     if merged.content == content:
         return Decision(file.path, Outcome.KEPT)
     outcome = Outcome.CONFLICTED if merged.conflicts else Outcome.MERGED

@@ -1,4 +1,4 @@
-"""How decisions are reported: refusals, conflicts, files that are left over, and diffs."""
+"""Report decisions as findings: refusals, conflicts, leftover files and diffs."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ _FINDINGS = {
 
 
 def report_decisions(decisions: Iterable[Decision], tree: FileTree) -> tuple[Finding, ...]:
-    """Return the findings on ``decisions`` about bringing a repository in line with ``tree``."""
+    """Return findings on the ``decisions`` that update a repository to ``tree``."""
     decisions = tuple(decisions)
     found = [
         _located(_FINDINGS[decision.reason], decision.path)
@@ -135,7 +135,7 @@ def report_decisions(decisions: Iterable[Decision], tree: FileTree) -> tuple[Fin
 
 
 def report_not_restored(path: str) -> Finding:
-    """Return the finding on a file that was to be restored and was not."""
+    """Return the finding for a file that --restore named but that could not be restored."""
     return Finding(
         "restore-not-deleted",
         "there is nothing to restore: capsmith does not write this file, or it was not deleted",
@@ -145,7 +145,7 @@ def report_not_restored(path: str) -> Finding:
 
 
 def report_not_takeable(path: str) -> Finding:
-    """Return the finding on a file that was to be taken over and is not capsmith's."""
+    """Return the finding for a file that the author cannot take over, as it is not capsmith's."""
     return Finding(
         "mine-already",
         "capsmith does not manage this file, so there is nothing to take over",
@@ -155,7 +155,7 @@ def report_not_takeable(path: str) -> Finding:
 
 
 def report_not_returnable(path: str) -> Finding:
-    """Return the finding on a file to hand back to capsmith that was never taken over."""
+    """Return the finding for a file that cannot be given back, as it was never taken over."""
     return Finding(
         "mine-not",
         "you did not take over this file, so there is nothing to hand back",
@@ -165,7 +165,7 @@ def report_not_returnable(path: str) -> Finding:
 
 
 def select_refused(decisions: Iterable[Decision]) -> tuple[Decision, ...]:
-    """Return the decisions that keep the whole plan from being carried out."""
+    """Return the decisions that prevent the whole plan from being applied."""
     return tuple(each for each in decisions if each.outcome is Outcome.REFUSED)
 
 
@@ -213,7 +213,7 @@ def _located(finding: Finding, path: str) -> Finding:
 
 
 def diff_contents(path: str, before: bytes | None, after: bytes | None) -> str:
-    """Return a unified diff; empty when there is no difference.  None is a missing file."""
+    """Return a unified diff, or an empty string if nothing differs.  None is a missing file."""
     if before == after:
         return ""
     if any(content is not None and b"\0" in content for content in (before, after)):

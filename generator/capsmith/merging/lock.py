@@ -1,9 +1,9 @@
-"""``.capsmith/lock.yaml``: the generator's version, and owner and digest of each file.
+"""``.capsmith/lock.yaml``: the generator's version, and the owner and digest of each file.
 
-The lock is the only proof that capsmith wrote a file: what it lists may be replaced or removed
-while the content has the digest, and everything else is the author's.  So it changes together with
-the files or not at all, is never guessed or repaired, and an unreadable one ends the run: without a
-lock each file would be foreign, and with a wrong one edits would pass for generated text.
+Only the lock proves that capsmith wrote a file.  A listed file may be replaced or removed while its
+digest matches; every other file is the author's.  The lock therefore changes together with the
+files or not at all, is never guessed or repaired, and ends the run if it is unreadable: without a
+lock every file would be foreign, and with a wrong lock edits would pass for generated content.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class LockedFile(NamedTuple):
-    """The owner of a file, and the digest of the text that was last generated for it.
+    """The owner of a file, and the digest of the content generated last.
 
-    Of a scaffold: the text that was last written, whatever capsmith has for it now.
+    For a scaffold the digest of the content that was last written, even if capsmith has newer
+    content.
     """
 
     owner: Owner
@@ -51,7 +52,7 @@ class LockedFile(NamedTuple):
 
 
 class LockedBlueprints(NamedTuple):
-    """The author's blueprints that were laid over capsmith's, without their absolute path."""
+    """The author's overlay of blueprints, without its absolute path."""
 
     digest: str
     folder: str = ""
@@ -59,7 +60,7 @@ class LockedBlueprints(NamedTuple):
 
 
 class LockedRuntime(NamedTuple):
-    """The runtime library of the repository, as one entry."""
+    """The runtime library of the repository, as a single entry."""
 
     version: str
     mode: str
@@ -71,7 +72,7 @@ class LockedRuntime(NamedTuple):
 
     @classmethod
     def of(cls, runtime: Runtime, tree: FileTree) -> LockedRuntime:
-        """Return the entry of a tree that has just been rendered."""
+        """Create the entry for a tree that was just rendered."""
         digest = tree[RECORD].digest if RECORD in tree else ""
         return cls(runtime.version, runtime.mode, runtime.slices, digest)
 
@@ -101,11 +102,11 @@ class Lock(NamedTuple):
         legacy_imports: bool = False,
         kept: Mapping[str, LockedFile] | None = None,
     ) -> Lock:
-        """Return the lock of a tree that has just been rendered from the spec with digest ``spec``.
+        """Create the lock for a tree that was just rendered from the spec with digest ``spec``.
 
-        ``kept`` are the scaffolds on disk whose text is not that of the tree.  Files that the
-        author has taken over keep their entries of the ``former`` lock, so that a merge can
-        continue from there if they are handed back.
+        ``kept`` holds the scaffolds whose content on disk differs from the tree.  Files that the
+        author took over keep their entries from the ``former`` lock, so that a merge can continue
+        from there if they are given back.
         """
         files = {str(file.path): LockedFile(file.owner, file.digest) for file in tree}
         files |= kept or {}
@@ -117,16 +118,16 @@ class Lock(NamedTuple):
 
     @property
     def has_fork(self) -> bool:
-        """Whether the author has taken over the vendored runtime."""
+        """Return whether the author took over the vendored runtime."""
         return self.runtime is not None and self.runtime.mine
 
     def with_record(self, record: str | None, file: str) -> Lock:
-        """Return the lock with the vendored files, whose digests are in ``record``.
+        """Return a copy with an entry for each vendored file, with digests from ``record``.
 
-        The lock has one entry for the whole vendored runtime, with the digest of its record, so
-        that an update of some 200 files is one line in a review.  Raises UnreadableInput when the
-        record is not the one that was generated.  A fork may have any record: with another one, or
-        none, the files of the fork stay unknown.
+        The lock itself has one entry for the whole vendored runtime, with the digest of its record,
+        so that an update of some 200 files is one line in a review.  Raises UnreadableInput if the
+        record is not the generated one.  For a fork, any other record is ignored: its files stay
+        unknown.
         """
         if self.runtime is None or not self.runtime.digest:
             return self
@@ -146,10 +147,10 @@ class Lock(NamedTuple):
         return self._replace(files={**self.files, **vendored})
 
     def hand_over(self, taken: Container[str], given_back: Container[str]) -> Lock:
-        """Return the lock after the author took over the files ``taken``, and gave some back.
+        """Return the lock after the author took over and gave back the named files.
 
-        A path that the lock does not list is ignored.  The folder of the vendored runtime stands
-        for all of its files.
+        Paths that the lock does not list are ignored.  The folder of the vendored runtime means all
+        of its files.
         """
 
         def is_mine(path: str, before: bool) -> bool:
@@ -167,29 +168,29 @@ class Lock(NamedTuple):
 
     @property
     def mine(self) -> frozenset[str]:
-        """The files that the author has taken over."""
+        """Return the paths of files that the author took over."""
         return frozenset(path for path, file in self.files.items() if file.mine)
 
     @property
     def scaffolds(self) -> frozenset[str]:
-        """The files that were generated once, and are the author's since."""
+        """Return the paths of scaffolds: generated once, then the author's."""
         return frozenset(path for path, file in self.files.items() if file.owner is Owner.SCAFFOLD)
 
     @property
     def author_paths(self) -> frozenset[str]:
-        """The files that are the author's: scaffolds, and what was taken over."""
+        """Return the paths of all the author's files: scaffolds, and files taken over."""
         return self.mine | self.scaffolds
 
     def is_older_than(self, version: str) -> bool:
-        """Return whether a release earlier than ``version`` wrote the lock."""
+        """Return whether a release before ``version`` wrote the lock."""
         return _release(self.generator) < _release(version)
 
     def is_newer_than(self, version: str) -> bool:
-        """Return whether a later release than ``version`` wrote the lock."""
+        """Return whether a release after ``version`` wrote the lock."""
         return _release(self.generator) > _release(version)
 
     def dump(self) -> str:
-        """Return the text of the lock file; equal locks have equal texts."""
+        """Return the content of the lock file; equal locks give equal strings."""
         overlay = self.blueprints
         document = {
             "capsmith": self.generator,
@@ -213,9 +214,9 @@ class Lock(NamedTuple):
 
     @classmethod
     def load(cls, text: str, file: str) -> Lock:
-        """Read a lock file.
+        """Parse a lock file; ``file`` is its name in errors.
 
-        Raises UnreadableInput when it is not one: a lock is never guessed at.
+        Raises UnreadableInput if ``text`` is not a valid lock: a lock is never guessed.
         """
         if _CONFLICT.search(text):
             raise UnreadableInput(

@@ -1,4 +1,4 @@
-"""Warn of changes that users of an earlier release notice: dropped series, moved components."""
+"""Warn of changes that affect users of earlier releases: dropped series, moved components."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SERIES = re.compile(r"^- major: (\d+)\r?\n  minor: (\d+)\r?$", re.MULTILINE)
 
 
 def find_dropped_series(before: bytes | None, tree: FileTree) -> tuple[Finding, ...]:
-    """Warn of each series that the metadata ``before`` names, and that of ``tree`` does not.
+    """Warn of release series that the metadata ``before`` lists and ``tree`` lacks.
 
-    clusterctl can neither install nor upgrade from a release whose series it does not know
-    (CC-08), and what releases of former contracts have left in CRDs follows from them (GEN-06).
+    clusterctl can neither install nor upgrade from a release whose series is not listed (CC-08).
+    The series of former contracts also determine what their releases left in CRDs (GEN-06).
     """
     if METADATA_PATH not in tree:
         return ()
@@ -70,10 +70,10 @@ class _Form(NamedTuple):
 def find_changed_components(
     provider: Provider, tree: FileTree, lock: Lock | None
 ) -> tuple[Finding, ...]:
-    """Warn of sections that were combined with others, or separated, since the lock was written.
+    """Warn of sections that were combined or separated since the lock was written.
 
-    The CRDs of a section get another provider label, and clusterctl upgrades no provider to one of
-    another type: users have to remove or to install providers (CC-51).
+    The CRDs of such a section get another provider label, and clusterctl upgrades no provider to
+    another type, so users must remove and install providers (CC-51).
     """
     if lock is None:
         return ()

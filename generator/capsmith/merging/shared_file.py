@@ -1,7 +1,7 @@
-"""A shared file, merged three ways: bytes in, bytes out.
+"""Merge a shared file three ways: bytes in, bytes out.
 
-The author's form is kept: kind of line ends, byte order mark, a missing last line end, and any
-encoding in which ASCII is ASCII.
+The author's line endings, byte order mark, missing final newline and ASCII-compatible encoding are
+preserved.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _SIZE = 7
 
 
 class ConflictStyle(StrEnum):
-    """The content between conflict markers: both sides, or the original too."""
+    """The content between conflict markers: both sides, or with the original as well."""
 
     MERGE = "merge"
     DIFF3 = "diff3"
 
 
 class ConflictLabels(NamedTuple):
-    """The labels of the two sides and of the original in conflict markers."""
+    """The labels of the two sides and the original in conflict markers."""
 
     ours: str
     base: str
@@ -37,7 +37,7 @@ class ConflictLabels(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """A merged file, and the lines (from 1) at which its conflicts begin."""
+    """A merged file, and the lines (from 1) where conflicts begin."""
 
     content: bytes
     conflicts: tuple[int, ...]
@@ -46,14 +46,15 @@ class Merged(NamedTuple):
 def merge_shared(
     base: bytes, ours: bytes, theirs: bytes, style: ConflictStyle, names: ConflictLabels
 ) -> Merged | None:
-    """Return ``ours`` with the changes from ``base`` to ``theirs``; None if ``ours`` is not text.
+    """Return ``ours`` with the changes from ``base`` to ``theirs``, or None if ``ours`` is binary.
 
-    ``ours`` is the author's file.  ``base`` and ``theirs`` are the last and the new text of
-    capsmith: UTF-8 without a byte order mark, with lines that end in ``\\n``.
+    ``ours`` is the author's file.  ``base`` and ``theirs`` are capsmith's last and new content:
+    UTF-8 without a byte order mark, with ``\\n`` line endings.
     """
     # Imported when there is something to merge: a first run does without.
     from capsmith.merging.three_way import Conflict, merge
 
+    # The test that git uses.  UTF-16 contains null bytes too, and a merge by lines would break it.
     if b"\0" in ours:
         return None
     # The merge works on bytes: decoding could fail, or change what the author has.  Only the form
@@ -76,9 +77,9 @@ def merge_shared(
 def find_conflict_markers(
     content: bytes, names: ConflictLabels, genuine: Iterable[bytes]
 ) -> tuple[int, ...]:
-    """Return the lines (from 1) of ``content`` with a conflict marker.
+    """Return the lines (from 1) of ``content`` that are conflict markers.
 
-    A bare ``=======`` is none if one of ``genuine``, the texts that were merged, has such a line.
+    A bare ``=======`` does not count if any of ``genuine``, the merged contents, has such a line.
     """
     # The author may also have whole lines of `=======`, as below a title in Markdown.
     marks = {_marker("<", names.ours), _marker("|", names.base), _marker(">", names.theirs)}
@@ -90,9 +91,9 @@ def find_conflict_markers(
 
 
 def has_crlf(content: bytes) -> bool:
-    """Return whether all line ends are ``\\r\\n``, and there is at least one.
+    """Return whether the content has line endings and all of them are ``\\r\\n``.
 
-    A file with mixed line ends is not converted: each line keeps its own.
+    Files with mixed line endings are not converted: each line keeps its own.
     """
     count = content.count(b"\r\n")
     return count > 0 and count == content.count(b"\n")
@@ -113,6 +114,9 @@ def _written(
         if isinstance(chunk, Agreed):
             lines += chunk.lines
             continue
+        # Lines that both sides added alike are left outside of the markers, as git does by
+        # default.  Not in the diff3 style, where each part must be complete to be compared with the
+        # original.
         head, tail = (
             count_common_ends(chunk.ours, chunk.theirs) if style is ConflictStyle.MERGE else (0, 0)
         )
@@ -133,10 +137,10 @@ def _marker(sign: str, name: str = "") -> bytes:
 
 
 def verify_base(path: str, content: bytes | None, digest: str) -> bytes:
-    """Return what was generated for the shared file ``path``: the base of its merge.
+    """Return the merge base of the shared file ``path``: the content that capsmith generated last.
 
-    ``content`` is the stored copy.  Raises UnreadableInput when that is missing or altered: a
-    merge from another base could lose what the author wrote.
+    ``content`` is the stored copy.  Raises UnreadableInput if it is missing or does not match
+    ``digest``: a merge from another base could lose the author's work.
     """
     if content is None or not is_text_of(content, digest):
         raise UnreadableInput(
@@ -148,4 +152,6 @@ def verify_base(path: str, content: bytes | None, digest: str) -> bytes:
             f"{RECORDS_OF_HEAD}.  Without version control: move {path} out of the repository, run "
             f"capsmith update --restore {path}, and bring your edits back.",
         )
+    # A checkout with core.autocrlf may have converted the stored copy; its digest ignores line
+    # endings.
     return content.replace(b"\r\n", b"\n")

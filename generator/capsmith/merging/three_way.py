@@ -1,12 +1,12 @@
-"""A three-way merge of lines, as in diff3.  Knows no files, encodings or markers.
+"""A three-way merge of lines, like diff3.  Knows no files, encodings or conflict markers.
 
-The base is compared with each side.  Where the hunks of the two sides overlap or touch, they form
-one region of the base; each region is settled as a whole, and the lines between regions are common
-to all three.  So every line of the result comes from the base or from one side, and nothing that a
-side changed is dropped: it is in the result or in a :class:`Conflict`.
+The base is compared with each side.  Hunks of the two sides that overlap or touch form one region
+of the base.  Each region is settled as a whole, and the lines between regions are common to all
+three. Every line of the result therefore comes from the base or a side, and no change is dropped:
+it is in the result or in a :class:`Conflict`.
 
-Written here because the existing libraries do not fit: merge3 is under the GPL, and three-merge
-works on characters, has no diff3 form and had its last release in 2020.
+Existing libraries do not fit: merge3 is under the GPL, and three-merge works on characters, has no
+diff3 style and had its last release in 2020.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Agreed:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Lines that both sides changed in different ways."""
+    """Lines that the two sides changed in different ways."""
 
     base: Lines
     ours: Lines
@@ -89,12 +89,14 @@ class _Side:
 def merge(
     base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]
 ) -> tuple[Agreed | Conflict, ...]:
-    """Return ``base`` with the changes to ``ours`` and to ``theirs``, in order.
+    """Return ``base`` with the changes of ``ours`` and ``theirs``, in order.
 
-    Changes without a common line between them count as one.  It is a conflict unless both sides
-    agree, or one of them left the lines unchanged.  The lines of all chunks, with either side of
-    each conflict, are a whole file: none is lost, and none is there twice.
+    Changes with no common line between them count as one.  A change is a conflict unless both sides
+    agree or one of them left the lines unchanged.  Joined, all chunks with the same side of each
+    conflict are a complete file: no line is lost or repeated.
     """
+    # No hunk crosses the end of a region, because regions are unions of hunks: so `select` may be
+    # called for both sides, even where one of them has no change.
     mine, other = _Side(ours, _hunks(base, ours)), _Side(theirs, _hunks(base, theirs))
     chunks: list[Agreed | Conflict] = []
     done = 0
@@ -134,7 +136,7 @@ def _regions(mine: tuple[_Hunk, ...], other: tuple[_Hunk, ...]) -> Iterator[tupl
 
 
 def count_common_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]:
-    """Return how many lines both begin with, and how many of the others both end with."""
+    """Return the numbers of common lines at the start and, among the rest, at the end."""
     shortest = min(len(one), len(other))
     head = next((i for i in range(shortest) if one[i] != other[i]), shortest)
     most = shortest - head

@@ -1,4 +1,4 @@
-"""The state of an unfinished update: what it changed, and its conflicts."""
+"""The state of an update with conflicts that the author has not resolved yet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATE_PATH = RelativePath(f"{UNFINISHED_FOLDER}/state.json")
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """A file that the update changed: digests before and after, empty where there was none."""
+    """A file that the update changed: its digests before and after, empty if it did not exist."""
 
     before: str
     after: str
@@ -26,7 +26,7 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """An update with conflicts."""
+    """An update that left conflicts."""
 
     names: ConflictLabels
     conflicts: tuple[str, ...]
@@ -37,19 +37,22 @@ class Unfinished:
 
     @property
     def kept(self) -> frozenset[str]:
-        """Return the digests of the texts that are kept meanwhile."""
+        """Return the digests of all contents that are stored until the update is finished."""
         digests = {*self.records.values(), *(file.before for file in self.touched.values())}
         return frozenset(digests - {""})
 
     def dump(self) -> str:
-        """Return the text of the state file."""
+        """Return the content of the state file."""
         # json would write a named tuple as a list.
         document = asdict(self) | {"names": self.names._asdict()}
         return json.dumps(document, indent=1, sort_keys=True) + "\n"
 
     @classmethod
     def load(cls, text: str, file: str) -> Unfinished:
-        """Read a state file.  Raises UnreadableInput for what capsmith did not write."""
+        """Parse a state file; ``file`` is its name in errors.
+
+        Raises UnreadableInput if capsmith did not write it.
+        """
         try:
             document = json.loads(text)
             touched = {
@@ -74,7 +77,10 @@ class Unfinished:
 
 
 def locate_kept_text(digest: str) -> str:
-    """Return where the text with ``digest`` is kept; raise ValueError for an invalid digest."""
+    """Return the path of the stored content with ``digest``.
+
+    Raises ValueError for an invalid digest.
+    """
     return RelativePath(f"{UNFINISHED_FOLDER}/{digest.removeprefix('sha256:')}")
 
 

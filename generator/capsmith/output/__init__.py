@@ -1,1 +1,1 @@
-"""What follows from a provider: CRDs, permissions, classes, documentation."""
+"""Content generated from a provider: CRDs, permissions, classes, documentation."""

@@ -1,4 +1,4 @@
-"""Kinds whose objects the author's code validates or fills in, by admission webhooks."""
+"""List the kinds whose objects the author's admission webhooks validate or default."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from capsmith.safetext import DnsSubdomain, VersionName
 
 
 class AdmittedKind(NamedTuple):
-    """One kind with admission webhooks."""
+    """A kind with admission webhooks."""
 
     resource: Resource
     template: Resource | None
@@ -18,15 +18,15 @@ class AdmittedKind(NamedTuple):
 
     @property
     def name(self) -> DnsSubdomain:
-        """Return ``<singular>.<group>``, with which names of webhooks end."""
+        """Return ``<singular>.<group>``, the suffix of webhook names."""
         return DnsSubdomain(f"{self.resource.singular}.{self.resource.group}")
 
     @property
     def versions(self) -> tuple[VersionName, ...]:
-        """Return the versions in which the API server sends objects.
+        """Return the versions in which the API server sends objects to the webhooks.
 
-        Objects of other versions it converts first (``matchPolicy: Equivalent``): the author's code
-        knows the fields of the storage version only.
+        It converts objects of other versions first (``matchPolicy: Equivalent``), because the
+        author's code knows only the fields of the storage version.
         """
         others = self.resource.version_fields or {}
         return tuple(
@@ -37,7 +37,7 @@ class AdmittedKind(NamedTuple):
 
     @property
     def admitted(self) -> tuple[Resource, ...]:
-        """Return the resources whose objects are sent."""
+        """Return the resources whose objects the API server sends to the webhooks."""
         return (self.resource,) if self.template is None else (self.resource, self.template)
 
 

@@ -1,4 +1,4 @@
-"""What users of clusterctl have to know: where releases are, and the variables of templates."""
+"""Information for clusterctl's users: the URLs of releases, and the variables of templates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _IN_TEMPLATES = (
 
 
 class Hosting(StrEnum):
-    """The kinds of hosts that clusterctl tells apart (CC-56, CC-60)."""
+    """The kinds of hosts that clusterctl distinguishes (CC-56, CC-60)."""
 
     GITHUB = "github"
     GITLAB = "gitlab"
@@ -32,7 +32,7 @@ class Hosting(StrEnum):
 
 
 class TemplateVariable(NamedTuple):
-    """A variable of the cluster templates, besides those that have options of clusterctl."""
+    """A variable of the cluster templates that no option of clusterctl sets."""
 
     name: SafeText
     default: SafeText
@@ -41,7 +41,7 @@ class TemplateVariable(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Return the author's description of the field, or else where it is."""
+        """Return the author's description of the field, or the field's path if there is none."""
         words = f"{self.field.name} of {self.resource.kind}"
         return str(self.field.schema.get("description", words))
 
@@ -55,9 +55,9 @@ def identify_hosting(repository: str) -> Hosting:
 
 
 def release_url(provider: Provider, component: Component) -> SafeText:
-    """Return the ``url`` of a provider in the configuration of clusterctl (CC-56, CC-60).
+    """Return the ``url`` of a provider in clusterctl's configuration (CC-56, CC-60).
 
-    Only on GitHub does it name the latest release; elsewhere it names the first of the newest
+    On GitHub, the URL means the latest release.  Elsewhere it names the first release of the newest
     series.
     """
     release = provider.releases[0]
@@ -72,7 +72,7 @@ def release_url(provider: Provider, component: Component) -> SafeText:
 
 
 def build_package_url(provider: Provider) -> SafeText:
-    """Return the address of the provider's generic package on GitLab, without a version."""
+    """Return the URL of the provider's generic package on GitLab, without a version."""
     return SafeText(f"{_packages(provider.repository)}/{provider.name}")
 
 
@@ -83,7 +83,7 @@ def _packages(repository: RepositoryUrl) -> str:
 
 
 def build_template_variable(field: Field, resource: Resource) -> TemplateVariable | None:
-    """Return the variable of a required field; None if its example is not a plain string."""
+    """Return the variable of a required field, or None if its example is not a plain string."""
     value = example_of(field)
     if not isinstance(value, str) or not _PLAIN_DEFAULT.fullmatch(value):
         return None
@@ -92,7 +92,7 @@ def build_template_variable(field: Field, resource: Resource) -> TemplateVariabl
 
 
 def list_template_variables(provider: Provider) -> Iterator[TemplateVariable]:
-    """Yield the variables of the generated cluster templates, in the order of the kinds."""
+    """Yield the variables of the generated cluster templates, in the order of kinds."""
     for resource in provider.resources:
         for field in resource.spec_fields if resource.role in _IN_TEMPLATES else ():
             variable = build_template_variable(field, resource) if field.required else None

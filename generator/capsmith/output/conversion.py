@@ -1,4 +1,4 @@
-"""Kinds in several API versions: shapes of different contracts, and stored objects to migrate."""
+"""Find kinds that need conversion between API versions, or migration of stored objects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Path = tuple[str, ...]
 
 
 class ShapeChange(NamedTuple):
-    """One difference between the two shapes of a kind, as it is converted (CRD-15)."""
+    """A difference between two shapes of a kind, as the webhook converts it (CRD-15)."""
 
     old: Path
     """Keys from the top of the object; empty for what is not in the older shape."""
@@ -25,41 +25,42 @@ class ShapeChange(NamedTuple):
 
 
 def list_converted_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
-    """Return the kinds of a component that its manager converts."""
+    """Return the kinds that a component's manager converts."""
     former = provider.former_contracts
     return tuple(resource for resource in component.resources if is_converted(resource, former))
 
 
 def needs_webhook_server(component: Component, provider: Provider) -> bool:
-    """Return whether the API server or core calls the component's manager."""
+    """Return whether the API server or core calls this component's manager."""
     converts = bool(list_converted_resources(component, provider))
     return component.type == "runtime-extension" or converts or bool(list_admitted_kinds(component))
 
 
 def has_webhooks(provider: Provider) -> bool:
-    """Return whether the API server or core calls some manager."""
+    """Return whether the API server or core calls any manager."""
     return any(needs_webhook_server(component, provider) for component in provider.components)
 
 
 def has_conversion(provider: Provider) -> bool:
-    """Return whether some manager converts objects."""
+    """Return whether any manager converts objects."""
     return any(list_converted_resources(component, provider) for component in provider.components)
 
 
 def find_contract_version(resource: Resource, contract: str) -> str:
-    """Return the greatest served version that follows a contract (GEN-03), or ''."""
+    """Return the greatest served version that follows a contract (GEN-03), or an empty string."""
     served = (v.name for v in resource.versions if v.served and v.contract.version == contract)
     return max(served, key=version_order, default="")
 
 
 def compare_shapes(resource: Resource) -> tuple[ShapeChange, ...]:
-    """Return the contract changes that objects of a kind need, in the order of the data.
+    """Return the contract changes that a kind's conversion applies, in the order of the data.
 
-    Raises KeyError when the differences between its contracts are not recorded.
+    Raises KeyError if the differences between the kind's contracts are not recorded.
     """
     by_contract = {version.contract.version: version for version in resource.versions}
     if len(by_contract) < 2:  # the versions of earlier contracts are gone
         return ()
+    # Contracts sort by name: v1beta1 comes before v1beta2.
     (_, old), *_, (_, new) = sorted(by_contract.items())
     schemas = [build_version_schema(resource, version) for version in (old, new)]
     role = resource.role.value.removesuffix("Template")
@@ -77,6 +78,8 @@ def _change(
     """Return the change, restricted to fields that the kind has: many are optional."""
     old = has_path(_path(change.old, is_template), old_schema)
     new = has_path(_path(change.new, is_template), new_schema)
+    # A field at the same path with the same value needs no conversion: what no rule mentions is
+    # copied.
     if not (old or new) or (old == new and change.conversion is FieldConversion.AS_IS):
         return None
     if (change.old and change.new) and not (old and new):
@@ -98,7 +101,7 @@ def _path(dotted: str, is_template: bool) -> Path:
 
 
 def has_path(path: Path, schema: Schema) -> Path:
-    """Return the path, or nothing where the schema has no such field."""
+    """Return ``path`` if the schema has the field, or an empty path."""
     found: Any = schema
     for key in path:
         found = found.get("properties", {}).get(key)
@@ -108,10 +111,11 @@ def has_path(path: Path, schema: Schema) -> Path:
 
 
 def list_migrated_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
-    """Return the kinds of a component whose stored objects its manager migrates (CRD-16).
+    """Return the kinds whose stored objects a component's manager migrates (CRD-16).
 
-    Templates and identities too: no reconcile ever writes them.  A release of an earlier contract
-    may have had a version that is gone, and users may upgrade from it directly.
+    They include templates and identities, which no reconcile ever writes.  A release of an earlier
+    contract may have stored a version that no longer exists, and users may upgrade from it
+    directly.
     """
     return tuple(
         resource
@@ -121,5 +125,5 @@ def list_migrated_resources(component: Component, provider: Provider) -> tuple[R
 
 
 def has_migration(provider: Provider) -> bool:
-    """Return whether some manager migrates stored objects."""
+    """Return whether any manager migrates stored objects."""
     return any(list_migrated_resources(component, provider) for component in provider.components)

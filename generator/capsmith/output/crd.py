@@ -1,7 +1,7 @@
 """Convert resources to CustomResourceDefinitions, as plain data.
 
-The author's fields and the contract's fragments form one structural schema; which contract a
-version follows is the version's own (:class:`ApiVersion`).
+The author's fields and the contract's fields form one structural schema.  Each version follows the
+contract of its own :class:`ApiVersion`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def build_object_schema(
     description: str,
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the schema of an object; ``extra`` are further keywords."""
+    """Return the schema of an object; ``extra`` holds additional keywords."""
     schema: dict[str, Any] = {
         "description": description,
         "type": "object",
@@ -38,7 +38,7 @@ def build_object_schema(
 
 
 def set_list_types(schema: Schema) -> dict[str, Any]:
-    """Return ``schema`` with every list's type named (CRD-12): what is unnamed is atomic."""
+    """Return ``schema`` with an explicit type for every list, ``atomic`` by default (CRD-12)."""
     result = _mapped(schema, set_list_types)
     if result.get("type") == "array":
         result.setdefault("x-kubernetes-list-type", "atomic")
@@ -71,7 +71,7 @@ _CLUSTER_SCOPED = {Role.RESOURCE: "move"}
 
 
 def build_contract_labels(resource: Resource) -> dict[str, str]:
-    """Return contract labels with their served versions, joined by ``_`` (GEN-01, GEN-02)."""
+    """Return the contract labels with their served versions, joined by ``_`` (GEN-01, GEN-02)."""
     labels: dict[str, list[str]] = {}
     for version in resource.versions:
         if version.served:
@@ -82,7 +82,7 @@ def build_contract_labels(resource: Resource) -> dict[str, str]:
 def build_labels(
     resource: Resource, component: Component, former: Sequence[Contract]
 ) -> dict[str, str]:
-    """Return the labels of a CRD; ``former`` are the past contracts (GEN-01, CC-26, MV-03)."""
+    """Return the labels of a CRD; ``former`` lists past contracts (GEN-01, CC-26, MV-03)."""
     # A label that is left out stays on a CRD that clusterctl merges, and would name a version
     # that another label names too, or none (GEN-06); core reads an empty one as none.
     found = {str(contract.label): "" for contract in former}
@@ -99,7 +99,7 @@ _BELOW = frozenset({"infrastructureRef", "after"})
 
 
 def make_optional(fields: Iterable[ContractField]) -> list[ContractField]:
-    """Return the fields of a control plane's template; none is required (CP-28)."""
+    """Return the fields of a control plane's template, all of them optional (CP-28)."""
     return [
         field._replace(schema=_without_topology(field.schema), required=False)
         for field in fields
@@ -136,13 +136,16 @@ _STRING = {"type": "string"}
 def build_crd(
     resource: Resource, component: Component, former: Sequence[Contract] = ()
 ) -> dict[str, Any]:
-    """Return the CustomResourceDefinition of ``resource``; ``former`` are the past contracts.
+    """Return the CustomResourceDefinition of ``resource``; ``former`` lists past contracts.
 
-    It carries the contract labels (GEN-01), the provider label (CC-26), and on identities and
-    pools the label that makes clusterctl move them (MV-03, IP-11).  Where releases had versions of
-    two shapes the manager converts (CRD-15), and cert-manager says whom to trust (CC-30).
+    It carries the contract labels (GEN-01), the provider label (CC-26), and on identities and pools
+    the label that makes clusterctl move them (MV-03, IP-11).  If releases had versions of two
+    shapes, the manager converts objects (CRD-15), and cert-manager injects its CA certificate
+    (CC-30).
     """
     metadata: dict[str, Any] = {"name": str(resource.crd_name)}
+    # The API server calls the webhook only over TLS, and cert-manager's CA injector writes the CA
+    # into the CRD.  Without the annotation nothing would ever write it.
     if is_converted(resource, former):
         certificate = f"{component.namespace}/{component.namespace}-serving-cert"
         metadata["annotations"] = {"cert-manager.io/inject-ca-from": certificate}
@@ -161,16 +164,16 @@ def build_crd(
 
 
 def is_converted(resource: Resource, former: Sequence[Contract]) -> bool:
-    """Return whether objects must be converted between versions of the kind."""
+    """Return whether objects of the kind must be converted between versions."""
     return len(resource.versions) > 1 and _names_webhook(resource, former)
 
 
 def build_spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
-    """Return the schema of ``spec``: of a template, that of ``spec.template.spec``.
+    """Return the schema of ``spec``, or for a template the schema of ``spec.template.spec``.
 
-    A template repeats its object's fields, but requires none that only a controller can know
-    (TP-08), and holds no transition rules: a ClusterClass dry-run could not pass them (IM-14),
-    so an admission policy keeps templates unchanged instead.
+    A template repeats its kind's fields with two exceptions.  Fields that only a controller can
+    know are optional (TP-08).  Transition rules are left out, because the dry run of a ClusterClass
+    could not pass them (IM-14); an admission policy keeps templates immutable instead.
     """
     resource = select_version(resource, version)
     shape = version.contract.types[_object_role(resource)]
@@ -210,12 +213,14 @@ def _contract_spec(shape: TypeShape, resource: Resource) -> list[ContractField]:
 
 
 def build_status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | None:
-    """Return the schema of ``status``, or None where the kind has none."""
+    """Return the schema of ``status``, or None if the kind has no status."""
     resource = select_version(resource, version)
     chosen = _chosen(_shape(resource, version).status, resource)
     fields = apply_own_schemas(chosen, "status", resource.contract_fields)
     properties = {field.name: set_list_types(field.schema) for field in fields}
     properties |= {field.name: set_list_types(field.schema) for field in resource.status_fields}
+    # An empty status would enable the subresource, and every write of it would be pruned to
+    # nothing.
     if not properties:
         return None
     required = [field.name for field in fields if field.required]
@@ -302,7 +307,7 @@ def _subresources(shape: TypeShape, schema: Schema) -> dict[str, Any]:
 
 
 def build_version_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
-    """Return the schema of whole objects in one version."""
+    """Return the schema of a whole object in one version."""
     resource = select_version(resource, version)
     spec = build_spec_schema(resource, version)
     if resource.role.is_template:
@@ -414,7 +419,10 @@ ZEROS: Final = {
 
 
 def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
-    """Return names and JSON types of the required fields, of those that the author requires."""
+    """Return names and JSON types of status fields that objects must have at all times.
+
+    Empty unless the author sets ``required`` for the status; fields with a default are left out.
+    """
     if "required" not in resource.options.limits("status"):
         return ()
     schema = build_status_schema(resource, resource.storage_version) or {}
@@ -427,7 +435,7 @@ def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
 
 
 def needs_messages(resource: Resource) -> bool:
-    """Return whether the API server refuses conditions of a kind with an empty message."""
+    """Return whether the API server refuses conditions of the kind that have an empty message."""
     if resource.contract_fields is None:
         return False
     schema: Any = build_status_schema(resource, resource.storage_version) or {}

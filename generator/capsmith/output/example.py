@@ -1,4 +1,4 @@
-"""Example values from structural schemas: for samples, cluster templates and ClusterClasses."""
+"""Build example values from structural schemas, for samples, templates and ClusterClasses."""
 
 from __future__ import annotations
 
@@ -50,9 +50,10 @@ _T = TypeVar("_T")
 def build_example(schema: Schema) -> Any:
     """Return a value that ``schema`` accepts, as plain data.
 
-    Order: example, default, first of the enumeration, then the smallest thing that type, format,
-    pattern and limits allow; of an object only what it requires.  CEL rules are not looked at, and
-    where a pattern is beyond :mod:`capsmith.output.pattern` the value is the word ``example``.
+    In order of preference: the example, the default, the first enum value, then the smallest value
+    that type, format, pattern and limits allow.  Objects get only their required properties.  CEL
+    rules are ignored, and patterns that :mod:`capsmith.output.pattern` cannot handle give the word
+    ``example``.
     """
     for key in ("example", "default"):
         if schema.get(key) is not None:
@@ -77,10 +78,10 @@ def build_example(schema: Schema) -> Any:
 
 
 def example_of(field: Field) -> Any:
-    """Return the example of a field: that of its schema, or of its name if the schema has none.
+    """Return an example for a field: from its schema, or from its name if the schema gives none.
 
-    A template with ``image: example`` looks finished and boots nothing; a name that users know
-    shows what belongs there.
+    A template with ``image: example`` looks finished but boots nothing; a recognizable name shows
+    users what to fill in.
     """
     value = build_example(field.schema)
     known = NAMES.get(field.name)
@@ -91,7 +92,7 @@ def example_of(field: Field) -> Any:
 
 
 def build_example_fields(fields: Sequence[Field]) -> dict[str, Any]:
-    """Return the required ones of ``fields`` with an example value each."""
+    """Return an example value for each required field, by name."""
     return {field.name: example_of(field) for field in fields if field.required}
 
 

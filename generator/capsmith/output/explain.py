@@ -1,4 +1,4 @@
-"""Everything that was derived, as plain data: for ``capsmith validate --explain``."""
+"""Everything derived from provider.yaml, as plain data for ``capsmith validate --explain``."""
 
 from __future__ import annotations
 

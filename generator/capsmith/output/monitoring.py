@@ -1,6 +1,6 @@
-"""Alert rules and a dashboard on the metrics of the runtime library, as data.
+"""Build alert rules and a dashboard for the runtime library's metrics, as plain data.
 
-Names of metrics and labels are those of ``capsmith_runtime.kube.metrics``; a test compares them.
+Metric and label names are from ``capsmith_runtime.kube.metrics``; a test compares them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PREFIX: Final = "ClusterAPIProvider"
 
 
 class Alert(NamedTuple):
-    """A rule of Prometheus; ``JOB`` in its expression selects the manager of one component."""
+    """A Prometheus alert; ``JOB`` in its expression selects the manager of one component."""
 
     name: str
     severity: Literal["critical", "warning"]
@@ -34,7 +34,7 @@ class Alert(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A graph of the dashboard: its unit, and a legend for each expression."""
+    """A graph of the dashboard, with its unit and a legend for each expression."""
 
     title: str
     unit: str
@@ -217,7 +217,7 @@ _SOURCE: Final = {"type": "prometheus", "uid": "$datasource"}
 
 
 def build_alert_rules(component: Component, provider: Provider) -> list[Mapping[str, Any]]:
-    """Return the alerts of the component's manager, as rules of Prometheus."""
+    """Return the alerts for a component's manager, as Prometheus rules."""
     has_leader = component.types != ("runtime-extension",)
     return [
         {
@@ -236,7 +236,7 @@ def build_alert_rules(component: Component, provider: Provider) -> list[Mapping[
 
 
 def build_dashboard(component: Component) -> Mapping[str, Any]:
-    """Return the dashboard of the component's manager, in Grafana's model."""
+    """Return the dashboard for a component's manager, in Grafana's JSON model."""
     has_workload = component.uses_workload_clusters
     panels = [each for each in _PANELS if has_workload or not each.needs_workload]
     source = {"name": "datasource", "type": "datasource", "query": "prometheus"}
@@ -252,7 +252,7 @@ def build_dashboard(component: Component) -> Mapping[str, Any]:
 
 
 def format_dashboard(component: Component, indent: int) -> SafeText:
-    """Return the dashboard as JSON with a line for each panel, all but the first indented."""
+    """Return the dashboard as JSON, one panel a line; all lines but the first are indented."""
     model = dict(build_dashboard(component))
     panels = model.pop("panels")
     head = ",\n".join(f" {json.dumps(key)}: {json.dumps(value)}" for key, value in model.items())

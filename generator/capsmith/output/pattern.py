@@ -1,7 +1,7 @@
-"""A short text that a regular expression matches, for examples that a schema accepts.
+"""Generate a short string that matches a regular expression, for examples.
 
-Only what Kubernetes schemas usually hold: literals, classes, groups, alternatives, repetition
-and anchors (RE2's everyday subset).  Anything else raises :class:`NoSample`.
+Supports what Kubernetes schemas usually contain, a subset of RE2: literals, classes, groups,
+alternatives, repetition and anchors.  Anything else raises :class:`NoSample`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LONGEST = 512
 
 
 class NoSample(Exception):
-    """No sample can be made: the expression is beyond the subset, or nothing fits."""
+    """Raised when a pattern is not supported or no string within the limits matches it."""
 
 
 def sample(pattern: str, minimum: int = 0, maximum: int = _LONGEST) -> str:
@@ -30,10 +30,14 @@ def sample(pattern: str, minimum: int = 0, maximum: int = _LONGEST) -> str:
 
     Raises NoSample if no such string is found.
     """
+    # Unbounded repetitions grow together until the string is long enough: the shortest sample is
+    # the most readable, and most patterns are satisfied by the first one.
     for extra in range(min(max(minimum, 8), _LONGEST) + 1):
         text = _Sampler(pattern, extra).text()
         if len(text) > maximum:
             break
+        # Checked again, because anchors and alternatives in the middle are only roughly understood
+        # above.
         if len(text) >= minimum and _found(pattern, text):
             return text
     raise NoSample(pattern)
@@ -71,6 +75,7 @@ class _Sampler:
         return self._pattern[self._at - 1]
 
     def _alternatives(self) -> str:
+        # The first alternative is taken; the others are only read, to find the end of the group.
         first = self._sequence()
         while self._peek() == "|":
             self._take()

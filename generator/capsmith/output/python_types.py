@@ -1,7 +1,7 @@
-"""Generate Python dataclasses from the fields of a kind, as text for the blueprint.
+"""Generate the source of Python dataclasses from the fields of a kind.
 
-Every piece of text is built from checked identifiers and ``repr`` of plain data, so nothing that
-a user wrote can become code.
+All source is built from checked identifiers and the ``repr`` of plain data, so user input cannot
+become code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WORD = re.compile(r"\w+")
 
 
 class PythonField(NamedTuple):
-    """One line of a dataclass."""
+    """A field of a dataclass, as source."""
 
     attribute: Identifier
     annotation: SafeText
@@ -41,7 +41,7 @@ class PythonField(NamedTuple):
 
 
 class PythonClass(NamedTuple):
-    """One dataclass."""
+    """A dataclass, as source."""
 
     name: Identifier
     docstring: SafeText
@@ -49,7 +49,7 @@ class PythonClass(NamedTuple):
 
 
 class PythonModule(NamedTuple):
-    """All dataclasses of one kind, those that others use first."""
+    """All dataclasses of one kind; each follows the classes that it uses."""
 
     abc_imports: tuple[SafeText, ...]
     dataclass_imports: tuple[SafeText, ...]
@@ -58,7 +58,7 @@ class PythonModule(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One field of a dataclass, before it becomes text."""
+    """A field of a dataclass, before its source is generated."""
 
     name: str
     attribute: Identifier
@@ -68,19 +68,19 @@ class Member(NamedTuple):
 
 @dataclass(slots=True)
 class ClassBuilder:
-    """Builds the dataclasses of structural schemas."""
+    """Builds the dataclasses for structural schemas, with unique names."""
 
     classes: dict[str, PythonClass] = field(default_factory=dict)
     members: dict[str, tuple[Member, ...]] = field(default_factory=dict)
 
     @property
     def finished(self) -> tuple[PythonClass, ...]:
-        """The classes, those that others use first."""
+        """Return the classes in order of use: each follows the classes that it uses."""
         # A class is finished, and so put into the dictionary, after those that its fields need.
         return tuple(self.classes.values())
 
     def add(self, name: Identifier, docstring: str, members: Iterable[Member]) -> Identifier:
-        """Add a dataclass, and one for each object in it; return its name, made unique."""
+        """Add a dataclass, and another for each nested object.  Return its unique name."""
         unique = Identifier(_unused(name, self.members))
         known = tuple(members)
         self.members[unique] = known
@@ -177,14 +177,14 @@ def generate_module(resource: Resource) -> PythonModule:
 
 
 def list_members(fields: Iterable[Field], *, is_spec: bool) -> list[Member]:
-    """Return the dataclass fields for a spec or status; none of a status is required."""
+    """Return the dataclass fields for a spec or status; all fields of a status are optional."""
     return [
         Member(f.name, _attribute(f.attribute), f.schema, f.required and is_spec) for f in fields
     ]
 
 
 def build_module(classes: tuple[PythonClass, ...]) -> PythonModule:
-    """Return classes with the imports that they need."""
+    """Return a module with the given classes and the imports that they need."""
     return PythonModule(
         abc_imports=find_used_names(classes, ("Mapping",)),
         dataclass_imports=(SafeText("dataclass"), *find_used_names(classes, ("field",))),
@@ -249,7 +249,7 @@ def _literal(value: Any) -> str:
 
 
 def find_used_names(classes: Sequence[PythonClass], names: Iterable[str]) -> tuple[SafeText, ...]:
-    """Return which of ``names`` the fields of ``classes`` use, in the order of ``names``."""
+    """Return the members of ``names`` that fields of ``classes`` use, in the order of ``names``."""
     fields = [field for cls in classes for field in cls.fields]
     words = {word for f in fields for word in _WORD.findall(QUOTED.sub("", f.annotation))}
     if any(f.assignment.startswith(" = field(") for f in fields):

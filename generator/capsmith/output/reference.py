@@ -1,4 +1,4 @@
-"""Reference documentation: rows for the fields of a kind, and the page on the Python API."""
+"""Rows of the generated reference: the fields of each kind, and the page on the Python API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capsmith.safetext import RelativePath, SafeText
 
 
 def type_words(schema: Mapping[str, Any], *, formats: bool = False) -> str:
-    """Return the type of a schema with that of its items or values, such as ``list of string``.
+    """Return the type of a schema in words, including items or values: ``list of string``.
 
     With ``formats``, a format follows the type: ``integer (int32)``.
     """
@@ -41,7 +41,7 @@ _STANDARD = frozenset({"conditions"})
 
 
 class FieldRow(NamedTuple):
-    """One field: its path below the object, type, whether it is required, limits, meaning."""
+    """A field in the reference: path in the object, type, necessity, limits and description."""
 
     path: str
     type: str
@@ -51,9 +51,10 @@ class FieldRow(NamedTuple):
 
 
 def list_field_rows(resource: Resource) -> tuple[FieldRow, ...]:
-    """Return every field of ``spec`` and ``status`` in the storage version, in the schema's order.
+    """Return rows for all fields of ``spec`` and ``status`` in the storage version.
 
-    Of a template only the status: its other fields are listed with its object.
+    Rows are in schema order.  A template has status rows only: its other fields are listed with its
+    kind.
     """
     version = resource.storage_version
     rows: list[FieldRow] = []
@@ -66,7 +67,7 @@ def list_field_rows(resource: Resource) -> tuple[FieldRow, ...]:
 
 
 def list_version_rows(resource: Resource, changes: VersionChanges) -> tuple[FieldRow, ...]:
-    """Return the fields of an API version that the storage version does not have like that."""
+    """Return rows for the fields of a version that the storage version lacks or changes."""
     schemas = {
         "spec": build_spec_schema(resource, changes.version),
         "status": build_status_schema(resource, changes.version) or {},
@@ -82,7 +83,7 @@ def list_version_rows(resource: Resource, changes: VersionChanges) -> tuple[Fiel
 
 
 def find_missing_fields(changes: VersionChanges) -> tuple[str, ...]:
-    """Return the paths of the storage version's fields that a version does not have so."""
+    """Return the paths of storage version fields that a version lacks or changes."""
     return tuple(
         f"{part.part}.{field.name}" for part in changes.parts for field in part.hub_changes
     )
@@ -147,10 +148,10 @@ _MODULE: Final = re.compile(r"## .*`capsmith_runtime\.(\w+)`")
 
 
 def select_author_api(page: str, slices: Collection[str], package: SafeText) -> str:
-    """Return the page without the sections on other slices of the runtime.
+    """Return the API page without the sections on slices of the runtime that are not in ``slices``.
 
-    A section belongs to the slice that its heading names, such as ``capsmith_runtime.ipam``; one
-    that names none is for every provider.
+    The heading of a section names its slice, such as ``capsmith_runtime.ipam``.  Sections without a
+    slice are kept for every provider.
     """
     sections = [text for text in _SECTION.split(page) if _slice_of(text) in {None, *slices}]
     text = "".join(sections).rstrip("\n") + "\n"

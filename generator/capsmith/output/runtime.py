@@ -1,4 +1,4 @@
-"""The runtime library in a provider repository: which slices of it, and what they require."""
+"""The runtime library in a provider repository: its slices, and what they require."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Mode = Literal["vendored", "package"]
 
 
 class Library(NamedTuple):
-    """The runtime library as capsmith ships it."""
+    """The complete runtime library, as capsmith ships it."""
 
     version: str
     sources: Mapping[str, str]
@@ -40,7 +40,7 @@ class Library(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """A part of the library that a provider may do without."""
+    """A part of the library that a provider may leave out."""
 
     needs: tuple[str, ...] = ()
     """Other slices that it imports."""
@@ -51,7 +51,7 @@ class Slice(NamedTuple):
 
 
 class LegacyModule(NamedTuple):
-    """A module of capsmith 0.1 below ``_generated``, and where its names are now."""
+    """A module that capsmith 0.1 had below ``_generated``, and where its names are now."""
 
     module: RelativePath
     """Without suffix: ``extension/topology``."""
@@ -60,7 +60,7 @@ class LegacyModule(NamedTuple):
 
 
 class Runtime(NamedTuple):
-    """The part of the library that one provider repository has."""
+    """The part of the runtime library in one provider repository."""
 
     mode: Mode
     version: str
@@ -75,12 +75,12 @@ class Runtime(NamedTuple):
 
     @property
     def series(self) -> SafeText:
-        """The ``major.minor`` that generated code requires."""
+        """Return the ``major.minor`` version that generated code requires."""
         return SafeText(self.version.rpartition(".")[0])
 
     @property
     def vendored(self) -> bool:
-        """Whether the repository carries a copy."""
+        """Return whether the repository contains a copy of the library."""
         return self.mode == "vendored"
 
 
@@ -102,7 +102,7 @@ def select_runtime(provider: Provider, library: Library, legacy_imports: bool = 
 
 
 def build_vendored_files(runtime: Runtime, library: Library) -> FileTree:
-    """Return the copy of the library, and the record of it; nothing in package mode."""
+    """Return the vendored copy of the library and its record; empty in package mode."""
     if not runtime.vendored:
         return FileTree()
     files = [
@@ -134,9 +134,9 @@ def remove_vendored(tree: FileTree) -> FileTree:
 
 
 def parse_record(record: str) -> dict[str, str]:
-    """Return path -> digest of a vendored copy from the text of its record.
+    """Parse the record of a vendored copy into digests by path.
 
-    Raises ValueError if the text is not a record.
+    Raises ValueError if ``record`` is not a valid record.
     """
     content = json.loads(record)
     files = content.get("files") if isinstance(content, dict) else None
@@ -191,7 +191,7 @@ def _is_carried(path: str, runtime: Runtime, slices: Mapping[str, Slice]) -> boo
 
 
 def list_legacy_modules(slices: Sequence[str]) -> tuple[LegacyModule, ...]:
-    """Return the modules of capsmith 0.1 that author code of these slices may import."""
+    """Return the modules of capsmith 0.1 that author code for these slices may import."""
     common = {
         "provider": tuple(sorted(f"legacy.{name}" for name in ("common", *slices) if name in _TOP)),
         "testing": ("testing.core", *_builders("infrastructure", slices)),

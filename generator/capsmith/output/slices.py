@@ -1,4 +1,4 @@
-"""The folders of the runtime library by what needs them."""
+"""Find the folders of the runtime library that a component needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SLICE_OF_COMPONENT: Final[Mapping[str, str]] = {
 
 
 def list_slices(component: Component) -> tuple[str, ...]:
-    """Return the folders of the types of provider in a component, and of further resources."""
+    """Return the folders for a component's provider types and its standalone resources."""
     types = tuple(SLICE_OF_COMPONENT[type] for type in component.types)
     return (*types, "resource") if component.role(Role.RESOURCE) else types
 

@@ -1,7 +1,7 @@
-"""The provider's kinds in cluster templates, ClusterClasses and samples.
+"""Data on the provider's kinds for cluster templates, ClusterClasses and samples.
 
-Files for clusterctl go through its variable substitution, which reads every ``$``: values that
-come from the author are escaped here, and scalar strings become variables with a default.
+clusterctl substitutes variables in its files and interprets every ``$``.  The author's values are
+therefore escaped here, and scalar strings become variables with a default.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _FOREIGN = ("infrastructure.cluster.x-k8s.io/v1beta1", "ExampleMachineTemplate",
 
 
 def build_example_control_plane(resource: Resource, provider: Provider) -> dict[str, Any]:
-    """Return version and infrastructure template of the Machines; nothing for other roles.
+    """Return version and infrastructure template of a control plane's Machines.
 
-    The template is this repository's own where it has one (CP-12, CP-13).
+    Empty for other roles.  The template is one of this repository if possible (CP-12, CP-13).
     """
     if resource.role is not Role.CONTROL_PLANE:
         return {}
@@ -74,7 +74,7 @@ _RESERVED = frozenset({"builtin"})
 
 
 class ClassVariable(NamedTuple):
-    """A required scalar field as a variable of the ClusterClass."""
+    """A required scalar field that is a variable of the ClusterClass."""
 
     name: str
     schema: Mapping[str, Any]
@@ -86,12 +86,12 @@ class ClassVariable(NamedTuple):
 
     @property
     def field(self) -> str:
-        """Return the field of the kind."""
+        """Return the name of the field in the kind."""
         return self.path.rpartition("/")[2]
 
 
 class Own(NamedTuple):
-    """A kind of the provider's own that not every provider has, and its template."""
+    """An optional kind of the provider, and its template."""
 
     object: Resource
     template: Resource | None
@@ -104,9 +104,9 @@ class Own(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The kinds of an infrastructure component by their place in a cluster, and their specs.
+    """The kinds of an infrastructure component by their place in a cluster, with their specs.
 
-    ``*_spec`` hold variables of clusterctl, ``*_class_spec`` hold values only (CC-74).
+    ``*_spec`` contain variables of clusterctl, ``*_class_spec`` contain plain values (CC-74).
     """
 
     cluster: Resource
@@ -132,7 +132,7 @@ class Topology:
     """All kinds of pools with a template: each is a class of workers, named like the kind."""
 
     def pool_variables(self, pool: Own) -> tuple[ClassVariable, ...]:
-        """Return the variables that mean the same for a pool as for machines."""
+        """Return the variables that have the same meaning for a pool and for machines."""
         schemas = {field.name: field.schema.get("type") for field in pool.object.spec_fields}
         return tuple(
             variable
@@ -147,7 +147,7 @@ class Topology:
 
     @property
     def control_plane_replicas(self) -> bool:
-        """Return whether the control plane is scaled (CP-04)."""
+        """Return whether the control plane has replicas (CP-04)."""
         return self.control_plane is None or "replicas" in self.control_plane.object.features
 
     @property
@@ -159,10 +159,11 @@ class Topology:
 def build_topology(
     component: Component, provider: Provider, flavor: str = "", cluster_class: str = ""
 ) -> Topology:
-    """Return the topology of ``component``, which has an InfraCluster and an InfraMachine.
+    """Return the topology of ``component``, which must have an InfraCluster and an InfraMachine.
 
-    Where a provider has several kinds of clusters or machines, the first ClusterClass takes the
-    first of each, the next the next; so do the default cluster template and the flavors after it.
+    If a provider has several kinds of clusters or machines, the first ClusterClass uses the first
+    of each, the second the next, and so on.  The default cluster template and the flavors do the
+    same.
     """
     place = _place(provider, flavor, cluster_class)
     cluster = _kind_at(place, component.role(Role.INFRA_CLUSTER))
@@ -265,13 +266,13 @@ def _example_fields(resource: Resource) -> dict[str, Any]:
 
 
 def name_credentials(resource: Resource, provider: Provider) -> SafeText:
-    """Return the name of the Secret of a sample: each kind of identities has another one."""
+    """Return the name of the sample Secret with credentials for a kind of identity."""
     is_first = provider.credentials is None or provider.credentials.kind == resource.kind
     return SafeText(f"{provider.name if is_first else resource.singular}-credentials")
 
 
 def escape_dollars(value: Any) -> Any:
-    """Return ``value`` with every ``$`` doubled, as clusterctl's substitution requires."""
+    """Return ``value`` with every ``$`` doubled, so that clusterctl's substitution restores it."""
     if isinstance(value, str):
         return value.replace("$", "$$")
     if isinstance(value, Mapping):

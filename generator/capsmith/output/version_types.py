@@ -1,7 +1,8 @@
-"""Python types for the conversion of own fields between a version and the hub.
+"""Generate Python types for converting the author's fields between a version and the hub.
 
-A module has the fields of the version as ``Spec`` and ``Status``, and those that the author's
-functions return as ``ChangedSpec``, ``ChangedHubSpec`` and so on: what differs, and nothing else.
+A module contains the fields of the version as ``Spec`` and ``Status``.  ``ChangedSpec``,
+``ChangedHubSpec`` and so on contain only the fields that differ; the author's functions return
+them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _WORD: Final = re.compile(rf"{QUOTED.pattern}|\b[A-Za-z_]\w*")
 
 
 class ConvertedPart(NamedTuple):
-    """How spec or status of one kind gets from a version to the hub and back."""
+    """How the spec or status of a kind is converted between a version and the hub."""
 
     part: Identifier
     """``spec`` or ``status``."""
@@ -54,7 +55,7 @@ class ConvertedPart(NamedTuple):
 
 
 class ConvertedVersion(NamedTuple):
-    """One API version of a kind whose fields the author's code converts."""
+    """An API version whose fields the author's code converts."""
 
     resource: Resource
     template: Resource | None
@@ -65,12 +66,12 @@ class ConvertedVersion(NamedTuple):
 
     @property
     def is_typed(self) -> bool:
-        """Whether any part that differs from the hub has its own type in this version."""
+        """Return whether any part that differs from the hub has its own type in this version."""
         return any(part.has_spoke for part in self.parts)
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """The names of the functions that the author writes."""
+        """Return the names of the conversion functions that the author writes."""
         return tuple(
             f"{part.part}_{direction}"
             for part in self.parts
@@ -80,12 +81,12 @@ class ConvertedVersion(NamedTuple):
 
     @property
     def spec(self) -> ConvertedPart | None:
-        """Conversion of the spec, shared by objects and templates; None if it does not differ."""
+        """Return the conversion of the spec for objects and templates, or None if equal."""
         return next((part for part in self.parts if part.part == "spec"), None)
 
 
 def list_converted_versions(component: Component) -> tuple[ConvertedVersion, ...]:
-    """Return the versions of the kinds of a component whose fields the author's code converts."""
+    """Return all versions of a component's kinds whose fields the author's code converts."""
     templates = {str(each.kind): each for each in component.resources if each.role.is_template}
     found = (
         ConvertedVersion(
@@ -134,8 +135,10 @@ def list_hub_types(component: Component) -> dict[Identifier, tuple[Identifier, .
 
 
 def generate_version_module(converted: ConvertedVersion) -> PythonModule:
-    """Return the classes of a version, and the classes that the author's functions return."""
+    """Return a module with the classes of a version and what the author's functions return."""
     classes: list[PythonClass] = []
+    # One builder for spec and status, so that a nested class has one name in the module even if
+    # both parts contain an object of the same name.
     spoke = ClassBuilder()
     for part in converted.version.parts:
         if not part.spoke:
@@ -150,7 +153,7 @@ def generate_version_module(converted: ConvertedVersion) -> PythonModule:
 
 
 def needs_hub(module: PythonModule) -> bool:
-    """Return whether a class of a module has a type of the hub."""
+    """Return whether any class of the module uses a type of the hub."""
     return bool(find_used_names(module.classes, (HUB,)))
 
 

@@ -1,1 +1,1 @@
-"""The resolved provider, and the Kubernetes objects that follow from it."""
+"""The resolved provider: names, kinds and fields, all decided and valid."""

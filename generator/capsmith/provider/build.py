@@ -1,6 +1,6 @@
-"""Build a :class:`Provider` from a draft that was found to be valid.
+"""Build a :class:`Provider` from a draft that passed all checks.
 
-Makes no findings: a name that does not fit raises ValueError, and that is a bug of the checks.
+Produces no findings: an invalid name raises ValueError, which means that a check is missing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _ORDER = (
 
 
 def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
-    """Return the provider of a draft without errors; ``known`` holds every contract by version.
+    """Build the provider from a valid draft; ``known`` maps versions to contracts.
 
     Raises ValueError for an invalid name, which means that a check is missing.
     """

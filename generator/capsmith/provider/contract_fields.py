@@ -1,4 +1,4 @@
-"""The author's schemas of the contract's fields, where CRDs that exist have other limits."""
+"""Apply the author's schemas of contract fields, for CRDs that exist with other limits."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _OPEN = "x-kubernetes-preserve-unknown-fields"
 def apply_own_schemas(
     fields: Iterable[ContractField], part: str, written: ContractFields | None
 ) -> list[ContractField]:
-    """Return the fields of a kind: the contract's, with the author's schemas, and further ones.
+    """Return the contract's fields with the author's schemas, then the author's other fields.
 
-    A field of the status is never required: the manager writes conditions before all else.
+    Status fields are always optional, because the manager writes conditions before anything else.
     """
     contract = list(fields)
     if written is None:
@@ -37,7 +37,7 @@ def apply_own_schemas(
 
 
 def choose_schema(own: OwnField, contract: Schema) -> Schema:
-    """Return the schema of a field that both define: the author's, completed unless it is exact."""
+    """Return the author's schema of a contract field, completed unless it is marked exact."""
     return own.schema if own.exact else complete_schema(own.schema, contract)
 
 
@@ -47,9 +47,9 @@ def _own(field: ContractField, own: OwnField, is_status: bool) -> ContractField:
 
 
 def complete_schema(own: Schema, contract: Schema) -> dict[str, Any]:
-    """Return the author's schema with the properties that only the contract's has.
+    """Return the author's schema plus the properties that only the contract's schema declares.
 
-    Without them the API server would drop what Cluster API or the manager writes.
+    Without them, the API server would drop values that Cluster API or the manager writes.
     """
     merged = {"description": contract["description"], **own} if "description" in contract else own
     # The order of keys shows in the CRD: with the contract's order, an author's schema that changes
@@ -74,9 +74,9 @@ def _in_order(schema: Schema, contract: Schema) -> dict[str, Any]:
 
 
 def find_declared_crds(provider: Provider) -> frozenset[str]:
-    """Return the files of the CRDs in which the author declares parts of the contract differently.
+    """Return the CRD files in which the author overrides parts of the contract.
 
-    Violations in them are the author's decision, for example to keep CRDs that exist.
+    A violation in such a file is the author's decision, for example to keep existing CRDs.
     """
     return frozenset(
         f"{each.group}_{each.plural}.yaml" for each in provider.resources if _is_declared(each)

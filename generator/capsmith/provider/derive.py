@@ -1,6 +1,6 @@
-"""Derive the draft of a description: everything the author left open is decided here, once.
+"""Derive a draft from a description: decide, once, everything that the author left open.
 
-The result is plain text that may be invalid; any description that the model accepts has a draft.
+Every description that the model accepts has a draft, but its names may still be invalid.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 def select_versions(
     versions: tuple[DraftVersion, ...], written: Sequence[str | ApiVersionSpec] | None
 ) -> tuple[DraftVersion, ...]:
-    """Return the versions that an author names, with what is changed in them.
+    """Return the API versions that the author lists for a kind, with the author's changes to them.
 
-    Names that are not versions are left out; a check reports them.
+    Unknown names are skipped; a check reports them.
     """
     if written is None:
         return versions
@@ -96,10 +96,10 @@ _OFF_BY_SHAPE = {
 
 
 def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
-    """Return the features of a kind that are on.
+    """Return the enabled features of a kind.
 
-    What the author switches wins; the other defaults follow from the role, and from whether a
-    control plane is managed.
+    The author's choices win.  Other defaults depend on the role, and on whether a control plane is
+    managed.
     """
     switched = described.features or {}
     managed = switched.get(MANAGED, False)
@@ -111,9 +111,9 @@ def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> froze
 
 
 def list_switchable_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
-    """Return the features that the author may switch; empty if none is switched.
+    """Return the features that the author may switch, or none if the author switches none.
 
-    Where nothing is switched, contracts that the provider does not follow stay unread.
+    That shortcut avoids reading contracts that the provider does not follow.
     """
     return _known_features(described.implements, contracts) if described.features else frozenset()
 
@@ -145,9 +145,9 @@ _SHORT = {
 
 
 def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
-    """Return the draft of ``spec``; ``contracts`` holds every known contract, by version.
+    """Return the draft of ``spec``; ``contracts`` maps every known version to its contract.
 
-    Never fails: whatever the model accepts has a draft, and checks report what is wrong with it.
+    Never fails: every spec that the model accepts has a draft, and checks report its errors.
     """
     path = [segment for segment in urlsplit(spec.repository).path.split("/") if segment]
     distribution = re.sub(r"[^a-z0-9]+", "-", path[-1].lower()).strip("-")

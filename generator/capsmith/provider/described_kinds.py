@@ -1,9 +1,9 @@
-"""What a description says of a kind: its template, a pool's machines, a control plane's Machines.
+"""Properties of a described kind: its template, and the Machines of a control plane.
 
-The spec of the bootstrap configurations of a control plane's Machines is part of the control
-plane's own, as ``bootstrapConfigSpec``: a ClusterClass clones and patches nothing else of a control
-plane (CP-30), and what is embedded needs no owner to be moved with its cluster (MV-06), as a
-separate template would.
+A control plane embeds the spec of its Machines' bootstrap configurations as
+``bootstrapConfigSpec``. A ClusterClass clones and patches nothing but the control plane itself
+(CP-30), and unlike a separate template, an embedded spec needs no owner to move with the cluster
+(MV-06).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _OF_CLASSES = frozenset({"InfraCluster", "ControlPlane"})
 
 
 def has_template(described: KindSpec) -> bool:
-    """Return whether capsmith adds a template kind."""
+    """Return whether capsmith adds a template for a kind."""
     return described.implements not in WITHOUT_TEMPLATE and described.template is not False
 
 
 def supports_classes(spec: ProviderSpec) -> bool:
-    """Return whether ClusterClasses can use all kinds of clusters and control planes."""
+    """Return whether ClusterClasses can use every cluster and control plane kind."""
     return all(
         described.template is not False
         for _, _, described in spec.kinds()
@@ -53,15 +53,15 @@ def template_short_names(described: KindSpec) -> tuple[str, ...]:
 
 
 def is_machine_based(described: KindSpec) -> bool:
-    """Return whether a kind is a control plane whose instances are Machines."""
+    """Return whether a kind is a control plane whose replicas are Machines."""
     switched = described.features or {}
     return described.implements == "ControlPlane" and not switched.get(MANAGED, False)
 
 
 def build_bootstrap_field(bootstrap: GroupKind, draft: Draft) -> Field:
-    """Return the field of a control plane's spec that holds the spec of the configurations.
+    """Return the spec field of a control plane that embeds the bootstrap configuration's spec.
 
-    Rules that compare with the value before are left out: changing it is a rollout (CP-20).
+    CEL rules that use ``oldSelf`` are left out: a change of the field causes a rollout (CP-20).
     """
     own = draft.spec.section("bootstrap").get(bootstrap.kind)
     description = f"Spec of the {bootstrap.kind} of each Machine; a change replaces the Machines."

@@ -1,7 +1,7 @@
-"""Everything that is decided about a provider, as plain text: nothing here is known to be valid.
+"""A provider with everything decided, as plain strings that may still be invalid.
 
-:mod:`capsmith.provider.derive` makes the draft once, :mod:`capsmith.resolving.checks` reads it, and
-:mod:`capsmith.provider.build` freezes it into the model.
+:mod:`capsmith.provider.derive` creates the draft, :mod:`capsmith.resolving.checks` checks it, and
+:mod:`capsmith.provider.build` converts it to the model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CREDENTIALS_FEATURE = "credentials"
 
 
 class DraftVersion(NamedTuple):
-    """One version of the provider's API."""
+    """An API version of the provider."""
 
     name: str
     served: bool
@@ -39,7 +39,7 @@ class DraftVersion(NamedTuple):
 
 
 class DraftKind(NamedTuple):
-    """One kind that the author describes; its template is part of it, not a separate kind."""
+    """A kind that the author describes, including its template."""
 
     section: Section
     name: str
@@ -65,7 +65,7 @@ class DraftKind(NamedTuple):
 
 
 class DraftHook(NamedTuple):
-    """One hook of the runtime extension."""
+    """A hook of the runtime extension."""
 
     hook: str
     name: str
@@ -73,7 +73,7 @@ class DraftHook(NamedTuple):
 
 
 class DraftIdentity(NamedTuple):
-    """One kind of identities."""
+    """A kind of identity."""
 
     kind: str
     keys: tuple[str, ...]
@@ -89,7 +89,7 @@ class DraftIdentity(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A provider before it is checked."""
+    """A provider before its checks."""
 
     spec: ProviderSpec
     title: str

@@ -1,4 +1,4 @@
-"""The hooks of a runtime extension: from provider.yaml and contract data to what is generated."""
+"""Build the hooks of a runtime extension from provider.yaml and contract data."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ _EXPORTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 
 
 def build_hooks(hooks: Iterable[DraftHook], contract: Contract) -> tuple[Hook, ...]:
-    """Return the hooks of a runtime extension, in the author's order."""
+    """Build the hooks of a runtime extension, in the author's order."""
     return tuple(_hook(each, contract) for each in hooks)
 
 
 def list_author_classes(component: Component) -> dict[SafeText, list[Identifier]]:
-    """Return the classes that the hooks of a component need, by module of ``extension``."""
+    """Return the classes that a component's hooks need, by module of ``extension``."""
     found: dict[str, set[str]] = {"responses": {"HookError"}}
     for module in {str(hook.module) for hook in component.hooks}:
         for where, names in _EXPORTS[module].items():
@@ -98,7 +98,7 @@ def list_author_classes(component: Component) -> dict[SafeText, list[Identifier]
 
 
 def list_author_names(component: Component) -> list[Identifier]:
-    """Return all these names and that of the base class for the author, in order."""
+    """Return the sorted names that the author's module imports, including the base class."""
     names = {name for classes in list_author_classes(component).values() for name in classes}
     return sorted({*names, Identifier("RuntimeExtension")})
 

@@ -1,7 +1,7 @@
-"""The resolved provider: what every blueprint and check sees.
+"""The resolved provider, which all blueprints and checks read.
 
-Frozen and complete: no optionals that stand for "not decided yet", every name a
-:class:`capsmith.safetext.SafeText`.  Made only by :mod:`capsmith.resolving.resolve`.
+Immutable and complete: None never means "not decided yet", and every name is a
+:class:`capsmith.safetext.SafeText`.  Only :mod:`capsmith.resolving.resolve` creates instances.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Hook(NamedTuple):
-    """One hook of Cluster API's runtime SDK, and how the extension answers it (RX-04, RX-05)."""
+    """A hook of Cluster API's runtime SDK, and how the extension responds to it (RX-04, RX-05)."""
 
     hook: Identifier
     """``GeneratePatches``."""
@@ -69,7 +69,7 @@ Schema = Mapping[str, Any]
 
 
 class Role(StrEnum):
-    """The role of a resource in Cluster API, named as on the pages of the contract."""
+    """The role of a resource in Cluster API, with the name that the contract's pages use."""
 
     INFRA_CLUSTER = "InfraCluster"
     INFRA_CLUSTER_TEMPLATE = "InfraClusterTemplate"
@@ -89,20 +89,20 @@ class Role(StrEnum):
 
     @property
     def is_template(self) -> bool:
-        """Return whether resources of this role are cloned by core, never reconciled."""
+        """Return whether core clones resources of this role and no controller reconciles them."""
         return self.value.endswith("Template")
 
     @property
     def template(self) -> Role:
-        """Return the role of the template of this role.
+        """Return the role of this role's template.
 
-        Raises ValueError where there is none (identities, templates).
+        Raises ValueError for roles without template: identities and templates.
         """
         return Role(self.value + "Template")
 
 
 class Field(NamedTuple):
-    """One field of an author's kind, in Kubernetes' structural-schema vocabulary."""
+    """A field that the author declared, in the vocabulary of Kubernetes' structural schemas."""
 
     name: str
     """As in YAML; camelCase by convention."""
@@ -113,7 +113,7 @@ class Field(NamedTuple):
 
 
 class PrinterColumn(NamedTuple):
-    """One column of ``kubectl get``."""
+    """A column of ``kubectl get``."""
 
     name: str
     type: str
@@ -123,7 +123,7 @@ class PrinterColumn(NamedTuple):
 
 
 class ApiVersion(NamedTuple):
-    """One version of the provider's API and the contract that its shape follows."""
+    """An API version of the provider, and the contract whose shape it follows."""
 
     name: VersionName
     served: bool
@@ -135,14 +135,14 @@ class ApiVersion(NamedTuple):
 
 
 class GroupKind(NamedTuple):
-    """A kind, maybe of another provider; the CRD's label gives its version (GEN-01)."""
+    """A kind, possibly of another provider, without version: the CRD's label names it (GEN-01)."""
 
     group: DnsSubdomain
     kind: KindName
 
 
 class OwnField(NamedTuple):
-    """The author's schema of a field."""
+    """The author's schema of a contract field."""
 
     schema: Schema
     required: bool
@@ -151,7 +151,7 @@ class OwnField(NamedTuple):
 
 
 class ContractFields(NamedTuple):
-    """The author's schemas of the contract's fields, by name."""
+    """The author's schemas of contract fields, by name."""
 
     spec: Mapping[str, OwnField]
     status: Mapping[str, OwnField]
@@ -164,7 +164,7 @@ class ContractFields(NamedTuple):
 
 
 class CrdOptions(NamedTuple):
-    """Settings of one version of a CRD; the defaults change nothing."""
+    """Settings of a CRD version; the defaults change nothing."""
 
     contract_columns: bool = True
     required_parts: frozenset[str] | None = None
@@ -175,13 +175,13 @@ class CrdOptions(NamedTuple):
     """Whether a template repeats the rules that compare with the old value."""
 
     def limits(self, part: str) -> dict[str, Any]:
-        """Return the further keywords of a part."""
+        """Return additional schema keywords for a part of the object, such as its status."""
         return dict(self.part_limits.get(part, {}))
 
     def with_parts(
         self, required: Sequence[str] | None, limits: Mapping[Any, PartLimits] | None
     ) -> CrdOptions:
-        """Return the options with the parts of a version that mentions them."""
+        """Return a copy with the settings of a version; None leaves a setting unchanged."""
         found = self
         if required is not None:
             found = found._replace(required_parts=frozenset(required))
@@ -195,7 +195,7 @@ class CrdOptions(NamedTuple):
 
 
 class VersionFields(NamedTuple):
-    """The author's part of a kind in one API version."""
+    """The author's fields, rules and columns of a kind in one API version."""
 
     spec_fields: tuple[Field, ...]
     status_fields: tuple[Field, ...]
@@ -207,7 +207,7 @@ class VersionFields(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """A further kind whose changes enqueue objects of the kind that has this."""
+    """Another kind whose changes enqueue objects of the kind that declares the watch."""
 
     group: str
     """Empty for the core group."""
@@ -247,7 +247,7 @@ SECRET_REF = "secretRef"
 
 
 class Identity(NamedTuple):
-    """A kind of identities and the keys that its Secrets must hold."""
+    """A kind of identity, and the keys that its Secrets must hold."""
 
     kind: KindName
     keys: tuple[str, ...]
@@ -257,7 +257,7 @@ class Identity(NamedTuple):
 
 
 class Resource(NamedTuple):
-    """One custom resource: a kind with everything that follows from it."""
+    """A custom resource: a kind and everything derived from it."""
 
     kind: KindName
     role: Role
@@ -305,17 +305,20 @@ class Resource(NamedTuple):
 
     @property
     def storage_version(self) -> ApiVersion:
-        """Return the version that etcd holds."""
+        """Return the version in which etcd stores objects."""
         return next(version for version in self.versions if version.storage)
 
     @property
     def finalizer(self) -> DnsSubdomain:
-        """Return ``<kind>.<group>``, lower case (IC-21); printed with the group's slash form."""
+        """Return ``<kind>.<group>`` in lower case (IC-21).
+
+        Blueprints print it behind the group and a slash.
+        """
         return DnsSubdomain(f"{self.singular}.{self.group}")
 
 
 class PolicyRule(NamedTuple):
-    """One RBAC rule that the author's infrastructure code needs beyond the contract."""
+    """An RBAC rule for the author's infrastructure code, in addition to the contract's."""
 
     api_groups: tuple[str, ...]
     resources: tuple[str, ...]
@@ -324,9 +327,9 @@ class PolicyRule(NamedTuple):
 
 
 class Component(NamedTuple):
-    """What clusterctl installs as one provider: one components file, one namespace, one manager.
+    """A provider as clusterctl installs it: one components file, one namespace, one manager.
 
-    A repository with infrastructure and bootstrap has two, unless they are combined.
+    A repository with infrastructure and bootstrap has two components, unless they are combined.
     """
 
     type: DnsLabel
@@ -351,29 +354,29 @@ class Component(NamedTuple):
 
     @property
     def types(self) -> tuple[DnsLabel, ...]:
-        """Return all types of provider whose kinds its manager reconciles."""
+        """Return the provider types whose kinds the component's manager reconciles."""
         return (self.type, *self.further_types)
 
     def part(self, type: str) -> Component:
-        """Return the component with the kinds of one of its types only."""
+        """Return a copy that has only the kinds of one provider type."""
         kinds = tuple(each for each in self.resources if each.provider_type == type)
         return self._replace(resources=kinds) if self.further_types else self
 
     @property
     def attribute(self) -> Identifier:
-        """Return the type as a Python name: ``control_plane``."""
+        """Return the provider type as a Python name, such as ``control_plane``."""
         return self.attributes[0]
 
     @property
     def attributes(self) -> tuple[Identifier, ...]:
-        """Return all types as Python names."""
+        """Return all provider types as Python names."""
         return tuple(Identifier(type.replace("-", "_")) for type in self.types)
 
     @property
     def immutable_templates(self) -> tuple[Resource, ...]:
         """Return the templates that must not change: replacing one rolls out machines (IM-13).
 
-        Templates of bootstrap configs may change.
+        Templates of bootstrap configurations may change.
         """
         return tuple(
             resource
@@ -383,11 +386,11 @@ class Component(NamedTuple):
 
     @property
     def features(self) -> frozenset[str]:
-        """Return the features that any of its kinds has."""
+        """Return the features of all the component's kinds."""
         return frozenset[str]().union(*(resource.features for resource in self.resources))
 
     def role(self, role: Role) -> tuple[Resource, ...]:
-        """Return the resources that play ``role``."""
+        """Return the resources whose role is ``role``."""
         return tuple(resource for resource in self.resources if resource.role is role)
 
     def find_template(self, kind: Resource) -> Resource | None:
@@ -396,31 +399,32 @@ class Component(NamedTuple):
         return next((each for each in templates if each.kind == f"{kind.kind}Template"), None)
 
     def find_pool_machine(self, pool: Resource) -> Resource:
-        """Return the kind of which a pool with Machines creates objects (MP-07)."""
+        """Return the kind of the objects that a pool with Machines creates (MP-07)."""
         machines = self.role(Role.INFRA_MACHINE)
         return next(machine for machine in machines if machine.kind == pool.machine_kind)
 
     def list_shared_fields(self, pool: Resource) -> tuple[str, ...]:
-        """Return the fields that machines get from their pool, under the same name (MP-11)."""
+        """Return the names of the fields that machines copy from their pool (MP-11)."""
         of_machines = {field.name for field in self.find_pool_machine(pool).spec_fields}
         return tuple(field.name for field in pool.spec_fields if field.name in of_machines)
 
     @property
     def has_workload_client(self) -> bool:
-        """Return whether the author's code for any kind gets a client of the workload cluster."""
+        """Return whether the author's code for any kind gets a client for the workload cluster."""
         return WORKLOAD_CLIENT in self.features
 
     @property
     def uses_workload_clusters(self) -> bool:
-        """Return whether the manager sends requests to API servers of workload clusters.
+        """Return whether the manager sends requests to workload clusters.
 
-        The controllers of add-ons and control planes do so whether or not the author's code does.
+        The library's controllers of add-ons and control planes do, even if the author's code does
+        not.
         """
         return self.has_workload_client or not _WORKLOAD_TYPES.isdisjoint(self.types)
 
 
 class Provider(NamedTuple):
-    """A whole provider repository."""
+    """A provider repository."""
 
     name: DnsLabel
     title: str
@@ -456,27 +460,30 @@ class Provider(NamedTuple):
 
     @property
     def kubernetes(self) -> ReleaseVersion:
-        """Return the version of Kubernetes in samples: ``v1.36.0``."""
+        """Return the Kubernetes version for samples, such as ``v1.36.0``."""
         return ReleaseVersion(self.contracts[0].kubernetes)
 
     def contract_of(self, release: Release) -> Contract:
-        """Return the contract of a release series; raise LookupError for a foreign one."""
+        """Return the contract of a release series.
+
+        Raises LookupError if the series is not this provider's.
+        """
         for contract in (*self.contracts, *self.former_contracts):
             if contract.version == release.contract:
                 return contract
         raise LookupError(release.contract)
 
     def component(self, type: str) -> Component | None:
-        """Return the component with the kinds of a type (``control-plane``), if there is one."""
+        """Return the component with the kinds of a type such as ``control-plane``, or None."""
         return next((each for each in self.components if type in each.types), None)
 
     @property
     def credentials(self) -> Identity | None:
-        """Return the kind of identities that samples use, if there is any."""
+        """Return the kind of identity that samples use, or None if the provider has none."""
         return self.identities[0] if self.identities else None
 
     def identity(self, kind: str) -> Identity:
-        """Return a kind of identities by name; raise LookupError if there is none."""
+        """Return the kind of identity named ``kind``.  Raises LookupError if there is none."""
         for identity in self.identities:
             if identity.kind == kind:
                 return identity
@@ -484,5 +491,5 @@ class Provider(NamedTuple):
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """Return all resources of all components."""
+        """Return the resources of all components."""
         return tuple(r for component in self.components for r in component.resources)

@@ -1,7 +1,7 @@
-"""Names that follow from other names: plurals of kinds, Python and YAML spellings.
+"""Derive names from other names: plurals of kinds, and Python and YAML spellings.
 
-Pure text to text.  Valid names are defined in :mod:`capsmith.safetext` and
-:mod:`capsmith.provider_yaml.forms`; this module never refuses.
+All functions are pure and accept any string.  :mod:`capsmith.safetext` and
+:mod:`capsmith.provider_yaml.forms` define which names are valid.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ _SOFT_KEYWORDS = frozenset({"match", "case", "type", "_"})
 
 @cache
 def pluralise(word: str) -> str:
-    """Return the plural of a lower-case kind, as Cluster API core computes it (CRD-02).
+    """Return the plural of a kind in lower case, as Cluster API core computes it (CRD-02).
 
     ``foogateway`` -> ``foogateways``, ``fooproxy`` -> ``fooproxies``.
     """
@@ -112,41 +112,41 @@ def pluralise(word: str) -> str:
 
 
 def split_words(name: str) -> list[str]:
-    """Return the words of a camelCase, snake_case or kebab-case name.
+    """Split a name in camelCase, snake_case or kebab-case into its words.
 
-    ``IPAddressPool`` -> ``IP``, ``Address``, ``Pool``; digits stay with their word.
+    ``IPAddressPool`` -> ``IP``, ``Address``, ``Pool``; digits stay with the word before them.
     """
     return _WORD.findall(name)
 
 
 def snake(name: str) -> str:
-    """Return snake_case: ``diskGiB`` -> ``disk_gib``, ``AcmeMachine`` -> ``acme_machine``."""
+    """Convert a name to snake_case: ``diskGiB`` -> ``disk_gib``, ``AcmeVM`` -> ``acme_vm``."""
     return "_".join(split_words(name)).lower()
 
 
 def kebab(name: str) -> str:
-    """Return kebab-case: ``AcmeMachine`` -> ``acme-machine``."""
+    """Convert a name to kebab-case: ``AcmeMachine`` -> ``acme-machine``."""
     return "-".join(split_words(name)).lower()
 
 
 def camel(name: str) -> str:
-    """Return camelCase: ``acme-machine`` -> ``acmeMachine``."""
+    """Convert a name to camelCase: ``acme-machine`` -> ``acmeMachine``."""
     first, *rest = split_words(name) or [""]
     return first.lower() + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
 def pascal(name: str) -> str:
-    """Return PascalCase: ``acme-machine`` -> ``AcmeMachine``."""
+    """Convert a name to PascalCase: ``acme-machine`` -> ``AcmeMachine``."""
     return "".join(word[:1].upper() + word[1:] for word in split_words(name))
 
 
 def title(name: str) -> str:
-    """Return words for a title: ``acme-cloud`` -> ``Acme Cloud``."""
+    """Convert a name to a title: ``acme-cloud`` -> ``Acme Cloud``."""
     return " ".join(word[:1].upper() + word[1:] for word in split_words(name))
 
 
 def name_attribute(name: str) -> Identifier:
-    """Return a snake_case Python name that is not a keyword: ``class`` -> ``class_``."""
+    """Convert a name to a snake_case Python name that is not a keyword: ``class`` -> ``class_``."""
     text = snake(name) or "_"
     if text[0].isdigit():
         text = "_" + text
@@ -168,6 +168,7 @@ def _rules() -> tuple[tuple[str, str], ...]:
 
 def _ordered_rules() -> Iterator[tuple[str, str]]:
     """Each plural ending stays as it is; that is tried before its singular is replaced."""
+    # The library that core uses prepends rules while it loads, so a later word is tried first.
     for singular, plural in reversed(WORDS):
         if singular not in ALONE:
             yield plural, plural
@@ -178,7 +179,7 @@ def _ordered_rules() -> Iterator[tuple[str, str]]:
 
 
 def name_attributes(names: Iterable[str]) -> dict[str, Identifier]:
-    """Return the attribute of each name; of two that would be alike, the second has a number."""
+    """Return a unique Python attribute for each name; a number tells equal ones apart."""
     found: dict[str, Identifier] = {}
     for name in names:
         chosen, taken, number = name_attribute(name), set(found.values()), 2

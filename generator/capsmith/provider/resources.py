@@ -1,4 +1,4 @@
-"""Create the resource of one kind of the description, and that of its template."""
+"""Create the resources of a described kind and its template."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def convert_contract_fields(written: ContractFieldsSpec | None) -> ContractFields | None:
-    """Return what the author wrote, as plain schemas."""
+    """Convert the author's schemas of contract fields to plain schemas; None if there are none."""
     if written is None:
         return None
     exact = bool(written.exact)
@@ -61,9 +61,9 @@ def convert_contract_fields(written: ContractFieldsSpec | None) -> ContractField
 def build_template_fields(
     kind: ContractFields | None, *written: TemplateVersionSpec | None
 ) -> ContractFields | None:
-    """Return the schemas of a template, which repeats the spec of its kind unless it has its own.
+    """Return the schemas of a template: its own where declared, otherwise those of its kind.
 
-    Of ``written`` the first that mentions something counts.
+    For each setting, the first entry of ``written`` that has it wins.
     """
     described = [each for each in written if each is not None]
     fields = next((each.contract_fields for each in described if each.contract_fields), None)
@@ -93,7 +93,7 @@ def _fields(fields: Mapping[str, FieldLike] | None, exact: bool) -> dict[str, Ow
 def build_template(
     kind: Resource, described: KindSpec, name: str, versions: tuple[ApiVersion, ...]
 ) -> Resource:
-    """Return the resource of the template of ``kind``, which has the name ``name``."""
+    """Build the resource for the template of ``kind``, under the given ``name``."""
     written = None if isinstance(described.template, bool) else described.template
     options = build_template_options(described, written)
     status = convert_fields(written.status) if written is not None else ()
@@ -235,7 +235,7 @@ def create_resource(
     printer_columns: tuple[PrinterColumn, ...] = (),
     provider_type: str = "infrastructure",
 ) -> Resource:
-    """Return a resource; what else it has is set with ``_replace``."""
+    """Create a resource with the attributes that all roles have; set others with ``_replace``."""
     return Resource(
         kind=KindName(kind),
         role=role,
@@ -259,7 +259,7 @@ def create_resource(
 
 
 def convert_fields(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:
-    """Return the author's fields with plain schemas; a second one of a name gets a number."""
+    """Convert the author's fields to plain schemas; a number tells equal attributes apart."""
     written = fields or {}
     return tuple(
         Field(name, attribute, convert_field(written[name]), is_required(written[name]))
@@ -268,7 +268,7 @@ def convert_fields(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:
 
 
 def convert_columns(columns: Sequence[PrinterColumnSpec] | None) -> tuple[PrinterColumn, ...]:
-    """Return the author's columns."""
+    """Convert the author's printer columns."""
     return tuple(
         PrinterColumn(c.name, c.type, c.json_path, c.priority, c.description or "")
         for c in columns or ()
@@ -282,7 +282,7 @@ _WITHOUT_SECRET = "{kind} says with which identity the infrastructure is used."
 def build_resources(
     kind: DraftKind, draft: Draft, versions: Versions, template_versions: Versions
 ) -> tuple[Resource, ...]:
-    """Return the resource of a kind and, where the kind has one, then that of its template."""
+    """Build the resource of a kind, followed by its template if it has one."""
     own = _build_resource(kind, draft, versions)
     if not kind.has_template:
         return (own,)
@@ -369,7 +369,7 @@ def _first_keys(path: str) -> str:
 
 
 def build_identity(identity: DraftIdentity, group: DnsSubdomain, versions: Versions) -> Resource:
-    """Return the resource of a kind of identities."""
+    """Build the resource of a kind of identity."""
     parts = {SECRET_REF: identity.secret, "allowedNamespaces": not identity.namespaced}
     words = WORDS[Role.IDENTITY] if identity.secret else _WITHOUT_SECRET
     return create_resource(
@@ -417,7 +417,7 @@ def _labels(names: Sequence[str]) -> tuple[DnsLabel, ...]:
 
 
 def convert_watches(described: KindSpec) -> tuple[Watch, ...]:
-    """Return the watches that a kind declares, in the author's order."""
+    """Convert the watches that a kind declares, in the author's order."""
     return tuple(
         Watch(
             group=each.api_version.rpartition("/")[0],
@@ -438,7 +438,7 @@ _CATEGORY = "cluster-api"
 def build_template_options(kind: KubectlSpec, template: TemplateSpec | None) -> CrdOptions:
     """Return the CRD options of a template.
 
-    Unless the template sets ``contract_columns``, the setting of its kind applies.
+    ``contract_columns`` is taken from the kind unless the template sets it.
     """
     if template is None:
         return CrdOptions(contract_columns=kind.contract_columns is not False)
@@ -448,7 +448,7 @@ def build_template_options(kind: KubectlSpec, template: TemplateSpec | None) -> 
 
 
 def list_categories(kind: KubectlSpec | None, template: KubectlSpec | None = None) -> list[str]:
-    """Return the categories of a kind, or of its template; a template has its kind's by default."""
+    """Return the categories of a kind or its template; a template has its kind's by default."""
     sources = [each for each in (template, kind) if each is not None]
     own = next((each.categories for each in sources if each.categories is not None), ())
     is_in = _first(*(each.contract_category for each in sources))

@@ -1,8 +1,8 @@
 """The sections of provider.yaml, and the component that clusterctl installs for each.
 
-Folder and namespace of a component never depend on which others there are, so that a provider
-can gain one without moving what it has.  The key ``components`` combines sections in one component,
-which has the folder, the namespace and the type of its first section.
+The folder and namespace of a component never depend on other components, so a provider can gain one
+without moving anything.  The key ``components`` combines sections into one component, which takes
+folder, namespace and type from its first section.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SectionType(NamedTuple):
-    """One type of provider, as clusterctl knows them (CC-20, CC-50, CC-51)."""
+    """A provider type as clusterctl defines it (CC-20, CC-50, CC-51)."""
 
     section: ComponentSection
     """Key in provider.yaml."""
@@ -34,7 +34,7 @@ class SectionType(NamedTuple):
 
     @property
     def attribute(self) -> str:
-        """As a Python name: ``control_plane``."""
+        """Return the type as a Python name, such as ``control_plane``."""
         return self.type.replace("-", "_")
 
 
@@ -105,7 +105,7 @@ SECTION_TYPES: Mapping[str, SectionType] = {
 def combine(
     sections: Sequence[SectionType], combined: Mapping[Section, Iterable[Section]]
 ) -> tuple[tuple[SectionType, ...], ...]:
-    """Return the sections of each component, the one that gives its type first."""
+    """Group sections into components; the first of each group gives its type."""
     others: dict[str, set[str]] = {
         main: {str(each) for each in parts} - {main} for main, parts in combined.items()
     }

@@ -1,6 +1,6 @@
-"""API versions and release series: their order, and the author's fields where versions differ.
+"""The order of API versions and release series, and the author's fields that differ by version.
 
-The storage version is the hub, as in controller-runtime: other versions are compared with it.
+The storage version is the hub, as in controller-runtime: all other versions are compared with it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def version_order(name: str) -> tuple[int, int, int]:
-    """Return the sort key of Kubernetes: GA before beta before alpha, then by number (GEN-03)."""
+    """Return Kubernetes' sort key of an API version: alpha, beta, GA, then by number (GEN-03)."""
     major, *stage = re.findall(r"alpha|beta|\d+", name)
     if not stage:
         return 2, int(major), 0
@@ -30,17 +30,17 @@ def version_order(name: str) -> tuple[int, int, int]:
 
 
 def series_order(series: str) -> tuple[int, int]:
-    """Return major and minor of ``v0.1``."""
+    """Return the sort key of a release series such as ``v0.1``: major and minor."""
     major, minor = series.removeprefix("v").split(".")
     return int(major), int(minor)
 
 
 def get_preferred_version(resource: Resource) -> VersionName:
-    """Return the version that core uses (GEN-03); it warns if a ClusterClass names another.
+    """Return the version that core uses (GEN-03); core warns if a ClusterClass names another.
 
-    All versions of a provider follow one contract, so every served one is in the same label.
-    Samples and templates have the fields of the storage version: a version with its own fields is
-    never returned.
+    All versions of a provider follow one contract, so the contract label lists every served
+    version. Versions with their own fields are never returned, because samples and templates have
+    the fields of the storage version.
     """
     others = resource.version_fields or {}
     served = (each.name for each in resource.versions if each.served and each.name not in others)
@@ -54,10 +54,7 @@ _TYPE_KEYS = (
 
 
 class PartChanges(NamedTuple):
-    """How the author's fields in spec or status differ between a version and the hub.
-
-    The hub is the storage version.
-    """
+    """Differences in the author's spec or status fields between a version and the hub."""
 
     part: str
     """``spec`` or ``status``."""
@@ -70,25 +67,25 @@ class PartChanges(NamedTuple):
 
 
 class VersionChanges(NamedTuple):
-    """How the author's fields differ between a version and the hub."""
+    """Differences in the author's fields between a version and the hub, the storage version."""
 
     version: ApiVersion
     parts: tuple[PartChanges, ...]
     """Only parts with a difference."""
 
     def part(self, name: str) -> PartChanges | None:
-        """Return the differences in ``spec`` or ``status``, if there are any."""
+        """Return the differences in ``spec`` or ``status``, or None."""
         return next((each for each in self.parts if each.part == name), None)
 
 
 def select_version(resource: Resource, version: ApiVersion) -> Resource:
-    """Return the kind with the author's fields, rules and columns in a version."""
+    """Return the kind with the author's fields, rules and columns of one version."""
     own = (resource.version_fields or {}).get(version.name)
     return resource if own is None else resource._replace(**own._asdict())
 
 
 def compare_versions(resource: Resource) -> tuple[VersionChanges, ...]:
-    """Return the versions whose fields the author's code converts, in their order."""
+    """Return the versions whose fields the author's code must convert, in the resource's order."""
     found = []
     for version in resource.versions:
         own = (resource.version_fields or {}).get(version.name)
@@ -110,7 +107,7 @@ def compare_parts(part: str, spoke: tuple[Field, ...], hub: tuple[Field, ...]) -
 
 
 def has_same_type(one: Schema, other: Schema) -> bool:
-    """Return whether a value means the same by both schemas; their limits may differ."""
+    """Return whether two schemas give a value the same meaning; their limits may differ."""
     if any(one.get(key) != other.get(key) for key in _TYPE_KEYS):
         return False
     if _choices(one) != _choices(other):

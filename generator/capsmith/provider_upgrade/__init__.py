@@ -1,1 +1,1 @@
-"""Upgrade from one contract to the next: changes of provider.yaml, and their consequences."""
+"""Upgrade a provider from one contract to the next: edits of provider.yaml, and their effects."""

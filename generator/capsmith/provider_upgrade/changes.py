@@ -1,4 +1,4 @@
-"""What changes in the objects of a provider's kinds between two contracts, field by field."""
+"""List the changes between two contracts that affect a provider's kinds, field by field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capsmith.safetext import VersionName
 
 
 class KindChanges(NamedTuple):
-    """The changes of one kind; its template has the same below ``spec.template``."""
+    """The changes of one kind; its template has the same changes below ``spec.template``."""
 
     resource: Resource
     template: Resource | None
@@ -21,29 +21,29 @@ class KindChanges(NamedTuple):
 
     @property
     def wanted(self) -> tuple[FieldChange, ...]:
-        """Changes of the fields that users write."""
+        """Return the changes of fields that users write."""
         return tuple(change for change in self.changes if _part(change) == "spec")
 
     @property
     def seen(self) -> tuple[FieldChange, ...]:
-        """Changes of the fields that the manager writes and users read."""
+        """Return the changes of fields that the manager writes and users read."""
         return tuple(change for change in self.changes if _part(change) != "spec")
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Paths of the old shape that the new one does not have."""
+        """Return the paths of the old shape that the new shape lacks."""
         return tuple(change.old for change in self.changes if is_lost(change))
 
 
 class Step(NamedTuple):
-    """From one contract to the next."""
+    """A step from one contract to the next."""
 
     old: Contract
     new: Contract
 
 
 def list_steps(provider: Provider) -> tuple[Step, ...]:
-    """Return the steps between the contracts of a provider's releases, the oldest first."""
+    """Return the steps between the contracts of a provider's releases, oldest first."""
     released = {release.contract for release in provider.releases}
     contracts = sorted(
         (
@@ -57,7 +57,7 @@ def list_steps(provider: Provider) -> tuple[Step, ...]:
 
 
 def list_kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]:
-    """Return the changes of each kind that has any, in the order of the provider's kinds."""
+    """Return the changes of each affected kind, in the provider's order."""
     kinds = {str(resource.kind): resource for resource in provider.resources}
     found = (
         KindChanges(resource, kinds.get(f"{resource.kind}Template"), list_changes(resource, step))
@@ -68,9 +68,9 @@ def list_kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]
 
 
 def list_changes(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
-    """Return the changes of the fields of a kind, in the order of ``schemas/upgrades``.
+    """Return the changed fields of one kind, in the order of ``schemas/upgrades``.
 
-    Raises KeyError when there are no data on the step.
+    Raises KeyError if no data exist for the step.
     """
     old, new = (_schema(resource, contract) for contract in (step.old, step.new))
     upgrade = step.new.upgrades[step.old.version]
@@ -82,13 +82,13 @@ def list_changes(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
 
 
 def is_lost(change: FieldChange) -> bool:
-    """Return whether the old path is no longer read."""
+    """Return whether the new contract no longer reads the old path."""
     moved = bool(change.old) and change.old != change.new
     return moved and change.kind is not ChangeKind.COPIED
 
 
 def find_lost_fields(provider: Provider, step: Step) -> tuple[str, ...]:
-    """Return kind and path of each moved field that users write: without conversion it is lost.
+    """Return kind and path of each user-written field that is lost unless it is converted.
 
     Fields that the manager writes again are not included.
     """

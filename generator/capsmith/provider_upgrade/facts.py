@@ -1,4 +1,4 @@
-"""The plan of an upgrade, as plain data and as lines of text."""
+"""The plan of an upgrade, as JSON data and as lines for a terminal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REMARKS = {"done": "", "preview": " (preview)", "conflicts": " (unfinished: con
 
 
 def describe_step(provider: Provider, step: Step) -> Data:
-    """Return the stages of a step that a provider has completed, and the next one."""
+    """Return the completed stages of a step and the next stage, as JSON data."""
     way = find_simpler_way(provider, step)
     all_stages = list_stages(provider, step)
     return {
@@ -47,7 +47,7 @@ def describe_upgrade(
 
 
 def format_facts(facts: Data) -> Iterator[str]:
-    """Yield the plan as lines of text."""
+    """Yield the plan as lines for a terminal."""
     yield f"contract {facts['from']} -> {facts['to']}"
     yield from _format_stages(facts["stages"], _REMARKS[facts["state"]])
     for cost in facts["costs"]:

@@ -1,4 +1,4 @@
-"""What capsmith cannot do in an upgrade, and the files in which the author has to do it."""
+"""Find the manual steps of an upgrade, and the files in which the author must take them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BEFORE_NEXT_STAGE = "before the next stage"
 
 @dataclass(frozen=True, slots=True)
 class ManualStep:
-    """One thing that the author, or the users of the provider, have to do."""
+    """A task for the author or for the provider's users."""
 
     who: str
     """``author`` or ``user``."""
@@ -38,10 +38,10 @@ class ManualStep:
 def list_manual_steps(
     provider: Provider, step: Step, paths: Collection[str], manifests: Mapping[str, str]
 ) -> tuple[ManualStep, ...]:
-    """Return what is left to the author and to users.
+    """Return the tasks that capsmith leaves to the author and to users.
 
-    ``paths`` are the author's files of the repository, ``manifests`` the texts of those that hold
-    objects.
+    ``paths`` are the author's files in the repository.  ``manifests`` maps the paths of files with
+    Kubernetes objects to their content.
     """
     found = (
         *_meanings(provider, step, paths),

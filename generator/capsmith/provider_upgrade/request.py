@@ -1,4 +1,4 @@
-"""A request to change contracts and API versions, and whether it is valid."""
+"""A request to change contracts and API versions, and its validation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeRequest:
-    """The options of the command; empty unless given."""
+    """The options of ``capsmith upgrade``; an empty value means that the option was not given."""
 
     contracts: tuple[str, ...] = ()
     """The contracts to follow from now on."""
@@ -36,7 +36,7 @@ class UpgradeRequest:
 def validate_request(
     request: UpgradeRequest, draft: Draft, document: Document
 ) -> tuple[Finding, ...]:
-    """Return what is wrong with a request, given a description that is valid itself.
+    """Return the errors of a request for a description that is itself valid.
 
     Ids: ``contract-unknown``, ``contract-backwards``, ``contract-stage-skipped``,
     ``keep-api-version``, ``api-version-*``, ``drop-*``, CC-09 and ``release-*``.
@@ -57,7 +57,7 @@ def validate_request(
 
 
 def adds_contract(request: UpgradeRequest, draft: Draft) -> bool:
-    """Return whether the request has a contract that is newer than all that are followed."""
+    """Return whether the request adds a contract newer than all that the provider follows."""
     return max(request.contracts) > max(draft.spec.contracts)
 
 

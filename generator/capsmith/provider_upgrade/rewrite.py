@@ -1,4 +1,4 @@
-"""``contracts``, ``apiVersions`` and ``releases`` of provider.yaml after an upgrade request."""
+"""Compute ``contracts``, ``apiVersions`` and ``releases`` of provider.yaml after an upgrade."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Items = list[Any]
 
 
 def update_values(request: UpgradeRequest, draft: Draft, document: Document) -> Mapping[str, Any]:
-    """Return the values of the keys that change, by key; none when there is nothing to do.
+    """Return the new values of the keys that change, by key; empty if nothing does.
 
-    The request has passed :func:`capsmith.provider_upgrade.request.validate_request`.
-    What stays keeps the author's order and spelling.
+    The request must have passed :func:`capsmith.provider_upgrade.request.validate_request`.
+    Unchanged parts keep the author's order and spelling.
     """
     contracts = set(request.contracts or draft.spec.contracts)
     if contracts == set(draft.spec.contracts) and not request.drop:
@@ -54,12 +54,12 @@ def update_values(request: UpgradeRequest, draft: Draft, document: Document) -> 
 
 
 def increment_version(names: Iterable[str]) -> str:
-    """Return the version after the greatest, at its level: ``v1alpha1`` -> ``v1alpha2``."""
+    """Return the version that follows the greatest, at its level: ``v1alpha1`` -> ``v1alpha2``."""
     return _counted_on(max(names, key=version_order))
 
 
 def increment_series(names: Iterable[str]) -> str:
-    """Return the series after the greatest: ``v0.1`` -> ``v0.2``."""
+    """Return the release series that follows the greatest: ``v0.1`` -> ``v0.2``."""
     return _counted_on(max(names, key=series_order))
 
 

@@ -1,6 +1,6 @@
-"""The stages between two contracts: releases, requirements, and which stage comes next.
+"""The stages between two contracts: releases, requirements, and the next stage.
 
-Reads no files.  Each stage is a release series of its own, so that a provider can stay at each.
+Opens no files.  Each stage is a release series, so a provider can stay at any of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UPDATE = "capsmith update"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage, done by one command."""
+    """A stage of an upgrade, completed by one command."""
 
     title: str
     command: str
@@ -38,16 +38,16 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The upgrade in place: API versions keep their names and change their fields."""
+    """An upgrade in place: API versions keep their names and change their fields."""
 
     command: str
     costs: tuple[str, ...]
 
 
 def find_next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | None:
-    """Return the current or next step of a provider; None if no newer contract is known.
+    """Return the current or next step of a provider, or None if no newer contract is known.
 
-    ``known`` are all contracts, the oldest first.
+    ``known`` lists all contracts, oldest first.
     """
     followed = [*provider.former_contracts, *provider.contracts]
     names = sorted({contract.version for contract in followed})
@@ -59,7 +59,7 @@ def find_next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | No
 
 
 def list_stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
-    """Return the stages of ``step``; those that provider.yaml has completed are marked as done."""
+    """Return the stages of ``step``; stages that provider.yaml has completed are marked as done."""
     at = _position(provider, step)
     both = tuple(sorted((step.old.version, step.new.version)))
     series = _series(provider, at)
@@ -95,7 +95,7 @@ def list_stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
 
 
 def find_simpler_way(provider: Provider, step: Step) -> Way | None:
-    """Return the upgrade in place; None if there is a new API version, or fields would be lost."""
+    """Return the upgrade in place, or None if a new API version exists or fields would be lost."""
     if _position(provider, step) > 0 or find_lost_fields(provider, step):
         return None
     command = f"{_UPDATE} --contract {step.new.version} --keep-api-version"
@@ -103,7 +103,7 @@ def find_simpler_way(provider: Provider, step: Step) -> Way | None:
 
 
 def list_costs(provider: Provider, step: Step) -> tuple[str, ...]:
-    """Return what an upgrade in place costs the operators of the provider, in sentences."""
+    """Return sentences about what an upgrade in place costs the operators of the provider."""
     kinds = list_kind_changes(provider, step)
     newest, former = _releases(provider, step)
     moved = [

@@ -1,1 +1,1 @@
-"""The model of provider.yaml, and the checks of its form."""
+"""The model of provider.yaml, and checks of its syntax and schemas."""

@@ -21,17 +21,18 @@ _OWN = frozenset(
 
 
 def is_required(field: FieldLike) -> bool:
-    """Return whether the field itself must be set: ``string!`` or ``required: true``."""
+    """Return whether the field must be set: ``string!`` or ``required: true``."""
     if isinstance(field, str):
         return field.endswith("!")
     return field.required is True
 
 
 def convert_field(field: FieldLike) -> dict[str, Any]:
-    """Return the structural schema of one field; whether it is required is its parent's.
+    """Return the structural schema of one field.
 
-    Nested objects list their required properties, ``immutable`` is a validation rule, and every
-    list has a type (atomic unless the field has another).
+    Whether the field is required belongs to the schema of its parent.  Nested objects list their
+    required properties, ``immutable`` becomes a validation rule, and every list gets a list type,
+    ``atomic`` by default.
     """
     if isinstance(field, str):
         return _shorthand(field)
@@ -74,13 +75,14 @@ def _limits(field: FieldLike) -> dict[str, Any]:
         schema["items"] = _limits(field.items)
     if field.properties is not None:
         schema["properties"] = {name: _limits(below) for name, below in field.properties.items()}
+    # Unlike a field, limits may require properties that they do not mention themselves.
     if isinstance(field.required, tuple):
         schema["required"] = list(field.required)
     return schema
 
 
 def list_required(field: FieldSchema) -> list[str]:
-    """Return the properties that must be set, in the order of the properties."""
+    """Return the names of the required properties, in the order in which they are declared."""
     named = field.required if isinstance(field.required, tuple) else ()
     properties = field.properties or {}
     flagged = {name for name, below in properties.items() if is_required(below)}
@@ -88,12 +90,12 @@ def list_required(field: FieldSchema) -> list[str]:
 
 
 def convert_name_limits(limits: NameLimits) -> dict[str, Any]:
-    """Return the schema of ``metadata.name``."""
+    """Return the schema for ``metadata.name``."""
     return {"type": "string", **limits.model_dump(mode="json", by_alias=True, exclude_none=True)}
 
 
 def convert_rule(rule: Validation) -> dict[str, Any]:
-    """Return a validation rule with the keys that were given."""
+    """Return a validation rule as plain data, without the keys that the author left out."""
     return rule.model_dump(by_alias=True, exclude_none=True)
 
 

@@ -1,8 +1,8 @@
-"""The forms of values in provider.yaml: names and other strings, and the fields of kinds.
+"""Types for the values of provider.yaml: names, other strings, and the fields of kinds.
 
-A form of strings has the pattern and limit of its class in :mod:`capsmith.safetext`: all that the
-model accepts can be printed into code.  It knows the id of its finding, and a hint.  Fields are in
-the vocabulary of Kubernetes' structural schemas, or in a shorthand such as ``string!``.
+Each string type takes its pattern and length limit from a class in :mod:`capsmith.safetext`, so
+every accepted string is safe in generated code.  It also has the id and hint of its finding.
+Fields use the vocabulary of Kubernetes' structural schemas, or a shorthand such as ``string!``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from capsmith.yamldoc.quote import quote
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A regular expression for the whole text, a length limit, and the finding when it fails."""
+    """A string type: a pattern for the whole string, a length limit, and the finding on failure."""
 
     id: str
     what: str
@@ -41,7 +41,10 @@ class Form:
     hint: str
 
     def check(self, text: str) -> str:
-        """Return ``text`` itself.  Raises PydanticCustomError whose type is the finding's id."""
+        """Return ``text`` unchanged.
+
+        Raises PydanticCustomError, with the finding's id as its type, if ``text`` does not match.
+        """
         if len(text) <= self.limit and re.fullmatch(self.pattern, text):
             return text
         long = f" (at most {self.limit} characters)" if len(text) > self.limit else ""
@@ -322,10 +325,10 @@ SHORTHAND = r"(string|integer|int32|int64|number|boolean)(\[\])?!?"
 
 
 class SpecModel(BaseModel):
-    """A mapping of the file: no unknown keys, no conversions, keys in camelCase.
+    """Base of the models: immutable, strict about types, with camelCase keys and no unknown keys.
 
-    Validators are built when the first description is read: one for the whole description, instead
-    of another for each part of it.
+    Validators are built when the first provider.yaml is parsed: one validator for the whole file
+    then replaces one for each model.
     """
 
     model_config = ConfigDict(
@@ -334,19 +337,19 @@ class SpecModel(BaseModel):
 
 
 def classify_text_or_mapping(value: Any) -> str | None:
-    """Return the tag of a value that may be a text or a mapping."""
+    """Return the union tag of a string or a mapping, or None for other values."""
     if isinstance(value, str):
         return TEXT
     return MAPPING if isinstance(value, dict | SpecModel) else None
 
 
 def classify_text_mapping_or_list(value: Any) -> str | None:
-    """Return the tag of a value that may be a text, a mapping or a list."""
+    """Return the union tag of a string, a mapping or a list, or None for other values."""
     return LIST if isinstance(value, list | tuple) else classify_text_or_mapping(value)
 
 
 def classify_flag_or_mapping(value: Any) -> str | None:
-    """Return the tag of a value that may be true, false or a mapping."""
+    """Return the union tag of a boolean or a mapping, or None for other values."""
     if isinstance(value, bool):
         return FLAG
     return MAPPING if isinstance(value, dict | SpecModel) else None
@@ -359,7 +362,7 @@ def _flag_or_list(value: Any) -> str | None:
 
 
 def choose_by_tag(tag: Any, expected: str) -> Discriminator:
-    """Return a discriminator of a union; unknown tags are reported as ``spec-wrong-type``."""
+    """Return a union discriminator that reports values without a tag as ``spec-wrong-type``."""
     return Discriminator(
         tag, custom_error_type="spec-wrong-type", custom_error_message=f"must be {expected}"
     )
@@ -389,7 +392,7 @@ ScalarShorthand = Annotated[
 
 
 class Validation(SpecModel):
-    """One rule in the Common Expression Language."""
+    """A validation rule in the Common Expression Language."""
 
     rule: Annotated[str, Field(min_length=1, max_length=8192)] = Field(
         description="CEL expression; `self` is the value, `oldSelf` the one before the update."
@@ -402,7 +405,7 @@ class Validation(SpecModel):
 
 
 class NameLimits(SpecModel):
-    """Limits for the names of objects, besides those of Kubernetes."""
+    """Limits for object names, in addition to those of Kubernetes."""
 
     min_length: Count | None = Field(None, description="Fewest characters.")
     max_length: Count | None = Field(None, description="Most characters.")

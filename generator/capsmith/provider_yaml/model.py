@@ -1,8 +1,8 @@
 """The pydantic model of provider.yaml: what an author may write, key by key.
 
-An optional key that is left out is None here: :mod:`capsmith.provider.derive` decides its value,
-and :mod:`capsmith.resolving` checks what keys mean together.  One file, so that the format can be
-read from top to bottom; ``capsmith schema`` prints the same as JSON Schema.
+An optional key that is left out is None here.  :mod:`capsmith.provider.derive` chooses its value,
+and :mod:`capsmith.resolving` checks keys against each other.  The model is one file so that the
+format can be read from top to bottom; ``capsmith schema`` prints it as JSON Schema.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ ApiVersionLike = Annotated[
 
 
 class WatchSpec(SpecModel):
-    """A further kind whose changes enqueue objects of the kind that declares it."""
+    """Another kind to watch: its changes enqueue objects of the kind that declares the watch."""
 
     api_version: forms.ObjectApiVersion = Field(description="Such as v1 or apps/v1.")
     kind: forms.Kind = Field(description="The kind to watch.")
@@ -86,7 +86,7 @@ class WatchSpec(SpecModel):
 
 
 class WebhooksSpec(SpecModel):
-    """Validation and defaults by your code, for what rules in CEL and the schema cannot express."""
+    """Webhooks with your own code, for checks and defaults that CEL and schemas cannot express."""
 
     validation: bool | None = Field(
         None, description="Whether your code validates objects; false by default."
@@ -122,7 +122,7 @@ class PrinterColumnSpec(SpecModel):
 
 
 class KubectlSpec(SpecModel):
-    """The categories and columns by which kubectl shows a kind."""
+    """The categories and columns with which kubectl shows a kind."""
 
     categories: Many[forms.CrdName] | None = Field(
         None, description="Categories for kubectl, besides cluster-api."
@@ -139,7 +139,7 @@ class KubectlSpec(SpecModel):
 
 
 class ContractFieldsSpec(SpecModel):
-    """Schemas of the contract's fields, where those of the kind have other limits."""
+    """Schemas for contract fields that need other limits than the default ones."""
 
     spec: Fields | None = Field(
         None,
@@ -161,7 +161,7 @@ class ContractFieldsSpec(SpecModel):
 
 
 class PartLimits(SpecModel):
-    """Limits for a whole part of an object, such as its status."""
+    """Limits for a top-level part of an object, such as its status."""
 
     min_properties: Count | None = Field(None, description="Fewest fields.")
     max_properties: Count | None = Field(None, description="Most fields.")
@@ -181,7 +181,7 @@ TemplatePart = Literal["metadata", "spec", "spec.template", "spec.template.spec"
 
 
 class TemplateVersionSpec(SpecModel):
-    """What a template has otherwise than its kind, in one API version."""
+    """Differences between a template and its kind in one API version."""
 
     spec: Fields | None = Field(
         None,
@@ -213,7 +213,7 @@ class TemplateVersionSpec(SpecModel):
 
 
 class TemplateSpec(KubectlSpec, TemplateVersionSpec):
-    """What the template of a kind has otherwise than its kind."""
+    """Differences between the template of a kind and the kind."""
 
     api_versions: Annotated[Many[ApiVersionLike], Field(min_length=1)] | None = Field(
         None, description="API versions in which the template is; those of the kind unless given."
@@ -265,7 +265,7 @@ HookName = Literal[
 
 
 class VersionFieldsSpec(SpecModel):
-    """Your fields in an API version in which they are not those of the storage version."""
+    """Your fields in an API version where they differ from the storage version."""
 
     spec: Fields | None = Field(
         None,
@@ -314,7 +314,7 @@ _IMPLEMENTS = (
 
 
 class KindSpec(KubectlSpec):
-    """One kind of the provider's API; each section's own class declares what it implements."""
+    """A kind of the provider's API; a subclass for each section adds what the kind implements."""
 
     implements: str = Field(description=_IMPLEMENTS)
     description: forms.Text | None = Field(None, description="Text of `kubectl explain`.")
@@ -390,7 +390,7 @@ class KindSpec(KubectlSpec):
 
 
 class InfrastructureKindSpec(KindSpec):
-    """One kind of an infrastructure provider."""
+    """A kind of an infrastructure provider."""
 
     implements: Literal["InfraCluster", "InfraMachine", "InfraMachinePool", "Resource"] = Field(
         description=_IMPLEMENTS
@@ -403,13 +403,13 @@ class InfrastructureKindSpec(KindSpec):
 
 
 class BootstrapKindSpec(KindSpec):
-    """One kind of a bootstrap provider."""
+    """A kind of a bootstrap provider."""
 
     implements: Literal["BootstrapConfig", "Resource"] = Field(description=_IMPLEMENTS)
 
 
 class ForeignKindSpec(SpecModel):
-    """A kind of another provider."""
+    """A kind that belongs to another provider."""
 
     group: forms.Group = Field(description="API group of the kind.")
     kind: forms.Kind = Field(description="The kind.")
@@ -424,7 +424,7 @@ BootstrapLike = Annotated[
 
 
 class ControlPlaneKindSpec(KindSpec):
-    """One kind of a control plane provider."""
+    """A kind of a control plane provider."""
 
     implements: Literal["ControlPlane", "Resource"] = Field(description=_IMPLEMENTS)
     bootstrap: BootstrapLike | None = Field(
@@ -436,19 +436,19 @@ class ControlPlaneKindSpec(KindSpec):
 
 
 class PoolKindSpec(KindSpec):
-    """One kind of an IPAM provider, such as a pool that addresses come from."""
+    """A kind of an IPAM provider, such as a pool of addresses."""
 
     implements: Literal["IPPool", "GlobalIPPool", "Resource"] = Field(description=_IMPLEMENTS)
 
 
 class AddonKindSpec(KindSpec):
-    """One kind of an add-on provider, such as an add-on for workload clusters."""
+    """A kind of an add-on provider, such as a network plugin for workload clusters."""
 
     implements: Literal["Addon", "Resource"] = Field(description=_IMPLEMENTS)
 
 
 class HookSpec(SpecModel):
-    """One hook of a runtime extension, with settings other than the defaults."""
+    """A hook of a runtime extension whose settings differ from the defaults."""
 
     hook: HookName = Field(description="The hook of Cluster API's runtime SDK.")
     name: forms.Label | None = Field(
@@ -484,7 +484,7 @@ ComponentSection = Literal[Section, "runtimeExtension"]
 
 
 class CredentialsSpec(SpecModel):
-    """A kind of identities: which credentials are used for the infrastructure, and by whom."""
+    """A kind of identity: which credentials the infrastructure needs, and which kinds use them."""
 
     kind: forms.Kind = Field(description="Such as AcmeIdentity.")
     keys: Annotated[Many[forms.SecretKey], Field(min_length=1)] | None = Field(
@@ -503,7 +503,7 @@ class CredentialsSpec(SpecModel):
 
 
 class PolicyRuleSpec(SpecModel):
-    """One permission that the infrastructure code needs in the management cluster."""
+    """A permission that the infrastructure code needs in the management cluster."""
 
     api_groups: Annotated[Many[forms.ApiGroupOrCore], Field(min_length=1)] = Field(
         description='API groups; "" is the core group.'
@@ -632,16 +632,16 @@ class ProviderSpec(SpecModel):
     )
 
     def has(self, section: ComponentSection) -> bool:
-        """Return whether a section is in the file."""
+        """Return whether the file has a section."""
         return getattr(self, _ATTRIBUTES[section]) is not None
 
     def section(self, name: Section) -> Mapping[str, KindSpec]:
-        """Return the kinds of one section, none where it is left out."""
+        """Return the kinds of one section by name; empty if the file lacks the section."""
         kinds: Mapping[str, KindSpec] | None = getattr(self, _ATTRIBUTES[name])
         return kinds or {}
 
     def identities(self) -> Iterator[tuple[tuple[str | int, ...], str | CredentialsSpec]]:
-        """Yield each kind of identities with its path."""
+        """Yield the path and description of each kind of identity."""
         written = self.credentials
         if isinstance(written, tuple):
             yield from ((("credentials", index), each) for index, each in enumerate(written))

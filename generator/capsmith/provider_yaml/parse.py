@@ -1,4 +1,4 @@
-"""Parse the text of provider.yaml; report pydantic's errors as findings with position and hint."""
+"""Parse provider.yaml and convert pydantic's errors to findings with a position and a hint."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _OTHER_TYPES = {
 
 
 class Parsed(NamedTuple):
-    """The result of reading a text: ``spec`` is None when a finding is an error."""
+    """The result of parsing.  ``spec`` is None if any finding is an error."""
 
     document: Document | None
     spec: ProviderSpec | None
@@ -87,10 +87,10 @@ class Parsed(NamedTuple):
 
 
 def parse(text: str, file: str) -> Parsed:
-    """Return the description in ``text``; ``file`` is only named in the findings.
+    """Parse and validate a provider.yaml; ``file`` is its name in findings.
 
-    No text raises an exception.  Ids: ``yaml-*``, ``spec-*``, ``field-*``, ``schema-*`` and the
-    contract rules whose forms a name breaks (CC-50, CRD-04 …).
+    Never raises for bad input.  Finding ids: ``yaml-*``, ``spec-*``, ``field-*``, ``schema-*`` and
+    the ids of contract rules about names (CC-50, CRD-04 …).
     """
     document, findings = parse_document(text, file)
     if document is None:
@@ -99,7 +99,7 @@ def parse(text: str, file: str) -> Parsed:
 
 
 def validate_document(document: Document) -> Parsed:
-    """Return the description in a document that is composed already; ids as for :func:`parse`."""
+    """Validate a parsed YAML document; findings as for :func:`parse`."""
     try:
         spec = ProviderSpec.model_validate(document.data)
     except ValidationError as error:
@@ -110,11 +110,13 @@ def validate_document(document: Document) -> Parsed:
 
 
 def translate(error: ErrorDetails, document: Document) -> Finding | None:
-    """Return one error of pydantic as a finding; None for one that only follows from others."""
+    """Convert one pydantic error to a finding, or to None if another error already explains it."""
     is_key = error["loc"][-1:] == ("[key]",)
+    # pydantic puts the tags of unions into the location, although they are in no file.
     path: Path = tuple(part for part in error["loc"] if part not in _TAGS)
     where = document.key(path) if is_key else document.value(path)
     kind = error["type"]
+    # A mapping with literal keys, such as `groups`, reports an unknown key as a wrong literal.
     if kind == "extra_forbidden" or (is_key and kind == "literal_error"):
         return _unknown(path, document)
     if kind == "missing":
@@ -166,6 +168,7 @@ def _missing(path: Path, document: Document) -> Finding:
 
 def _wrong_type(path: Path, must: str, document: Document) -> Finding:
     value = _at(document.data, path)
+    # Typical traps of YAML first: `version: 1.30` is a number, and `flag: "true"` is a string.
     hint = "Run `capsmith schema` to see what is allowed here."
     raw = document.raw(path)
     if "a string" in must and raw and not isinstance(value, str):

@@ -1,7 +1,7 @@
-"""Regular expressions of the RE2 kind, which the API server understands.
+"""RE2 regular expressions, the only kind that the API server accepts.
 
-Compiled and matched by the linear-time engine that comes with pydantic: Python's own would accept
-what the API server refuses, and some patterns would never end.
+Compiled and matched by pydantic's linear-time engine.  Python's engine accepts patterns that the
+API server refuses, and takes exponential time for some.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ _ASCII = {
     "W": "[^0-9A-Za-z_]",
     "s": r"[\t\n\f\r ]",
     "S": r"[^\t\n\f\r ]",
+    # Word boundaries too: RE2 knows letters of ASCII only.
     "b": r"(?-u:\b)",
 }
 _TOKEN = re.compile(
@@ -37,7 +38,9 @@ _FOREIGN_ESCAPE = re.compile(r"\\([1-9]|[kguUZG<>])")
 
 
 def explain_refusal(pattern: str) -> str:
-    """Return why the API server would refuse ``pattern``; empty when it would accept it."""
+    """Return why the API server would refuse ``pattern``, or an empty string if it accepts it."""
+    # The engine here would accept some of these with another meaning, or refuse them with a message
+    # about its own syntax.
     for escape in re.findall(r"\\.", pattern, re.DOTALL):
         if _FOREIGN_ESCAPE.match(escape):
             known = "back-references are" if escape[1].isdigit() or escape[1] in "kg" else "it is"
@@ -59,9 +62,9 @@ def explain_refusal(pattern: str) -> str:
 
 
 def has_match(pattern: str, text: str) -> bool:
-    """Return whether RE2 finds ``pattern`` anywhere in ``text``.
+    """Return whether RE2 finds a match of ``pattern`` anywhere in ``text``.
 
-    True also for a pattern that does not compile: that is reported where the pattern is.
+    Return True for an invalid pattern, which :func:`explain_refusal` reports.
     """
     try:
         _compile(pattern).validate_python(text)

@@ -1,4 +1,4 @@
-"""Checks of validation rules in the Common Expression Language, without evaluating them."""
+"""Check CEL validation rules and their field paths, without evaluating the rules."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _FIELD_PATH = re.compile(f"(?:{_STEP.pattern})+")
 
 
 class UnknownField(NamedTuple):
-    """A step of a path that leads nowhere, and the names that would."""
+    """A step of a field path that names no property, and the names that exist at that point."""
 
     name: str
     known: tuple[str, ...]
 
 
 def is_field_path(text: str) -> bool:
-    """Return whether ``text`` has the form of a path, such as ``.cidr`` or ``['a.b']``."""
+    """Return whether ``text`` is a syntactically valid path, such as ``.cidr`` or ``['a.b']``."""
     return _FIELD_PATH.fullmatch(text) is not None
 
 
@@ -46,7 +46,7 @@ def find_unknown_field(path: str, schema: Mapping[str, Any]) -> UnknownField | N
 
 
 def check_rules(field: FieldSchema, schema: Mapping[str, Any], reporter: PathReporter) -> None:
-    """Check ``immutable`` and ``x-kubernetes-validations`` of a field with this ``schema``."""
+    """Check ``immutable`` and ``x-kubernetes-validations`` of a field against its ``schema``."""
     if field.immutable:
         _transition(reporter.at("immutable"))
     rules = field.validations or ()
@@ -68,7 +68,7 @@ def check_rules(field: FieldSchema, schema: Mapping[str, Any], reporter: PathRep
 
 
 def check_form(rule: Validation, reporter: PathReporter) -> None:
-    """Check what does not depend on the schema of one rule; id ``schema-rule``."""
+    """Check the parts of a rule that do not depend on its schema; finding id ``schema-rule``."""
     if not rule.rule.strip():
         reporter.add_error("schema-rule", "the rule is empty", "Write a CEL expression.", "rule")
     if "\n" in rule.rule.strip() and not rule.message:
@@ -91,9 +91,10 @@ def check_form(rule: Validation, reporter: PathReporter) -> None:
 def check_expressions(
     rules: Sequence[tuple[int, Validation]], schema: Mapping[str, Any], reporter: PathReporter
 ) -> None:
-    """Compile rules against their schema; ids ``schema-rule`` and ``schema-rule-unchecked``.
+    """Compile rules against their schema.
 
-    ``reporter`` is at the list; the rules come with their indexes in it.
+    Each rule comes with its index in the list that ``reporter`` points at.  Finding ids:
+    ``schema-rule`` and ``schema-rule-unchecked``.
     """
     if not rules:
         return
@@ -115,6 +116,7 @@ def check_expressions(
 
 def _check_default(field: FieldSchema, schema: Mapping[str, Any], reporter: PathReporter) -> None:
     """Report ``schema-default`` for a default that breaks the rules of its own field."""
+    # With optionalOldSelf, oldSelf is an optional, for which this check has no value.
     rules = [rule for rule in field.validations or () if not rule.optional_old_self]
     if not rules or field.default is None:
         return

@@ -1,7 +1,7 @@
-"""The formats of strings that the API server checks, in its own reading of them.
+"""Check strings against the formats that the API server validates, as it interprets them.
 
-Source: k8s.io/kube-openapi/pkg/validation/strfmt.  Where Go's parsers are more particular than
-these checks (e-mail addresses, URIs), a text is accepted: nothing valid is refused.
+Source: k8s.io/kube-openapi/pkg/validation/strfmt.  For e-mail addresses and URIs, Go's parsers are
+stricter than these checks: an invalid string may pass, but a valid one is never refused.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _GO_TIME = re.compile(
 
 
 def is_duration(text: str) -> bool:
-    """Return whether ``time.ParseDuration`` reads ``text``, but for values out of range."""
+    """Return whether Go's ``time.ParseDuration`` accepts ``text``; ranges are not checked."""
     return _DURATION.fullmatch(text) is not None
 
 
 def is_timestamp(text: str) -> bool:
-    """Return whether ``text`` is a time with a zone, as in RFC 3339."""
+    """Return whether ``text`` is an RFC 3339 time with a time zone, as Go parses it."""
     match = _GO_TIME.fullmatch(text)
     return match is not None and is_date(match[1])
 
 
 def is_date(text: str) -> bool:
-    """Return whether ``text`` is a day such as 2030-01-31; Go knows the year 0 too."""
+    """Return whether ``text`` is an existing date such as 2030-01-31; year 0 is valid, as in Go."""
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
         return False
     try:
@@ -79,9 +79,9 @@ _UNITS = r"[0-9]+\s*(?:ns|us|µs|ms|[smhdw]|hr|wk|nano|micro|milli|sec|min|hour|
 
 
 def is_of_format(name: str, text: str) -> bool:
-    """Return whether the API server takes ``text`` for a string of format ``name``.
+    """Return whether the API server accepts ``text`` for the string format ``name``.
 
-    A format that the API server does not check takes every text.
+    Return True for formats that the API server does not check.
     """
     normalized = name.replace("-", "")
     pattern = _PATTERNS.get(normalized)

@@ -1,7 +1,7 @@
-"""Check that the fields of the kinds are a structural schema that the API server accepts.
+"""Check that the fields of all kinds form structural schemas that the API server accepts.
 
-Kubernetes' own rules, reported at the line of provider.yaml instead of by ``kubectl apply``.  Lists
-and validation rules have modules of their own.
+The findings point at lines of provider.yaml, so that authors need not wait for ``kubectl apply`` to
+refuse a CRD.  CEL rules are checked in :mod:`capsmith.provider_yaml.rules`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _LIST_TYPE, _MAP_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
 
 
 def check_list(field: FieldSchema, reporter: PathReporter) -> None:
-    """Report a list without items, and sets and maps that the API server cannot merge.
+    """Report lists without items, and list types that the API server cannot merge.
 
-    Ids: ``schema-no-items``, ``schema-list-set``, ``schema-list-map-keys`` and
+    Finding ids: ``schema-no-items``, ``schema-list-set``, ``schema-list-map-keys`` and
     ``schema-list-nullable``.
     """
     if field.type == "array" and field.items is None:
@@ -47,6 +47,7 @@ def check_list(field: FieldSchema, reporter: PathReporter) -> None:
         reporter.add_error("schema-no-items", "a list must declare its items", hint)
     if field.items is None:
         return
+    # Server-side apply identifies the items of sets and maps by value or key, and null is neither.
     if field.list_type in ("set", "map") and convert_field(field.items).get("nullable"):
         message = f"items of a {field.list_type} cannot be null"
         reporter.add_error("schema-list-nullable", message, "Remove nullable.", "items", "nullable")
@@ -110,6 +111,7 @@ def _map_key(key: str, items: FieldSchema, reporter: PathReporter) -> None:
     if schema.get("nullable"):
         message = f"{quote(key)} identifies items, so it cannot be null"
         reporter.add_error("schema-list-map-keys", message, "Remove nullable.")
+    # Server-side apply could not tell two items apart that both lack the key.
     if key not in list_required(items) and "default" not in schema:
         message = f"{quote(key)} identifies items, so it must be required or have a default"
         reporter.add_error(
@@ -133,9 +135,9 @@ _ALLOWED = frozenset(_LIMITS.split()) | frozenset(JUNCTORS)
 # Limits that allOf, anyOf, oneOf and not combine have no types, defaults or descriptions of their
 # own in a structural schema: the field beside them declares all that they mention.
 def check_limits(schema: Mapping[str, Any], reporter: PathReporter) -> None:
-    """Report limits that no value can meet, and patterns that the API server refuses.
+    """Report limits that no value can satisfy, and patterns that the API server refuses.
 
-    Ids: ``schema-bounds`` and ``schema-pattern``.
+    Finding ids: ``schema-bounds`` and ``schema-pattern``.
     """
     for low, high in _BOUNDS:
         if low in schema and high in schema and schema[low] > schema[high]:
@@ -158,7 +160,7 @@ def check_limits(schema: Mapping[str, Any], reporter: PathReporter) -> None:
 
 
 def check_junctors(field: FieldSchema, schema: Mapping[str, Any], reporter: PathReporter) -> None:
-    """Report ``schema-junctor`` in the limits of a field with this ``schema``."""
+    """Check ``allOf``, ``anyOf``, ``oneOf`` and ``not`` of a field; id ``schema-junctor``."""
     for key, below in _junctors(field):
         _check(below, schema, reporter.at(*key))
 
@@ -245,7 +247,7 @@ _FLAGS = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
 
 
 def check_structure(spec: ProviderSpec, document: Document) -> list[Finding]:
-    """Check all fields of all kinds; ids ``schema-*``."""
+    """Check the fields of every kind; finding ids ``schema-*``."""
     findings: list[Finding] = []
     for section, kind, described in spec.kinds():
         top = PathReporter(document, (section, kind), findings)
@@ -376,6 +378,7 @@ def _keywords(field: FieldSchema, reporter: PathReporter) -> None:
 def _object(field: FieldSchema, reporter: PathReporter) -> None:
     properties = field.properties or {}
     if field.properties is not None and field.additional_properties is not None:
+        # JSON Schema allows both together; structural schemas do not.
         message = "properties and additionalProperties exclude each other"
         hint = "Move the free keys into a separate field."
         reporter.add_error("schema-object", message, hint, "additionalProperties")
@@ -400,6 +403,7 @@ def _enum(field: FieldSchema, schema: dict[str, Any], reporter: PathReporter) ->
         if any(is_same_json(value, other) for other in seen):
             message = f"duplicate enum value {quote(str(value))}"
             reporter.add_error("schema-enum", message, "Keep one.", "enum", index)
+        # Bounded, as each value is compared with all others: JSON values need not be hashable.
         seen = [*seen, value][-200:]
         null = value is None and field.nullable
         if field.type is not None and not null and not is_of_type(value, field.type):
@@ -409,6 +413,7 @@ def _enum(field: FieldSchema, schema: dict[str, Any], reporter: PathReporter) ->
             )
             message = "a value in the enum has the wrong type"
             reporter.add_error("schema-enum", message, hint, "enum", index)
+    # Nullable does not extend the enum: the API server compares null with its values too.
     if field.nullable and field.enum is not None and None not in field.enum:
         hint = f"Add null to {join_names(str(value) for value in field.enum[:3])}."
         reporter.add_error(

@@ -1,4 +1,4 @@
-"""Check that defaults and enums match their structural schema, as the API server does."""
+"""Check defaults and enum values against their structural schema, as the API server does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _MANY = 1_000_000
 
 
 def find_value_errors(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch]:
-    """Yield where ``value`` does not match ``schema``, as a path below it, and why not."""
+    """Yield each mismatch of ``value`` with ``schema``: its path, and the reason.
+
+    Paths start with ``path``, the path of ``value`` itself.
+    """
     if value is None:
         if not schema.get("nullable"):
             yield path, "null is not allowed: nullable is not set"
@@ -47,7 +50,7 @@ def find_value_errors(value: Any, schema: Schema, path: Path = ()) -> Iterator[M
 
 
 def is_of_type(value: Any, name: str) -> bool:
-    """Return whether a value of YAML is of a JSON type; a boolean is no number."""
+    """Return whether a YAML value has the JSON type ``name``; booleans are not numbers."""
     if name == "integer":
         return isinstance(value, int) and not isinstance(value, bool)
     if name == "number":
@@ -57,7 +60,7 @@ def is_of_type(value: Any, name: str) -> bool:
 
 
 def is_same_json(one: Any, other: Any) -> bool:
-    """Return whether two values are equal in JSON, where True is not 1."""
+    """Return whether two values are equal in JSON, where ``true`` differs from 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 

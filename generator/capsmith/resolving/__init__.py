@@ -1,1 +1,1 @@
-"""Resolve a description: draft, checks, provider."""
+"""Resolve a description into a provider: derive a draft, check it, build the model."""

@@ -1,7 +1,7 @@
-"""Resolve a description to a :class:`Provider`: derive once, check, freeze.
+"""Resolve a description into a :class:`Provider`: derive once, check, build.
 
-This file lists all checks across the keys of a description, in the order in which an author reads
-the file.  What holds for one key alone is checked when the text is parsed.
+Lists all checks that compare keys, in the order in which an author reads provider.yaml.  Checks of
+single keys run earlier, when the file is parsed.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ __all__ = ["Resolved", "link_rules", "resolve"]
 
 
 class Resolved(NamedTuple):
-    """The draft, the provider, and the findings as they came.
+    """The draft, the provider, and the unsorted findings.
 
-    ``provider`` is None when a finding is an error; the draft is there in any case.
+    ``provider`` is None if any finding is an error; the draft always exists.
     """
 
     draft: Draft
@@ -68,10 +68,10 @@ class Resolved(NamedTuple):
 
 
 def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Contract]) -> Resolved:
-    """Decide everything that the author left open, and check that it fits together.
+    """Decide everything that the author left open, and check the result.
 
-    ``contracts`` holds every contract that is known, by version: their fields are reserved
-    regardless of which the provider serves.
+    ``contracts`` maps every known version to its contract: the fields of all of them are reserved,
+    whichever the provider serves.
     """
     draft = derive(spec, contracts)
     findings: list[Finding] = []
@@ -138,9 +138,9 @@ def _followed_first(draft: Draft, contracts: Mapping[str, Contract]) -> list[Con
 def link_rules(
     findings: list[Finding] | tuple[Finding, ...], contracts: Mapping[str, Contract]
 ) -> tuple[Finding, ...]:
-    """Return the findings, each with a link to its source where the id is a contract rule's.
+    """Return the findings, with a link to the source for ids that are contract rules.
 
-    Rules are read from disk only if there are findings.
+    Rules are only read from disk if there are findings.
     """
     if not findings:
         return ()

@@ -1,1 +1,1 @@
-"""Access to the disk: read input, apply changes, keep a cache."""
+"""Access to the disk: read input, apply changes, cache results."""

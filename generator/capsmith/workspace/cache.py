@@ -1,8 +1,8 @@
-"""Keep slow results in a folder of the user; without it everything works, but slower.
+"""Cache slow results in a folder of the user; without it, everything works but slower.
 
 Some entries are executed (compiled blueprints), so a folder that other users can write to is not
-used.  Any number of runs may share the folder: an entry appears by a rename, and is only returned
-if its digest fits, so that half of one, or one that a full disk cut off, counts as missing.
+used.  Any number of runs may share the folder.  Entries appear by rename and are only returned if
+their digest matches, so an entry that a full disk truncated counts as missing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 
 class FolderCache:
-    """One file for each entry, written by rename, checked by digest when read."""
+    """A cache with one file per entry, written by rename and verified by digest."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -26,7 +26,7 @@ class FolderCache:
     def of_user(cls) -> FolderCache | None:
         """Return the user's cache: ``$CAPSMITH_CACHE``, ``$XDG_CACHE_HOME`` or ``~/.cache``.
 
-        None when ``$CAPSMITH_CACHE`` is empty, or there is no home to put it in.
+        Return None if ``$CAPSMITH_CACHE`` is empty or the user has no home directory.
         """
         named = os.environ.get("CAPSMITH_CACHE")
         if named is not None:
@@ -38,7 +38,7 @@ class FolderCache:
             return None
 
     def get(self, key: str) -> bytes | None:
-        """Return the value that was put under ``key``, or None; None also for a damaged entry."""
+        """Return the value stored under ``key``, or None if it is missing or damaged."""
         try:
             if not self._is_private():
                 return None
@@ -49,7 +49,7 @@ class FolderCache:
         return value if hashlib.sha256(value).digest() == kept else None
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep ``value`` under ``key``, if the folder can be written; never raises OSError."""
+        """Store ``value`` under ``key`` if the folder is writable; never raises OSError."""
         with contextlib.suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._is_private():

@@ -1,8 +1,8 @@
-"""Files of a repository: paths that stay inside of its folder, and writes that are atomic.
+"""Files of a repository: paths that cannot leave its folder, and atomic writes.
 
-Paths come from a lock, a journal or an overlay, which other people may have written: a repository
-can be cloned from anywhere.  So no path may lead out of the folder, through a symlink or into
-``.git``, where a file such as ``hooks/post-checkout`` would be run.
+Paths come from a lock, a journal or an overlay that others may have written, as a repository can be
+cloned from anywhere.  No path may therefore lead out of the folder, through a symlink, or into
+``.git``, where git would execute a file such as ``hooks/post-checkout``.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _AT_ONCE = 8
 
 
 def resolve_without_symlinks(folder: Path, path: str) -> Path:
-    """Return the file ``path`` of the repository in ``folder``, whether it exists or not.
+    """Return the location of ``path`` in ``folder``, whether or not the file exists.
 
-    Raises Refused when the file or a folder on its path is a symlink, when a parent is not a
-    folder, and for a path in ``.git``.  ``path`` must be relative and without ``..``.
+    Raises Refused if the file or a parent is a symlink, if a parent is not a folder, and for paths
+    in ``.git``.  ``path`` must be relative and without ``..``.
 
-    This is a check, not a lock: a process that can write to the folder can replace a parent by a
-    symlink between the check and the write.  Such a process needs no help of capsmith.
+    This is a check, not a lock: a process that can write to the folder could replace a parent with
+    a symlink between check and write.  Such a process needs no help from capsmith.
     """
     # Some file systems ignore case: there .GIT is the same folder.
     if ".git" in path.lower().split("/"):
@@ -44,6 +44,7 @@ def resolve_without_symlinks(folder: Path, path: str) -> Path:
             raise make_refusal(path, f"the parent {parent} is a symlink")
         if not stat.S_ISDIR(kind):
             raise make_refusal(path, f"the parent {parent} is not a folder")
+    # A broken symlink counts as well: writing through it would create its target.
     kind = _kind(place / name)
     if kind is not None and stat.S_ISLNK(kind):
         raise make_refusal(path, "this is a symlink")
@@ -58,15 +59,15 @@ def _kind(place: Path) -> int | None:
 
 
 def resolve_inside(folder: Path, path: str) -> Path:
-    """Return the file ``path`` of the repository, as :func:`resolve_without_symlinks` does.
+    """Return the location of ``path`` in ``folder``; raises as :func:`resolve_without_symlinks`.
 
-    Raises ValueError, too, for a path that leaves the folder, such as ``../x``, or is too long.
+    Also raises ValueError for a path that leaves the folder, such as ``../x``, or that is too long.
     """
     return resolve_without_symlinks(folder, RelativePath(path))
 
 
 def make_refusal(path: str, why: str) -> Refused:
-    """Return the error for a path that must not be touched, for the caller to raise."""
+    """Return the exception to raise for a path that must not be touched."""
     return Refused(
         "output-not-regular",
         why,
@@ -76,7 +77,7 @@ def make_refusal(path: str, why: str) -> Refused:
 
 
 def remove_empty_parents(folder: Path, target: Path) -> None:
-    """Remove the folders between ``folder`` and ``target`` that are now empty."""
+    """Remove the empty folders between ``folder``, which stays, and ``target``."""
     # The folder itself stays, however empty it is: the author created it.
     for parent in target.parents:
         if parent == folder:
@@ -88,20 +89,20 @@ def remove_empty_parents(folder: Path, target: Path) -> None:
 
 
 def digest_file(file: Path) -> str:
-    """Return the digest of a file; empty when there is none, or something else in its place."""
+    """Return the digest of a regular file, or an empty string if there is none."""
     return digest(file.read_bytes()) if file.is_file() else ""
 
 
 def read_permissions(file: Path) -> int:
-    """Return the permissions of a file that exists, as in ``chmod``: 0 to 0o777."""
+    """Return the permission bits of an existing file, 0 to 0o777."""
     return stat.S_IMODE(file.stat().st_mode) & 0o777
 
 
 def write_synced(target: Path, content: bytes, permissions: int) -> None:
-    """Write a file in a folder that exists, with exactly these permissions, and sync it.
+    """Write a file with exactly these permissions to an existing folder, and sync it.
 
-    On return the content is on the disk.  The name of a new file may still be missing after a power
-    loss, as the folder is not synced; the caller renames the file, or can write it again.
+    On return, the content is on disk.  The name of a new file may still be lost in a power failure,
+    because the folder is not synced: rename the file afterwards, or be able to write it again.
     """
     with target.open("wb") as file:
         file.write(content)
@@ -113,18 +114,19 @@ def write_synced(target: Path, content: bytes, permissions: int) -> None:
 
 
 def write_all(files: Iterable[tuple[Path, bytes, int]]) -> None:
-    """Write files as :func:`write_synced` does, several at a time, and make their folders.
+    """Write files as :func:`write_synced` does, several at a time, and create their folders.
 
-    On return, the content of every file is on the disk, so a later rename never refers to a file
-    that a power loss would leave empty.  The files may be written in any order: until this
-    returns, nothing may refer to them.  Raises the error of the first failed write, after all
-    other writes have ended.
+    On return, all contents are on disk, so a later rename never refers to a file that a power
+    failure would leave empty.  Files are written in any order: until this returns, nothing may
+    refer to them. Raises the error of the first failed write, after all other writes have ended.
     """
     # A file system commits files that are synced at the same time in one commit; one after the
     # other, each file would wait for its own commit.
     waiting = list(files)
     for folder in dict.fromkeys(target.parent for target, _, _ in waiting):
         folder.mkdir(parents=True, exist_ok=True)
+    # Shared by the threads without a lock: appending to a list is atomic, and only the first error
+    # and the fact that there is one matter.
     failures: list[BaseException] = []
     shares = [waiting[start::_AT_ONCE] for start in range(min(_AT_ONCE, len(waiting)))]
     threads = [threading.Thread(target=_write_share, args=(each, failures)) for each in shares]
@@ -153,9 +155,9 @@ def _write_share(files: Sequence[tuple[Path, bytes, int]], failures: list[BaseEx
 
 
 def replace_file(target: Path, content: bytes) -> None:
-    """Write a file atomically: at any moment it has the old or the new content.
+    """Write a file atomically: at any moment it has either the old or the new content.
 
-    Two runs must not replace the same file at the same time: they would share the temporary file.
+    Not safe for concurrent calls with the same target, which would share a temporary file.
     """
     # In the same folder, as a rename across file systems would be a copy; synced before the rename,
     # or the new name could lead to an empty file after a power loss.
@@ -166,7 +168,10 @@ def replace_file(target: Path, content: bytes) -> None:
 
 
 def create_file(target: Path, content: bytes) -> None:
-    """Write a file that is not there yet, whole or not at all; raise FileExistsError if it is."""
+    """Create a file atomically, with its whole content or not at all.
+
+    Raises FileExistsError if ``target`` exists.
+    """
     # Imported when it is used: most commands do without.
     import tempfile
 
@@ -182,5 +187,5 @@ def create_file(target: Path, content: bytes) -> None:
 
 
 def name_temporary(name: str) -> str:
-    """Return the name of a file while :func:`replace_file` writes it."""
+    """Return the name of the temporary file that :func:`replace_file` writes."""
     return name + ".new"

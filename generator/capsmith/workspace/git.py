@@ -1,4 +1,4 @@
-"""The state of a folder according to git; nothing else of git is used, and git is optional."""
+"""Ask git for uncommitted changes; git is optional and used for nothing else."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ _TIMEOUT = 120.0
 def list_uncommitted(folder: Path) -> tuple[str, ...]:
     """Return the paths with uncommitted changes, relative to ``folder``, without ignored files.
 
-    Empty without git, and outside of a work tree.  Raises Refused (``git-unusable``) when git
-    fails.
+    Empty without git or outside a work tree.  Raises Refused (``git-unusable``) if git fails.
     """
     prefix = _git(folder, "rev-parse", "--show-prefix")
     if prefix is None:

@@ -1,7 +1,7 @@
-"""One run at a time in a folder; OSError becomes a DiskError finding.
+"""Lock a folder for one run at a time, and convert OSError to DiskError.
 
-The lock is an advisory flock on the folder itself.  It needs no lock file that could be left over
-by a killed process or committed by accident: the kernel releases it with the last descriptor.
+The lock is an advisory flock on the folder itself, so no lock file can be left behind by a killed
+process or committed by accident: the kernel releases the lock with the last descriptor.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from capsmith.errors import DiskError, Refused
 
 @contextlib.contextmanager
 def hold_folder(folder: Path, *, writes: bool = True) -> Iterator[None]:
-    """Keep other runs of capsmith out of ``folder``; the system releases it if this run dies.
+    """Lock ``folder`` against other runs of capsmith; the kernel unlocks it if this process dies.
 
-    Runs that only read share the folder with one another.  A folder that does not exist yet is not
-    held: it appears whole or not at all.  Does not wait: raises Refused (``output-busy``) when
-    another run has the folder.  Holds nothing on Windows, or on a file system without locks.
+    Runs that only read can share the folder.  Does not wait: raises Refused (``output-busy``) if
+    another run has the lock.  A folder that does not exist is not locked, because it appears whole
+    or not at all.  Locks nothing on Windows or on a file system without locks.
     """
     descriptor = _opened(folder)
     if descriptor is None:

@@ -1,21 +1,21 @@
 """Apply a change to a folder completely or not at all, even if the run is interrupted.
 
-First the new and the current files are staged, then a list of them is written, then files are
+The new and the current files are staged first, then a list of them is written, then files are
 moved.  While the list exists, this run or a later one can complete or undo the change, any number
 of times; without the list nothing has changed.
 
-Each step starts when the one before is on the disk: all staged files are synced, then the list is
-synced and renamed, then files are moved.  So after a kill or a power loss, the list never names a
-file whose content is missing.
+Each step starts when the previous one is on disk: all staged files are synced, then the list is
+synced and renamed, then files are moved.  After a kill or a power failure, the list therefore never
+names a file whose content is missing.
 
 States of a folder, by the list ``.capsmith/pending.json``:
 
 - no list: the old tree, perhaps with leftovers in the stage, which :meth:`Journal.clear` removes;
 - a list: each of its files is in its old or its new state, and both contents can be restored, from
   the folder or from the stage.  Completing moves all of them to the new state, undoing to the old;
-- a list with ``undo``: the same, but only undoing is left, as new files may already be gone.
+- a list with ``undo``: the same, but only undoing is possible, as new files may already be gone.
 
-The list holds digests, so it is known for each file how far an attempt came, and whether the author
+The list holds digests, which show for each file how far an attempt came and whether the author has
 edited it since.  An edited file stops everything: neither content may be lost.
 """
 
@@ -45,7 +45,7 @@ from capsmith.workspace.files import (
 
 
 class Write(NamedTuple):
-    """The content of a file, and its permissions; None keeps those that the file has."""
+    """The content and permissions of a file; None keeps the permissions of the existing file."""
 
     content: bytes
     mode: int | None
@@ -61,10 +61,10 @@ class Change:
     def write(
         self, path: str, content: str | bytes, executable: bool | None = False, mode: int = 0
     ) -> None:
-        """Write ``content`` (text as UTF-8) to ``path``.
+        """Write ``content`` to ``path``; strings are encoded as UTF-8.
 
-        Its permissions are ``mode`` if given, else the usual ones; if ``executable`` is None, the
-        file keeps its permissions.
+        ``mode`` sets the permissions if it is not 0.  Otherwise ``executable`` does: None keeps
+        those of the existing file.
         """
         data = content.encode() if isinstance(content, str) else content
         usual = None if executable is None else 0o755 if executable else 0o644
@@ -97,10 +97,10 @@ class _Pending:
 
 
 class Journal:
-    """The pending change of a folder, if there is one.
+    """The pending change of a folder, if any.
 
-    The caller holds the folder (:func:`capsmith.workspace.hold.hold_folder`): two processes that
-    complete the same change would take each other's moves for edits.
+    The caller must hold the folder (:func:`capsmith.workspace.hold.hold_folder`): two processes
+    that complete the same change would mistake each other's moves for edits.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -113,13 +113,13 @@ class Journal:
 
     @property
     def is_undoing(self) -> bool:
-        """Return whether undoing the pending change has begun.  Raises as :meth:`complete` does."""
+        """Return whether undoing has begun.  Raises UnreadableInput for an invalid list."""
         return self._load().undo
 
     def stage(self, change: Change) -> None:
-        """Stage ``change``, so that :meth:`complete` or :meth:`undo` can follow.
+        """Stage ``change`` for :meth:`complete` or :meth:`undo`.
 
-        On failure, nothing has changed.  There must be no pending change.
+        There must be no pending change.  If this raises, nothing has changed.
         """
         self._discard_stage()
         try:
@@ -142,8 +142,8 @@ class Journal:
     def complete(self) -> None:
         """Finish the pending change, or its undoing if that has begun.
 
-        Raises Refused, before anything is done, when a file was edited since; UnreadableInput
-        for a list that capsmith did not write, or a stage that is damaged.
+        Raises Refused, before anything is moved, if a file was edited since, and UnreadableInput
+        for an invalid list or damaged staged files.
         """
         pending = self._load()
         if pending.undo:
@@ -173,7 +173,7 @@ class Journal:
         self._undo(pending)
 
     def clear(self) -> None:
-        """Remove what was staged and is not pending."""
+        """Remove staged files that do not belong to a pending change."""
         stage = self._discard_stage()
         resolve_inside(self._folder, name_temporary(_PENDING)).unlink(missing_ok=True)
         remove_empty_parents(self._folder, stage)
@@ -201,11 +201,14 @@ class Journal:
         self._conclude()
 
     def _conclude(self) -> None:
+        # The list goes before the stage.  A kill between the two leaves leftovers that nothing
+        # refers to; in the other order it would leave a list that names missing files.
         (self._folder / _PENDING).unlink()
         self.clear()
 
     def _remove(self, path: str) -> None:
         target = resolve_inside(self._folder, path)
+        # An earlier attempt may have removed it, and completing must be repeatable.
         target.unlink(missing_ok=True)
         remove_empty_parents(self._folder, target)
 
@@ -228,6 +231,8 @@ class Journal:
     def _check_undoable(self, pending: _Pending) -> None:
         for path, before in pending.before.items():
             there = digest_file(resolve_inside(self._folder, path))
+            # A file that is neither old nor new was edited by the author, and undoing would lose
+            # the edit.
             if there not in ("", before, pending.after[path]):
                 raise _edited(path)
             if there != before and before != digest_file(self._old(path)):
@@ -240,6 +245,8 @@ class Journal:
         file = resolve_inside(self._folder, _PENDING)
         try:
             document = json.loads(file.read_bytes())
+            # The list comes from the repository, which may be a stranger's: its paths are validated
+            # like input.
             before, after = (_states(document[key]) for key in ("before", "after"))
             if before.keys() != after.keys():
                 raise ValueError("each file must have a state before and a state after")

@@ -1,4 +1,4 @@
-"""The real kustomize, alone or in kubectl; it is optional."""
+"""Run the real kustomize, standalone or in kubectl; both are optional."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HINT = "Specify the folder of the kustomization that builds the release, or ver
 
 
 class KustomizeOutput(NamedTuple):
-    """What kustomize prints for a folder."""
+    """The output of kustomize for a folder."""
 
     text: str
     folder: Path
@@ -30,7 +30,7 @@ class KustomizeOutput(NamedTuple):
 
 
 def find_kustomize() -> tuple[str, ...] | None:
-    """Return the command that builds the folder after it; None if no such program is in PATH."""
+    """Return the command to which a folder is appended, or None if PATH has no such program."""
     for program, command in _PROGRAMS:
         path = shutil.which(program)
         if path is not None:
@@ -39,10 +39,10 @@ def find_kustomize() -> tuple[str, ...] | None:
 
 
 def run_kustomize(command: tuple[str, ...], folder: Path) -> KustomizeOutput:
-    """Return the objects of a kustomization, annotated with the files that they come from.
+    """Return the objects of a kustomization, annotated with their source files.
 
-    Reads ``folder`` and those that it refers to, and writes nothing there.  Raises UnreadableInput
-    if kustomize refuses it, or if it would have to download something.
+    Reads ``folder`` and all folders that it refers to, and writes nothing to them.  Raises
+    UnreadableInput if kustomize fails, or if it would have to download something.
     """
     _refuse_remote(folder, set())
     # Imported when it is run: most commands do without.

@@ -1,7 +1,7 @@
-"""Read input of the user, which is not yet trusted, and the data files of capsmith.
+"""Read untrusted input from the user, and capsmith's data files.
 
-Nothing here may hang, follow a link or read without a limit: a repository can hold a pipe, a link
-to ``/dev/zero`` or a file of some gigabytes where a provider.yaml is expected.
+No function hangs, follows links or reads without a limit: a repository can contain a pipe, a link
+to ``/dev/zero`` or a file of several gigabytes instead of a provider.yaml.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ _NOTHING_SPECIAL = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_N
 
 
 def read_document(path: Path, limit: int = MAX_BYTES) -> str:
-    """Return the text of a UTF-8 file of at most ``limit`` bytes, without a byte order mark.
+    """Return the content of a UTF-8 file of at most ``limit`` bytes, without a byte order mark.
 
     Raises UnreadableInput (``input-missing``, ``input-symlink``, ``input-not-a-file``,
-    ``input-unreadable``, ``input-too-large``, ``input-not-text``).  The size is looked at before
-    anything is read, and a pipe or device is never waited for.
+    ``input-unreadable``, ``input-too-large``, ``input-not-text``).  The size is checked before
+    reading, and a pipe or device never blocks.
     """
     data = _bytes(path, limit)
     if len(data) > limit:
         raise _too_large(path, limit)
     try:
+        # Editors on Windows write a byte order mark, which YAML parsers would take for a character.
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
@@ -84,6 +85,7 @@ def _bytes(path: Path, limit: int) -> bytes:
     try:
         _check_kind(path, os.fstat(descriptor), limit)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
+            # One byte more than allowed: a file may grow after its size was checked.
             data: bytes | None = file.read(limit + 1)
         if data is None:  # a file such as /proc/kmsg, in which there is nothing to read at present
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
@@ -127,7 +129,7 @@ _SKIPPED = frozenset({"node_modules", "testdata", "third_party", "vendor", "__py
 
 
 class Limit(NamedTuple):
-    """The most files that a folder may have, and the error when it has more."""
+    """The maximum number of files in a folder, and the error if there are more."""
 
     files: int
     error: str
@@ -135,10 +137,10 @@ class Limit(NamedTuple):
 
 
 def find_yaml_files(folder: Path, limit: Limit, names: Container[str] = ()) -> Iterator[Path]:
-    """Yield the YAML files below ``folder`` in order, and those with other ``names``.
+    """Yield the YAML files below ``folder``, and files whose name is in ``names``, sorted.
 
-    Symbolic links, hidden files and folders, and folders of dependencies are left out.  Raises
-    UnreadableInput if there are more files than ``limit``.
+    Symbolic links, hidden entries and dependency folders are skipped.  Raises UnreadableInput if
+    there are more files than ``limit`` allows.
     """
     count = 0
     for parent, folders, files in os.walk(folder):
@@ -157,12 +159,12 @@ def find_yaml_files(folder: Path, limit: Limit, names: Container[str] = ()) -> I
 
 
 def read_texts(folder: Traversable) -> dict[str, str]:
-    """Return the text of every file below ``folder``, by its POSIX path there, sorted."""
+    """Return the content of every file below ``folder`` by relative POSIX path, sorted."""
     return dict(LazyTexts(folder).items())
 
 
 class LazyTexts(Mapping[str, str]):
-    """The texts of a folder by POSIX path, sorted; each is read when it is first used."""
+    """The files of a folder by relative POSIX path, sorted; each is read at its first use."""
 
     def __init__(self, folder: Traversable) -> None:
         self._files = dict(sorted(_data_files(folder, ""), key=lambda file: file[0]))
@@ -199,12 +201,11 @@ _IGNORED = ("README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "CHANGELOG")
 
 
 def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
-    """Return the texts of an overlay by POSIX path, and findings on files that cannot be read.
+    """Return the files of an overlay by POSIX path, and findings on files that cannot be read.
 
-    The texts are sorted by path, with ``\\n`` ends.  In the folder itself, hidden files and
-    documents such as README.md are no part of it.  Raises UnreadableInput when there is no such
-    folder.  Ids of findings: ``overlay-path``, ``overlay-too-large`` and those of
-    :func:`capsmith.workspace.reading.read_document`.
+    Paths are sorted and line endings are ``\n``.  Hidden files and documents such as README.md at
+    the top of the folder are skipped.  Raises UnreadableInput if the folder does not exist.  Ids of
+    findings: ``overlay-path``, ``overlay-too-large`` and those of :func:`read_document`.
     """
     _require_folder(folder)
     texts: dict[str, str] = {}
@@ -231,9 +232,9 @@ def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
 
 
 def locate_overlay(repository: Path, named: str) -> Path:
-    """Return the folder ``named`` by provider.yaml: inside ``repository``, without links.
+    """Return the location of the overlay folder that provider.yaml names.
 
-    Raises UnreadableInput for anything else.
+    Raises UnreadableInput if it is outside ``repository`` or its path contains a symlink.
     """
     try:
         return resolve_inside(repository, named)

@@ -1,7 +1,7 @@
-"""A provider repository on disk: read its files, and apply a change to it.
+"""A provider repository on disk: read its files and apply changes.
 
-Invariants: nothing outside the folder is touched, no symlink is followed, and a run that is
-interrupted leaves the old tree, the new tree, or a pending change that the next run completes.
+Invariants: nothing outside the folder is touched, no symlink is followed, and an interrupted run
+leaves the old tree, the new tree, or a pending change that the next run completes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Change", "Repository"]
 
 
 class Repository:
-    """The folder of one provider."""
+    """The folder of one provider repository."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -31,12 +31,14 @@ class Repository:
 
     @contextlib.contextmanager
     def hold(self, *, writes: bool = True) -> Iterator[None]:
-        """Keep other runs out, if this one ``writes`` or another does.
+        """Lock the folder against other runs; runs that do not write can share it.
 
-        A folder that is not there yet stays new, whatever others do.  Raises Refused when another
-        run is at work, UnreadableInput when the folder is a file, and DiskError for what the disk
-        refuses.
+        A folder that did not exist at the start counts as new until the change is applied.  Raises
+        Refused if another run has the lock, UnreadableInput if the path is not a folder, and
+        DiskError for any OSError inside.
         """
+        # Remembered, not looked up again: another process may create the folder while this run
+        # renders, and the rename at the end must then fail instead of mixing two trees.
         self._new = not os.path.lexists(self.folder)
         with convert_disk_errors(self.folder), hold_folder(self.folder, writes=writes):
             if not self._new and not self.folder.is_dir():
@@ -49,16 +51,16 @@ class Repository:
             yield
 
     def list_names(self) -> tuple[str, ...]:
-        """Return the names of all entries of the folder itself, sorted; empty if it is new."""
+        """Return the sorted names of all entries at the top of the folder; empty if it is new."""
         if self._new:
             return ()
         return tuple(sorted(entry.name for entry in self.folder.iterdir()))
 
     def read_beside(self, path: str) -> dict[str, bytes]:
-        """Return the bytes of the regular files in the folder of ``path``, by path, sorted.
+        """Return the content of all regular files in the folder that contains ``path``, sorted.
 
-        For files that only the author knows of: their names may hold any character.  An unreadable
-        file counts as empty.
+        For files that only the author knows, whose names may contain any character.  Unreadable
+        files count as empty.
         """
         place = resolve_inside(self.folder, path).parent
         if self._new or not place.is_dir():
@@ -74,9 +76,9 @@ class Repository:
         return found
 
     def read_text(self, path: str) -> str | None:
-        """Return the text of a file, or None if there is no such file.
+        """Return the content of a file as a string, or None if it does not exist.
 
-        Raises as :meth:`read_bytes` does, and UnreadableInput (``file-not-text``) when it is not
+        Raises as :meth:`read_bytes` does, and UnreadableInput (``file-not-text``) for invalid
         UTF-8.
         """
         content = self.read_bytes(path)
@@ -91,10 +93,10 @@ class Repository:
             ) from error
 
     def read_bytes(self, path: str) -> bytes | None:
-        """Return the bytes of a file, or None if there is no such file.
+        """Return the content of a file, or None if it does not exist.
 
-        Raises Refused for a path through a symlink, and for anything but a regular file: reading a
-        pipe would block.
+        Raises Refused for a path through a symlink and for anything but a regular file, because
+        reading a pipe would block.
         """
         target = resolve_inside(self.folder, path)
         if self._new or not os.path.lexists(target):
@@ -104,10 +106,10 @@ class Repository:
         return target.read_bytes()
 
     def read_existing(self, paths: Iterable[str], theirs: Container[str] = ()) -> dict[str, bytes]:
-        """Return the bytes of the files that exist, by path.
+        """Return the content of the existing files, by path.
 
-        For ``theirs``, files of the author, only their existence matters: one that cannot be read,
-        or is a symlink, counts as empty.  For any other path, raises as :meth:`read_bytes` does.
+        ``theirs`` are the author's files, of which only the existence matters: symlinks and
+        unreadable files count as empty.  For other paths, raises as :meth:`read_bytes` does.
         """
         found: dict[str, bytes] = {}
         for path in paths:
@@ -122,7 +124,7 @@ class Repository:
         return found
 
     def read_permissions(self, path: str) -> int:
-        """Return the permissions of a file; 0o644 for a file that does not exist."""
+        """Return the permission bits of a file, or 0o644 if it does not exist."""
         target = resolve_inside(self.folder, path)
         return read_permissions(target) if not self._new and target.is_file() else 0o644
 
@@ -130,8 +132,8 @@ class Repository:
         """Apply ``change`` completely; if this raises, nothing has changed or a change is pending.
 
         A new folder is built under a temporary name and renamed.  In an existing folder the change
-        is recorded first; :meth:`complete_pending` finishes one that was interrupted.  The caller
-        holds the repository (:meth:`hold`).
+        is recorded first, and :meth:`complete_pending` finishes it after an interruption.  The
+        caller must hold the repository (:meth:`hold`).
         """
         # All paths are checked before the first write, so that a bad one refuses the whole change.
         for path in (*change.writes, *change.removals):
@@ -158,8 +160,8 @@ class Repository:
     def complete_pending(self) -> bool:
         """Finish an interrupted change; return whether there was one.
 
-        Raises Refused, before anything is written, when a file was edited since; UnreadableInput
-        for a record that capsmith did not write, or when staged files are missing.
+        Raises Refused, before anything is written, if a file was edited since, and UnreadableInput
+        for an invalid record or missing staged files.
         """
         return self._settle(self._journal.complete)
 
@@ -186,7 +188,9 @@ class Repository:
         parent, prefix = self.folder.parent, f".{self.folder.name}.capsmith-"
         parent.mkdir(parents=True, exist_ok=True)
         for entry in list(parent.iterdir()):
-            # Left by a run that was killed.  One that still works there holds its folder.
+            # Left by a run that was killed.  One that still works there holds its folder. The names
+            # end in a process id, but a test of that would be wrong after a reboot or in a
+            # container.
             if entry.name.startswith(prefix) and entry.is_dir() and is_abandoned(entry):
                 shutil.rmtree(entry, ignore_errors=True)
         building = parent / f"{prefix}{os.getpid()}"

@@ -1,1 +1,1 @@
-"""YAML texts: read within limits, with the position of each part, and edited in place."""
+"""Read YAML within limits, with the position of every key and value, and edit it in place."""

@@ -1,10 +1,10 @@
-"""Compose plain data with positions from the events of the YAML parser, within limits.
+"""Compose plain data with positions from YAML parser events, within limits.
 
-PyYAML's composer, followed by a walk, would apply the limits too late.  For a list
-of 100,000 small mappings ``yaml.compose`` needs seconds and 160 MB to build what is refused here in
-a few milliseconds.  It also ends in a RecursionError for deep nesting, reports a syntax error
-instead of the limit that the text breaks before it, refuses to redefine an anchor, and gives an
-alias the position of its anchor.
+PyYAML's own composer would check the limits too late.  For a list of 100,000 small mappings
+``yaml.compose`` takes seconds and 160 MB to build what this module refuses in a few milliseconds.
+It also raises RecursionError for deep nesting, reports a later syntax error instead of the limit
+that was exceeded before it, does not allow an anchor to be redefined, and reports the position of
+an anchor for each of its aliases.
 """
 
 from __future__ import annotations
@@ -30,18 +30,22 @@ MAX_ANCHORS = 100
 MAX_PROBLEMS = 50
 _LONGEST_NUMBER = 40
 _INT64 = range(-(2**63), 2**63)
+# `!` alone is YAML's non-specific tag: the scalar is a string, whatever it looks like.
 _TAGS = ("tag:yaml.org,2002:str", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", "!")
 _MERGE = "tag:yaml.org,2002:merge"
 
 
 def format_path(path: Path) -> str:
-    """Return a path as text for messages: ``spec.versions[0].name``; "" for the top."""
+    """Return a path as a string such as ``spec.versions[0].name``; "" for the root."""
     parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
     return "".join(parts).removeprefix(".")
 
 
 class Mark(NamedTuple):
-    """Line and column, from 1, of a key and its value; ``raw`` is a plain scalar's text."""
+    """The positions of a key and its value: line and column, from 1.
+
+    ``raw`` is the source of a plain scalar, None for other values.
+    """
 
     key: tuple[int, int]
     value: tuple[int, int]
@@ -49,7 +53,7 @@ class Mark(NamedTuple):
 
 
 class Rejected(Exception):
-    """The text cannot be read any further; ``finding`` says why."""
+    """Raised when reading cannot continue; ``finding`` holds the reason."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)
@@ -66,9 +70,9 @@ class _Anchored:
 
 @dataclass(slots=True)
 class Composer:
-    """Composes one document; ``findings`` holds what is wrong but does not stop the reading.
+    """Composes one YAML document; use a new instance for each.
 
-    ``file`` is only named in findings.  One composer reads one text.
+    ``file`` appears in findings only.  ``findings`` collects errors that do not stop the reading.
     """
 
     events: Iterator[Any]
@@ -80,10 +84,13 @@ class Composer:
     _resolver: yaml.resolver.Resolver = field(default_factory=yaml.resolver.Resolver)
 
     def compose(self) -> dict[str, Any]:
-        """Return the one mapping of the text.
+        """Return the document's top-level mapping.
 
-        Raises Rejected, and what the parser raises.
+        Raises Rejected for a limit or an unreadable document, and yaml.YAMLError, ValueError or
+        OverflowError from the parser.
         """
+        # PyYAML yields the events in exactly this order: stream start, document start, the node,
+        # document end, then the next document or the end of the stream.
         next(self.events)  # start of the stream
         first = next(self.events)
         if isinstance(first, yaml.StreamEndEvent):
@@ -123,7 +130,11 @@ class Composer:
             self._report("yaml-tag", f"the tag {tag} is not supported", position, "Remove it.")
         # None until the value is complete: an alias inside its own anchor would never end.
         if event.anchor is not None:
+            # A second anchor of the same name replaces the first one, as the YAML specification
+            # allows.
             self._anchors[event.anchor] = None
+        # The node itself was counted above, hence the `+ 1` where the size of an anchor is
+        # recorded.
         count_before = self._nodes
         if isinstance(event, yaml.ScalarEvent):
             plain = event.style is None and event.tag is None
@@ -187,8 +198,10 @@ class Composer:
         kind = self._tag(event).rpartition(":")[2]
         if kind == "null":
             return None
+        # YAML 1.1, as kubectl's parser reads it: `yes` and `on` are booleans too.
         if kind == "bool":
             return text.lower() in ("yes", "true", "on")
+        # A date stays a string: JSON has no dates, and the API server receives JSON.
         if kind not in ("int", "float"):
             return text
         number = _number(text, kind)
@@ -197,6 +210,7 @@ class Composer:
         if isinstance(number, float) and math.isfinite(number):
             return number
         hint = f'Use a finite 64-bit number, or write "{clip(text)}" for a string.'
+        # Any number will do: a document with findings is not returned.
         self._report("yaml-number", f"{quote(text)} is not a usable number", position, hint)
         return 0
 
@@ -218,6 +232,8 @@ class Composer:
         # An alias counts as all that it expands to: ten levels of ten aliases are refused here,
         # before anything walks ten thousand million values.
         self._count(anchored.nodes, position)
+        # Findings below an alias point at the anchored text, which is where the author has to edit;
+        # the alias itself keeps its own position.
         for below, mark in anchored.marks.items():
             self.marks[path + below] = mark
         self.marks[path] = Mark(key, position, anchored.marks[()].raw)
@@ -235,6 +251,8 @@ class Composer:
         self._anchors[anchor] = _Anchored(data, below, nodes, _depth(data))
 
     def _count(self, nodes: int, position: tuple[int, int]) -> None:
+        # Keys count as nodes, so a mapping costs twice its length; the limit leaves ample room for
+        # that.
         self._nodes += nodes
         if self._nodes > MAX_NODES:
             self._reject(
@@ -267,6 +285,7 @@ class Composer:
 
 
 def _depth(data: Any) -> int:
+    # Safe to recurse: `_node` has refused anything deeper than MAX_DEPTH.
     """Return how many mappings and lists are inside each other, which was limited before."""
     if not isinstance(data, dict | list):
         return 0

@@ -1,8 +1,7 @@
 """Parse YAML into a :class:`Document`: plain data, with line and column of keys and values.
 
-Hostile text costs little: the limits are checked on the parser's events, before anything is
-built, and an alias counts as all that it expands to.  This module reads no files and does not know
-what the keys mean.
+Limits are checked on parser events before anything is built, and an alias counts as everything it
+expands to, so hostile input stays cheap.  This module opens no files and knows no keys.
 """
 
 from __future__ import annotations
@@ -23,13 +22,17 @@ _BLOCK = re.compile(r"\|([+-]?[1-9]?[+-]?)[ \t]*(#.*)?")
 
 
 def find_inside(source: str, start: Position, text: str, place: Position) -> Position | None:
-    """Return where in ``source`` a ``place`` in ``text`` is; None if the two differ.
+    """Convert a position in a scalar's value to a position in the YAML source.
 
-    ``start`` is where the scalar begins in the source.
+    ``start`` is the position of the scalar in ``source``, ``text`` its value, ``place`` the
+    position in that value.  Return None if the source does not show the value literally, as with
+    escapes.
     """
     lines = source.split("\n")
     if start[0] > len(lines):
         return None
+    # A block scalar is marked at its indicator.  Only the lines of a literal block (`|`) are in the
+    # source as they are; those of a folded one are joined.
     first = lines[start[0] - 1][start[1] - 1 :]
     if _BLOCK.fullmatch(first.rstrip("\r")):
         return _find_in_block(lines[start[0] :], start[0], text, place)
@@ -42,10 +45,12 @@ def find_inside(source: str, start: Position, text: str, place: Position) -> Pos
 
 def _find_in_block(lines: list[str], line: int, text: str, place: Position) -> Position | None:
     """Return the position in a literal block, whose lines are all indented alike."""
+    # How many newlines end the value depends on the chomping indicator, not on the source.
     content = text.rstrip("\n").split("\n")
     first = next((number for number, written in enumerate(content) if written), None)
     if first is None or len(lines) < len(content):
         return None
+    # The first line with text sets the indentation of the block; empty lines may have less of it.
     indent = lines[first].find(content[first])
     written = [row.rstrip("\r")[indent:] for row in lines[: len(content)]]
     if indent < 0 or written != content or place[0] > len(content):
@@ -67,19 +72,19 @@ class Document(NamedTuple):
     """The source, from which positions inside a text are read."""
 
     def key(self, path: Path) -> Location:
-        """Return the position of the key of ``path``, or of its nearest parent in the text."""
+        """Return the position of the key at ``path``, or of its nearest existing parent."""
         mark = self._mark(path)
         return Location(self.file, *mark.key)
 
     def value(self, path: Path) -> Location:
-        """Return the position of the value of ``path``, or of its nearest parent in the text."""
+        """Return the position of the value at ``path``, or of its nearest existing parent."""
         mark = self._mark(path)
         return Location(self.file, *mark.value)
 
     def inside(self, path: Path, line: int, column: int) -> Location:
-        """Return the file position of a line and column (from 1) inside the text at ``path``.
+        """Return the file position of a line and column (from 1) in the string at ``path``.
 
-        If the source differs from the text (escapes, folded lines), return the value's position.
+        If escapes or folded lines make that impossible, return the position of the value.
         """
         value: Any = self.data
         for step in path:
@@ -89,7 +94,7 @@ class Document(NamedTuple):
         return Location(self.file, *(found or mark.value))
 
     def raw(self, path: Path) -> str | None:
-        """Return the text of a plain (unquoted) scalar as written; None for everything else."""
+        """Return the source of a plain (unquoted) scalar, or None for other values."""
         mark = self.marks.get(path)
         return mark.raw if mark else None
 
@@ -102,10 +107,10 @@ class Document(NamedTuple):
 
 
 def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding, ...]]:
-    """Return the document, or None and the findings that explain why.
+    """Return the document, or None and the findings that explain the failure.
 
-    Ids: ``yaml-too-large``, ``yaml-syntax``, ``yaml-empty``, ``yaml-not-a-mapping``,
-    ``yaml-several-documents`` and the ids in :mod:`capsmith.yamldoc.compose`.
+    Never raises for bad input.  Ids: ``yaml-too-large``, ``yaml-syntax``, ``yaml-empty``,
+    ``yaml-not-a-mapping``, ``yaml-several-documents`` and those in :mod:`capsmith.yamldoc.compose`.
     """
     # Before the parser sees the text: its reader scans all of it first.
     if len(text) > MAX_CHARACTERS:
@@ -118,6 +123,8 @@ def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding
         return None, (too_large,)
     loader: Any = None
     try:
+        # Not CSafeLoader, which is faster but does not know the position of the reader: errors that
+        # carry no mark are reported there.
         loader = yaml.SafeLoader(text)
         composer = Composer(_events(loader), file)
         data = composer.compose()

@@ -1,14 +1,14 @@
-"""Replace values of a YAML text and keep everything around them byte for byte.
+"""Replace values in YAML source and keep everything around them byte for byte.
 
-Lists and mappings are changed in place, entry by entry: comments, order, quotes and line ends
-stay, and so do comments inside removed entries.  The result is read again: unless it means exactly
-what was requested, nothing is changed.
+Lists and mappings are changed entry by entry: comments, order, quotes and line endings stay, even
+the comments inside removed entries.  The result is parsed again.  Unless it means exactly what was
+requested, the source is returned unchanged.
 
-Not the round trip of ruamel.yaml, because that writes the whole text again.  Measured with 0.19.1
-on the layouts of tests/properties/layouts.py, it lost a comment in 35 of 100 texts and changed
-other keys in 44.  It joins quoted and plain texts of several lines, decodes escapes, drops ``~``,
-blanks inside brackets and aligned columns, writes one indentation for the whole file and a JSON
-file on one line, and puts a new last item after the comment of the next key.
+ruamel.yaml's round trip is no alternative, because it writes the whole document again.  Version
+0.19.1, on the layouts of tests/properties/layouts.py, lost a comment in 35 of 100 documents and
+changed other keys in 44.  It joins strings of several lines, decodes escapes, drops ``~``, blanks
+inside brackets and aligned columns, writes one indentation for the whole file and a JSON file on
+one line, and puts a new last item after the comment of the next key.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The new text; the unchanged one with a finding if it could not be changed."""
+    """The edited source, or the unchanged source with a finding that explains the failure."""
 
     text: str
     finding: Finding | None = None
 
 
 def set_keys(text: str, document: Document, values: Values, after: str) -> Edited:
-    """Set top-level keys in a YAML text without touching other lines.
+    """Set top-level keys in YAML source without touching other lines.
 
-    ``document`` is the result of parsing ``text``.  Keys that it lacks are inserted after the key
-    ``after``.  If a value cannot be changed on its own, the text stays as it is and the result has
-    the finding ``spec-not-editable``, at that value.
+    ``document`` is the result of parsing ``text``.  Missing keys are inserted after the key
+    ``after``.  If a value cannot be changed in isolation, return the source unchanged with the
+    finding ``spec-not-editable`` at that value.
 
     Example::
 
@@ -78,6 +78,7 @@ def _change(splices: Splices, node: Node, old: Any, new: Any) -> None:
     """Make ``node``, which reads as ``old``, read as ``new``.  Raises Unsafe."""
     if old == new:
         return
+    # No children: an empty collection, or an alias, through which its anchor must not be edited.
     if isinstance(old, list) and isinstance(new, list) and node.children:
         _change_list(splices, node, old, new)
     elif isinstance(old, dict) and isinstance(new, dict) and node.children:
@@ -139,18 +140,21 @@ def _not_editable(document: Document, values: Values, key: str) -> Finding:
 
 
 class Unsafe(Exception):
-    """The layout of the text does not allow this change without changing more of it."""
+    """Raised when a change would affect more of the source than it should."""
 
 
 class Splices:
-    """Collects changes of one text, and applies them together: positions refer to the old text."""
+    """Collects changes of one source and applies them together.
+
+    All positions refer to the original source.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._changes: list[tuple[tuple[int, int, int], str]] = []
 
     def done(self) -> str:
-        """Return the text with all changes.  Raises Unsafe where two of them overlap."""
+        """Return the source with all changes applied.  Raises Unsafe if two of them overlap."""
         text, upper = self._text, len(self._text)
         # From the end, so that indexes stay valid; changes of one place keep their order.
         for (start, end, _), new in sorted(self._changes, reverse=True):
@@ -160,22 +164,26 @@ class Splices:
         return text
 
     def replace(self, node: Node, value: Any) -> None:
-        """Replace a scalar by another one in the same quotes."""
+        """Replace a scalar and keep its quotes.  Raises Unsafe for an anchor, a tag or a block."""
+        # An anchored scalar has a value that aliases share, and a tag may change what the new value
+        # means.
         if not node.is_word or self._text[node.start : node.start + 1] in ("&", "!"):
             raise Unsafe
         self._put(node.start, node.end, format_value(value, node.style))
 
     def wrap(self, node: Node, others: Mapping[str, Any], key: str) -> None:
-        """Make a scalar the value of ``key`` in a mapping that also has ``others``."""
+        """Turn a scalar into a mapping that holds it under ``key``, followed by ``others``."""
         style = '"' if node.style == '"' else ""
         more = "".join(f", {_entry(name, value, style)}" for name, value in others.items())
         self._put(node.start, node.start, f"{{{format_value(key, style)}: ")
         self._put(node.end, node.end, f"{more}}}")
 
     def add_items(self, node: Node, items: Sequence[Any]) -> None:
-        """Add items at the end of a list."""
+        """Append items to a list."""
         if not items:
             return
+        # The new items look like the last old one, because YAML and JSON styles may be mixed in a
+        # file.
         last = node.children[-1]
         style = last.style if last.is_word else _style_of(last)
         texts = [format_value(item, style) for item in items]
@@ -186,7 +194,10 @@ class Splices:
         self._add_lines(last.end, [f"{margin}- {text}" for text in texts])
 
     def remove_items(self, node: Node, indexes: Sequence[int]) -> None:
-        """Remove some items of a list, not all; comments inside them stay."""
+        """Remove items from a list but keep their comments.
+
+        Raises Unsafe if no item would remain.
+        """
         if len(indexes) == len(node.children):
             raise Unsafe
         for index in indexes:
@@ -196,7 +207,7 @@ class Splices:
                 self._remove_line(node, index)
 
     def add_entries(self, node: Node, entries: Mapping[str, Any], *, in_front: bool) -> None:
-        """Add entries to a mapping, after its last one or before its first one."""
+        """Add entries at the end of a mapping, or at its start if ``in_front``."""
         if not entries:
             return
         first, (_, last) = node.children[0], node.entries[-1]
@@ -212,9 +223,9 @@ class Splices:
             self._add_lines(last.end, [margin + text for text in texts])
 
     def add_entry(self, node: Node, key: str, value: Any, after: tuple[Node, Node] | None) -> None:
-        """Add an entry to a mapping after the entry ``after``; a list has one line per item.
+        """Add an entry to a mapping after the entry ``after``.
 
-        ``value`` is a list of texts or one text.
+        ``value`` is a string, or a list of strings that is written one per line.
         """
         if after is None:
             raise Unsafe
@@ -239,6 +250,7 @@ class Splices:
 
     def _line_end(self, place: int) -> int:
         """Return the end of the line of ``place``, if only a comment follows it there."""
+        # Anything else on the line, such as the bracket of an outer list, belongs to another node.
         match = _REST_OF_LINE.match(self._text, place)
         end = match.end() if match is not None else place
         if end < len(self._text) and not _BREAK.match(self._text, end):
@@ -256,6 +268,8 @@ class Splices:
         return place - (breaks[-1] if breaks else 0)
 
     def _dash(self, node: Node, index: int) -> int:
+        # Only blanks and line breaks may be between the dash and its item; after a comment the
+        # layout is refused.
         before = self._text[: node.children[index].start].rstrip(" \t\r\n")
         if not before.endswith("-"):
             raise Unsafe
@@ -283,6 +297,8 @@ class Splices:
     def _remove_from_flow(self, node: Node, index: int) -> None:
         item = node.children[index]
         comments = "".join(f"{text}{self._break(item.end)} " for text in self._comments(item))
+        # An item takes the comma after it along, and the last item the one before it: YAML allows a
+        # trailing comma, but JSON does not.
         comma = _TO_COMMA.match(self._text, item.end)
         if comma is not None:
             self._put(item.start, item.end, comments)
@@ -311,7 +327,7 @@ class Splices:
 
 
 def format_value(value: Any, style: str = "") -> str:
-    """Return ``value`` in flow style; ``style`` is the quote of its texts."""
+    """Return ``value`` in YAML flow style; ``style`` is the quote character for strings."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

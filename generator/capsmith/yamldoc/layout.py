@@ -1,6 +1,6 @@
-"""The layout of a YAML text: a tree of nodes with character spans, without comments.
+"""The layout of YAML source: a tree of nodes with character offsets, without comments.
 
-Only for texts that :mod:`capsmith.yamldoc.document` has accepted: it limits their depth.
+Use it only for source that :mod:`capsmith.yamldoc.document` has accepted, which limits the depth.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from capsmith.yamldoc.compose import Path
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One scalar, collection or alias.
+    """A scalar, collection or alias.
 
-    ``start`` is the index of its first character, or of its anchor or tag if it has one; ``end`` is
-    the index after its last one, which is never a blank, a comment or a line break.
+    ``start`` is the offset of its first character, including an anchor or tag.  ``end`` is the
+    offset after its last character, which is never a blank, a comment or a line break.
     """
 
     start: int
@@ -36,25 +36,25 @@ class Node:
 
     @property
     def is_flow(self) -> bool:
-        """Return whether this is a collection in brackets."""
+        """Return whether this is a flow collection, in brackets or braces."""
         return self.style in ("[", "{")
 
     @property
     def is_word(self) -> bool:
-        """Return whether this is a scalar on one line."""
+        """Return whether this is a plain or quoted scalar."""
         return self.style in ("", "'", '"')
 
     @property
     def entries(self) -> tuple[tuple[Node, Node], ...]:
-        """Return the keys and values of a mapping."""
+        """Return the key and value nodes of a mapping, in source order."""
         return tuple(zip(self.children[::2], self.children[1::2], strict=True))
 
     def get(self, key: str) -> tuple[Node, Node] | None:
-        """Return the entry of a mapping whose key is ``key``."""
+        """Return the key and value nodes of a mapping's entry ``key``, or None."""
         return next((entry for entry in self.entries if entry[0].value == key), None)
 
     def leaves(self) -> Iterator[Node]:
-        """Yield the scalars and aliases below, in the order of the text."""
+        """Yield the scalars and aliases below this node, in source order."""
         if not self.children:
             yield self
         for child in self.children:
@@ -62,9 +62,9 @@ class Node:
 
 
 def parse_layout(text: str) -> Node:
-    """Return the root of the one document in ``text``.
+    """Return the root node of the only document in ``text``.
 
-    Raises yaml.YAMLError for a text that is not YAML.
+    Raises yaml.YAMLError for invalid YAML.
     """
     events = yaml.parse(text, Loader=yaml.SafeLoader)
     next(events), next(events)  # the stream and the document begin
@@ -96,9 +96,9 @@ def _placed(
 
 
 def find_nearest_mark(node: yaml.Node | None, path: Path) -> yaml.Mark | None:
-    """Return where the key or item at ``path`` is, or its nearest parent below ``node``.
+    """Return the position of the key or item at ``path``, or of its nearest existing parent.
 
-    None if ``node`` does not have the first step.
+    Return None if not even the first step of ``path`` exists below ``node``.
     """
     mark = None
     for step in path:

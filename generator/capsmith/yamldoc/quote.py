@@ -1,4 +1,4 @@
-"""Text of users inside a message: short, printable, on one line."""
+"""Quote user input in messages: short, printable and on one line."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _LONGEST = 60
 
 
 def clip(text: str) -> str:
-    """Return ``text`` on one line, at most 60 characters, without control characters."""
+    """Return ``text`` on one line, without control characters and with at most 60 characters."""
     clean = " ".join(UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text).split())
     return clean if len(clean) <= _LONGEST else clean[: _LONGEST - 3] + "..."
 
 
 def quote(text: str) -> str:
-    """Return ``text`` between backticks, clipped to 60 characters."""
+    """Return ``text`` in backticks, clipped to 60 characters."""
     return f"`{clip(text)}`"
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Return quoted names as in ``a, b and c``; "`nothing`" if there are none."""
+    """Return quoted names joined as in ``a, b and c``, or "`nothing`" if there are none."""
     *most, last = [quote(name) for name in names] or ["nothing"]
     return f"{', '.join(most)} and {last}" if most else last
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return a hint: the nearest known word, or all of them."""
+    """Return a hint that names the known word most similar to ``word``, or else all known words."""
     names = sorted(known)
     near = difflib.get_close_matches(clip(word).lower(), [n.lower() for n in names], n=1)
     if near:

@@ -1,4 +1,4 @@
-"""Report findings about one path of a document."""
+"""Report findings at paths of a YAML document."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from capsmith.yamldoc.document import Document
 class PathReporter:
     """Reports findings at a path of a document, or at paths below it.
 
-    Reporters of one document share the list ``findings``, to which they append: a check returns
-    nothing.  The list is neither sorted nor free of repetitions; a Report is.
+    Reporters of one document append to the same list ``findings``, so checks return nothing.  The
+    list is unsorted and may contain duplicates; :class:`capsmith.report.Report` removes them.
 
     Example::
 
@@ -32,22 +32,22 @@ class PathReporter:
     """Whether the lists and maps around it have a maximum size."""
 
     def at(self, *below: str | int) -> PathReporter:
-        """Return the reporter of a path ``below`` this one, with the same list of findings."""
+        """Return a reporter for the path ``below`` this one, with the same list of findings."""
         return replace(self, path=self.path + below)
 
     def add_error(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report an error at the value of this path, or of one below.
+        """Report an error at the value of this path, or of a path ``below`` it.
 
-        A path that the text does not have is reported at its nearest parent.
+        If the document lacks the path, the error is at its nearest existing parent.
         """
         self._add(Severity.ERROR, id, message, hint, self.document.value(self.path + below))
 
     def add_error_inside(
         self, id: str, message: str, hint: str, position: tuple[int, int] | None
     ) -> None:
-        """Report an error at a line and column, from 1, of the string that is the value here.
+        """Report an error at a line and column (from 1) inside the string value of this path.
 
-        None means the whole value.
+        If ``position`` is None, the error is at the whole value.
         """
         where = self.document.value(self.path)
         if position is not None:
@@ -55,11 +55,11 @@ class PathReporter:
         self._add(Severity.ERROR, id, message, hint, where)
 
     def add_warning(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report a warning at the value of this path, or of one below."""
+        """Report a warning at the value of this path, or of a path ``below`` it."""
         self._add(Severity.WARNING, id, message, hint, self.document.value(self.path + below))
 
     def add_error_at_key(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report an error at the key of this path, or of one below."""
+        """Report an error at the key of this path, or of a path ``below`` it."""
         self._add(Severity.ERROR, id, message, hint, self.document.key(self.path + below))
 
     def _add(self, severity: Severity, id: str, message: str, hint: str, where: Location) -> None:

@@ -1,8 +1,8 @@
-"""Permissions of a provider: the manager's, those that core aggregates, and roles for users.
+"""Permissions of a provider: its managers', core's aggregated ones, and roles for users.
 
-The permissions of the library's code are declared next to it, in a ``permissions.yaml`` of each
-folder, and evaluated here.  Each permission has a reason, which is printed as a comment above it
-and in the reference.
+The runtime library declares what its code needs in a ``permissions.yaml`` in each folder; this
+module evaluates them.  Each permission has a reason, which is printed as a comment above it and in
+the reference.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from capsmith.provider.model import SECRET_REF, Component, PolicyRule, Provider,
 def select_kinds(
     selector: KindSelector, provider: Provider, component: Component
 ) -> tuple[Resource, ...]:
-    """Return the kinds of a component that ``selector`` means, in the component's order."""
+    """Return the kinds of a component that match ``selector``, in the component's order."""
     return tuple(
         resource
         for resource in component.resources
@@ -40,7 +40,7 @@ def select_kinds(
 def group_kinds(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
     """Return kinds by API group, sorted.
 
-    One RBAC rule for several groups would grant each resource name in each group.
+    A single RBAC rule for several groups would grant each resource name in each of the groups.
     """
     found: dict[str, tuple[Resource, ...]] = {}
     for resource in resources:
@@ -49,7 +49,7 @@ def group_kinds(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]
 
 
 def list_plurals(resources: tuple[Resource, ...], subresource: str = "") -> tuple[str, ...]:
-    """Return RBAC resource names: plurals, each with ``/subresource`` if one is given."""
+    """Return RBAC resource names: plurals, each followed by ``/subresource`` if given."""
     suffix = f"/{subresource}" if subresource else ""
     return tuple(sorted(f"{resource.plural}{suffix}" for resource in resources))
 
@@ -88,9 +88,9 @@ _FEATURES: Mapping[Feature, Callable[[Resource, Provider, Component], bool]] = {
 def grant_rule(
     rule: DeclaredRule, provider: Provider, component: Component
 ) -> tuple[Permission, ...]:
-    """Return the permissions of a component's manager: one, or one for each group of its kinds.
+    """Return the permissions that a declared rule gives a component's manager.
 
-    Empty if the manager does not need them.
+    One permission, or one for each API group of the kinds; empty if the manager does not need them.
     """
     if not _applies(rule, provider, component):
         return ()
@@ -110,7 +110,7 @@ def grant_rule(
 def aggregate_rules(
     rules: Sequence[DeclaredRule], provider: Provider, component: Component
 ) -> Iterator[Permission]:
-    """Yield the permissions on each kind of a component, in the component's order."""
+    """Yield a permission for each kind that a rule selects, in the component's order."""
     needed = [rule for rule in rules if _applies(rule, provider, component)]
     for resource in component.resources:
         for rule in needed:
@@ -176,7 +176,7 @@ _VERSION_IS_READ: Final = (
 def list_manager_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return the cluster-wide permissions of a component's manager, the author's rules last."""
+    """Return the cluster-wide permissions of a component's manager, the author's last."""
     found: list[Permission] = []
     folders = ("reconcile", *list_slices(component), "kube", "migration", "conversion")
     for folder in folders:
@@ -191,9 +191,9 @@ def list_manager_permissions(
 def list_client_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return what the author's code may request: on own kinds what the manager may, and its own.
+    """Return what the author's code may do; all of it, the manager may do too.
 
-    These are part of the manager's permissions.
+    They are the manager's permissions for the component's own kinds, and the author's rules.
     """
     kinds, names = group_kinds(component.resources).keys(), set(list_plurals(component.resources))
     authors = tuple(_declared(provider, component))
@@ -208,7 +208,7 @@ def list_client_permissions(
 def list_namespace_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return the permissions of a component's manager in its own namespace only."""
+    """Return the permissions that a component's manager has in its own namespace only."""
     folders = ("kube", *list_slices(component))
     rules = (rule for folder in folders for rule in declared[folder].namespace)
     return tuple(found for rule in rules for found in grant_rule(rule, provider, component))
@@ -217,16 +217,16 @@ def list_namespace_permissions(
 def aggregate_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return the permissions of core's and control planes' managers on a component's kinds."""
+    """Return the permissions on a component's kinds for core's and control planes' managers."""
     rules = [rule for folder in list_slices(component) for rule in declared[folder].aggregate]
     return tuple(aggregate_rules(rules, provider, component))
 
 
 def list_kubeadm_bootstrap_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return what kubeadm's bootstrap manager may do with the control planes of a component.
+    """Return the permissions on a component's control planes for kubeadm's bootstrap manager.
 
-    Empty if the component has none.  No label can bring these permissions, as the manager's
-    ClusterRole aggregates no other one (RB-11).
+    Empty if the component has no control planes.  They need a binding, because that manager's
+    ClusterRole does not aggregate others by label (RB-11).
     """
     control_planes = component.role(Role.CONTROL_PLANE)
     return tuple(
@@ -236,14 +236,14 @@ def list_kubeadm_bootstrap_permissions(component: Component) -> tuple[Permission
 
 
 def list_viewer_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions of users who only read."""
+    """Return the permissions of users who may only read."""
     return tuple(_people(component.resources, _READ, "Read the provider's objects."))
 
 
 def list_editor_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions of users who read and write, except for identities: those they read.
+    """Return the permissions of users who may write all kinds but identities, and read all kinds.
 
-    Who writes an identity decides which namespaces use its credentials.
+    Write access to an identity decides which namespaces may use its credentials.
     """
     identities = _identities(component)
     others = tuple(each for each in component.resources if each not in identities)

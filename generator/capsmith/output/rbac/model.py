@@ -1,4 +1,4 @@
-"""Permissions as roles hold them, and as the runtime library declares them."""
+"""Permissions as roles contain them, and as the runtime library declares them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Permission(NamedTuple):
-    """One RBAC rule and the reason for it."""
+    """An RBAC rule and the reason for it."""
 
     groups: tuple[str, ...]
     resources: tuple[str, ...]
@@ -25,7 +25,7 @@ class Permission(NamedTuple):
     names: tuple[str, ...] = ()
 
     def includes(self, other: Permission) -> bool:
-        """Return whether this allows all that ``other`` does."""
+        """Return whether this permission grants everything that ``other`` grants."""
         return not self.names and all(
             set(theirs) <= set(ours)
             for ours, theirs in (
@@ -37,7 +37,7 @@ class Permission(NamedTuple):
 
 
 def build_policy_rule(permission: Permission) -> dict[str, Any]:
-    """Return the ``PolicyRule`` of a Role or ClusterRole."""
+    """Return the permission as a ``PolicyRule`` of a Role or ClusterRole."""
     rule: dict[str, Any] = {
         "apiGroups": list(permission.groups),
         "resources": list(permission.resources),
@@ -72,7 +72,7 @@ _STRICT: Final = {"extra": "forbid"}
 
 @dataclass(frozen=True, slots=True)
 class KindSelector:
-    """Kinds of the component that have one of the roles, if any is named, and all features."""
+    """Selects kinds that have all ``features`` and, if roles are given, one of the roles."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
@@ -82,7 +82,7 @@ class KindSelector:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRule:
-    """One entry of a ``permissions.yaml``; either ``kinds``, or ``groups`` with ``resources``."""
+    """An entry of a ``permissions.yaml``: either ``kinds``, or ``groups`` with ``resources``."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
@@ -120,7 +120,7 @@ class DeclaredRule:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredPermissions:
-    """One ``permissions.yaml``."""
+    """The content of a ``permissions.yaml``."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
@@ -148,9 +148,9 @@ def _adapter() -> TypeAdapter[DeclaredPermissions]:
 
 
 def parse_permissions(data: Any, file: str) -> DeclaredPermissions:
-    """Return the declarations of one ``permissions.yaml`` of the runtime library, given as data.
+    """Validate the data of one ``permissions.yaml`` of the runtime library.
 
-    Raises UnreadableInput with all errors.
+    Raises UnreadableInput that lists all errors.
     """
     from pydantic import ValidationError
 

@@ -1,7 +1,7 @@
-"""Compile a rule against the schema that has it, and report what is wrong with it.
+"""Compile validation rules against their schema and report errors as the API server would.
 
-Loads the CEL library, which takes longer than all other checks together: import this module only
-when there is a rule.
+Importing this module loads the CEL library, which takes longer than all other checks together.
+Import it only when there is a rule to compile.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _METHODS = frozenset(_STANDARD.split())
 
 
 def may_be_function(name: str, expression: str) -> bool:
-    """Return whether an undeclared name could be a CEL function of a newer Kubernetes.
+    """Return whether an undeclared name could be a CEL function of a newer Kubernetes release.
 
-    Releases add functions; the variables of a rule are the same in all of them.
+    Kubernetes releases add functions but no variables.
     """
     text = strip_literals(expression)
     last = re.escape(name.rpartition(".")[2])
@@ -48,11 +48,12 @@ _END = re.compile(r"\s*\)")
 
 
 def check_literals(expression: str) -> list[RuleProblem]:
-    """Return the literals, such as durations, with which every evaluation fails."""
+    """Return a problem for each literal that fails every evaluation, such as a bad duration."""
     return list(_check(expression))
 
 
 def _check(expression: str) -> Iterator[RuleProblem]:
+    # The library compiles invalid literals: they show only when a rule is evaluated.
     for literal in LITERAL.finditer(expression):
         call = _CALL.search(expression, 0, literal.start())
         if call is None or not _END.match(expression, literal.end()):
@@ -83,12 +84,15 @@ def _text(literal: re.Match[str]) -> str | None:
     return str(bodies[0])
 
 
+# The library reports errors as one string, in cel-cpp's format: `ERROR: <input>:line:column: text`,
+# followed by the source and a caret, which are skipped.
 _ISSUE = re.compile(r"^(?:\w+: )?ERROR: <input>:(-?\d+):(-?\d+): (.*)$", re.MULTILINE)
 _UNKNOWN_FIELD = re.compile(r"undefined field '(\w+)' not found in struct '([\w.]+)'")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
 _NO_OVERLOAD = re.compile(r"found no matching overload for '([^']+)' applied to '(.+)'")
 _MESSAGE = re.compile(r"(?:capsmith|google\.protobuf)\.([A-Z][a-z]+)\d*")
 _OPERATOR = re.compile(r"_?([^\w]+)_")
+# The limit is the library's own and says nothing about an API server, which allows deeper rules.
 _TOO_DEEP = re.compile(r"recursion (?:limit|depth)", re.IGNORECASE)
 _MISSING = re.compile(r"missing '([^']+)' at '(.+)'")
 _UNEXPECTED = re.compile(
@@ -101,23 +105,23 @@ _MOST_PROBLEMS = 5
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Compiles the expressions of one schema; ``declarations`` is None if it has no type."""
+    """Compiles the rules of one schema.  ``_self_type`` is None if the schema declares no type."""
 
     _declarations: Declarations
     _self_type: CelType | None
 
     @classmethod
     def of(cls, schema: Mapping[str, Any]) -> Compiler:
-        """Return the compiler of the rules that are in ``schema``."""
+        """Create a compiler for the rules that belong to ``schema``."""
         declarations = Declarations()
         return cls(declarations, declarations.declare(schema))
 
     def problems(
         self, expression: str, result: str = "bool", optional_old_self: bool = False
     ) -> list[RuleProblem]:
-        """Return why the API server would refuse ``expression``, in the order of the text.
+        """Return the reasons why the API server would refuse ``expression``, in source order.
 
-        ``result`` is the type that it must have.
+        ``result`` is the type to which the expression must evaluate.
         """
         if self._self_type is None:
             message = "a rule cannot read a value whose structure is not declared"
@@ -135,16 +139,21 @@ class Compiler:
         return check_literals(expression)
 
     def is_broken_by(self, expression: str, value: Any) -> bool:
-        """Return whether ``value`` surely breaks a rule that compiles.
+        """Return whether ``value`` certainly violates a rule that compiles.
 
-        Undecided, and so no: rules with functions of Kubernetes, which have no code here, names
-        that are escaped, and values that the API server parses first.
+        Return False when the answer is unknown: for rules that call Kubernetes' functions, which
+        are not implemented here, for escaped names, and for strings that the API server parses
+        first.
         """
         # A wrong "yes" would refuse a default that the API server accepts, so doubt means no.
+        # Strings with a format such as date-time reach rules as timestamps, which YAML values are
+        # not, and escaped names are those of the declaration, not those of the value.
         if self._declarations.has_parsed_texts or "__" in expression:
             return False
         try:
             result = _untyped().compile(expression).eval(data={"self": value, "oldSelf": value})
+            # A transition rule is evaluated with the same value on both sides, as on an update
+            # without changes.
             return result.value() is False
         except RuntimeError:
             return False
@@ -240,7 +249,7 @@ def _functions() -> cel.EnvConfig:
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """``line`` and ``column`` count from 1 in the expression; 0 means all of it."""
+    """An error in a rule.  Lines and columns count from 1; 0 means the whole expression."""
 
     message: str
     hint: str

@@ -1,6 +1,6 @@
-"""A structural schema as types of CEL, in the way of the API server.
+"""Convert structural schemas to CEL types, as the API server does.
 
-Objects become messages of protocol buffers, because those are CEL's only types with named fields.
+Objects become protocol buffer messages, because CEL has no other types with named fields.
 Source: ``SchemaDeclType`` in k8s.io/apiserver/pkg/cel/common/schemas.go.
 """
 
@@ -21,6 +21,7 @@ _KEYWORD_LIST = """
 """
 _KEYWORDS = frozenset(_KEYWORD_LIST.split())
 _ESCAPES = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+# Other formats, such as uuid or email, are validated by the API server but stay strings for rules.
 _STRINGS = {"byte": "bytes", "duration": "duration", "date": "timestamp", "date-time": "timestamp"}
 _SCALARS = {"boolean": "bool", "number": "double", "integer": "int"}
 _FIELD = descriptor_pb2.FieldDescriptorProto
@@ -44,7 +45,7 @@ CelType = dict[str, Any]
 
 
 def escape(name: str) -> str | None:
-    """Return how a rule writes the name of a property; None if no rule can read it."""
+    """Return the escaped name by which a rule selects a property, or None if no rule can."""
     # As cel.Escape in k8s.io/apiserver/pkg/cel: rules see these names, not the ones of the schema.
     if name in _KEYWORDS:
         return f"__{name}__"
@@ -55,7 +56,7 @@ def escape(name: str) -> str | None:
 
 @dataclass(slots=True)
 class Declarations:
-    """The types of a schema; ``fields`` are the names that rules may select, by message."""
+    """The CEL types of one schema.  ``fields`` lists the selectable names of each message."""
 
     fields: dict[str, list[str]] = field(default_factory=dict)
     has_parsed_texts: bool = False
@@ -70,7 +71,8 @@ class Declarations:
     )
 
     def declare(self, schema: Mapping[str, Any]) -> CelType | None:
-        """Return the type of a schema's values; None if rules cannot read them."""
+        """Return the CEL type of a schema's values, or None if rules cannot read them."""
+        # Checked first, because such a schema has no type.
         if schema.get("x-kubernetes-int-or-string"):
             return {"type_name": "dyn"}
         match schema.get("type"):
@@ -90,7 +92,7 @@ class Declarations:
         return {"type_name": scalar} if scalar else None
 
     def pool(self) -> descriptor_pool.DescriptorPool:
-        """Return the descriptors of everything that was declared."""
+        """Return a new pool with the descriptors of all declared messages."""
         pool = descriptor_pool.DescriptorPool()
         for module in _WELL_KNOWN:
             pool.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
@@ -100,6 +102,8 @@ class Declarations:
     def _object(self, schema: Mapping[str, Any]) -> CelType:
         properties: dict[str, CelType] = {}
         for name, below in schema.get("properties", {}).items():
+            # A property that no rule can read is left out, so that a rule which selects it does not
+            # compile.
             if (escaped := escape(name)) and (declared := self.declare(below)):
                 properties[escaped] = declared
                 if name in _KEYWORDS:
@@ -125,6 +129,9 @@ def _add_field(
         label=_FIELD.LABEL_OPTIONAL,
     )
     kind = declared["type_name"]
+    # A map field is a repeated message named after it, with the option `map_entry`: protocol
+    # buffers prescribe the name.  Two fields can claim the same one, as `a_b` and `aB` do; the
+    # second becomes a Struct, of which less is checked.
     entry = f"{''.join(map(_capitalized, name.split('_')))}Entry"
     if kind == "list":
         added.label = _FIELD.LABEL_REPEATED

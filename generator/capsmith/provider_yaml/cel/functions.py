@@ -1,7 +1,7 @@
-"""The functions that Kubernetes adds to CEL, as the configuration of an environment.
+"""Kubernetes' CEL functions, as the configuration of a CEL environment.
 
-A rule that needs a function of a later release than :data:`RELEASE` is refused here, as an API
-server of :data:`RELEASE` refuses it.  Source: k8s.io/apiserver/pkg/cel/library and environment.
+A rule that calls a function added after :data:`RELEASE` is refused, as an API server of
+:data:`RELEASE` refuses it.  Source: k8s.io/apiserver/pkg/cel/library and environment.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ _FUNCTIONS = """
 """
 _DECLARATION = re.compile(r"(?:([^.\s(]+(?:<\S*>)?)\.)?([\w.]+)\(([^)]*)\) (\S+)")
 _NAMESPACES = ("format", "ip", "strings")
+# Types without fields: rules can only pass their values to functions.
 _OPAQUE = {
     "URL": "kubernetes.URL",
     "Quantity": "kubernetes.Quantity",
@@ -122,7 +123,7 @@ _OPAQUE = {
 
 
 def build_environment() -> dict[str, Any]:
-    """Return the configuration of an environment with Kubernetes' functions, without variables."""
+    """Return an environment configuration that declares Kubernetes' functions but no variables."""
     overloads: dict[str, list[dict[str, Any]]] = {}
     for number, (target, name, arguments, result) in enumerate(_declarations()):
         overload: dict[str, Any] = {
@@ -143,7 +144,7 @@ def build_environment() -> dict[str, Any]:
 
 
 def parse_type(text: str) -> dict[str, Any]:
-    """Return a type such as ``list<string>`` in the form of the configuration."""
+    """Convert a type such as ``list<string>`` to the form used by the configuration."""
     if text.startswith("~"):
         return {"type_name": text[1:], "is_type_param": True}
     name, _, inner = text.partition("<")

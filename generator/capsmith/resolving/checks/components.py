@@ -1,4 +1,4 @@
-"""What clusterctl installs: components, the Services of managers, and variables in its files."""
+"""Check components, the names of their Services, and clusterctl variables in their files."""
 
 from __future__ import annotations
 
@@ -62,11 +62,9 @@ def _check_namespaces(draft: Draft, main: str, parts: tuple[str, ...], top: Path
 
 
 def check_services(draft: Draft, top: PathReporter) -> None:
-    """Report namespaces that no name of a Service can begin with.
+    """Report namespaces with which the name of a Service cannot begin (CC-31).
 
     Ids: ``namespace-too-long`` and ``namespace-digit``.
-
-    The name of a Service begins with the namespace (CC-31).
     """
     admitting = _admitting(draft)
     for section, *_ in draft.components:
@@ -109,10 +107,10 @@ _VARIABLE = re.compile(r"\$\{|\$\$")
 
 
 def check_variables(reporter: PathReporter, value: Any) -> None:
-    """Report ``clusterctl-variable`` in ``value``, which is at ``reporter``, and in all below it.
+    """Report ``clusterctl-variable`` for strings in ``value``, at any depth.
 
-    clusterctl reads ``${X}`` as a variable that has to be set, and replaces two dollars by one,
-    also in descriptions and patterns of a CRD.
+    ``reporter`` is the path of ``value``.  clusterctl treats ``${X}`` as a variable that the user
+    must set, and replaces ``$$`` with ``$``, even in the descriptions and patterns of a CRD.
     """
     # The values only: keys of provider.yaml have forms that exclude a dollar.
     if isinstance(value, dict):

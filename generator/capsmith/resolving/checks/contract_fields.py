@@ -1,4 +1,4 @@
-"""The author's schemas of the contract's fields: what core and the manager write must fit."""
+"""Check that the author's schemas of contract fields accept what core and the manager write."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Mismatch(NamedTuple):
 def check_template_fields(
     kind: DraftKind, contracts: Iterable[Contract], template: TemplateSpec, reporter: PathReporter
 ) -> None:
-    """Report ``contract-field-unknown`` for fields of the contract in a template."""
+    """Report ``contract-field-unknown`` for contract fields that a template declares."""
     role, known = kind.spec.implements, {"metadata"}
     for contract in contracts:
         known |= {f"spec.{name}" for name in contract.types[role].spec}
@@ -70,8 +70,10 @@ def check_template_fields(
 def check_contract_fields(
     draft: Draft, kind: DraftKind, contracts: Mapping[str, Contract], reporter: PathReporter
 ) -> None:
-    """Report ``contract-field-unknown`` and ``-unwritten``, ``-type`` and ``-limits``, ``-needed``
-    and ``-dropped``.
+    """Report schemas of contract fields that core or the manager could not work with.
+
+    Ids: ``contract-field-unknown``, ``contract-field-unwritten``, ``contract-field-type``,
+    ``contract-field-limits``, ``contract-field-needed`` and ``contract-field-dropped``.
     """
     versions = kind.spec.versions or {}
     own = {name: each.contract_fields for name, each in versions.items() if each.contract_fields}

@@ -1,4 +1,4 @@
-"""The author's fields next to the contract's: none twice, no two with one Python name."""
+"""Check that the author's fields clash neither with the contract's nor with each other."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ _CONDITIONS_READ_BY_CORE = frozenset(
 def check_fields(
     draft: Draft, described: KindSpec, contracts: list[Contract], reporter: PathReporter
 ) -> None:
-    """Report ``field-reserved``, ``-attribute-clash``, ``-example``, ``-required``, ST-04, ST-05.
+    """Report clashing, invalid and wrongly required fields of a kind.
 
-    A field of any contract version is reserved in all: a field that one version gives a meaning
-    must not have another meaning when the provider moves on (IM-07).
+    Ids: ``field-reserved``, ``field-attribute-clash``, ``field-example``, ``field-required``, ST-04
+    and ST-05.  A field of any contract version is reserved in all of them: it must not have another
+    meaning when the provider moves to that version (IM-07).
     """
     for part, fields in (("spec", described.spec), ("status", described.status)):
         reserved = _reserved(part, described.implements, contracts, draft)
@@ -61,7 +62,7 @@ def check_fields(
 def check_own_fields(
     fields: Mapping[str, FieldLike], reserved: Mapping[str, str], reporter: PathReporter
 ) -> None:
-    """Report fields that ``reserved`` has already; it maps names of the contract to rule ids."""
+    """Report fields whose names are in ``reserved``, which maps contract fields to rule ids."""
     for name in fields:
         if name in reserved:
             reporter.add_error_at_key(
@@ -91,7 +92,7 @@ def _check_required_status(fields: Mapping[str, FieldLike], reporter: PathReport
 
 
 def check_examples(fields: Mapping[str, FieldLike], reporter: PathReporter) -> None:
-    """Report required fields for which samples and templates would hold an invalid value."""
+    """Report required fields for which samples and templates would contain an invalid value."""
     for name, field in fields.items():
         if is_required(field):
             _check_example(name, convert_field(field), reporter.at(name))
@@ -205,7 +206,7 @@ _FIRST = re.compile(r"\.(spec|status)\.([A-Za-z0-9_-]+)")
 
 
 def check_columns(described: KindSpec, contracts: list[Contract], reporter: PathReporter) -> None:
-    """Report printer columns that the API server refuses, or that stay empty.
+    """Report printer columns that the API server refuses or that would always be empty.
 
     Ids: ``column-path``, ``column-path-unknown`` and ``spec-repeated``.
     """

@@ -1,4 +1,4 @@
-"""The kinds: names that do not clash, templates and features that exist, webhooks, identities."""
+"""Check kinds: unique names, existing templates and features, webhooks, identities."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ROLE = "Identity"
 
 
 def check_identities(draft: Draft, contracts: list[Contract], top: PathReporter) -> None:
-    """Report ``credentials-keys``, and the ids of fields for the fields of identities."""
+    """Check the kinds of identity; id ``credentials-keys``, and the ids of field checks."""
     reserved = {
         name: field.rule
         for contract in contracts
@@ -52,10 +52,10 @@ _CONSEQUENCES: Mapping[str, str] = {
 
 
 def check_templates(draft: Draft, contracts: Iterable[Contract], top: PathReporter) -> None:
-    """Report templates that a kind cannot have, or cannot be without.
+    """Report templates that a kind cannot have or must have.
 
-    Ids: ``template-unknown``, ``template-needed``, ``template-left-out``, and the ids of fields for
-    the fields in the status of templates.
+    Ids: ``template-unknown``, ``template-needed``, ``template-left-out``, and the ids of field
+    checks for the status of templates.
     """
     known = list(contracts)
     for kind in draft.kinds:
@@ -117,9 +117,9 @@ def _named_kinds(draft: Draft) -> Iterator[tuple[str, Path]]:
 
 
 def check_kind_names(draft: Draft, top: PathReporter) -> None:
-    """Report names of kinds that are reserved, or too long for what is derived from them.
+    """Report kinds whose name is reserved or makes a derived name too long.
 
-    Ids: CRD-02 (name of the CRD), CRD-04 (kind of lists), IC-21 (finalizer), TP-02 (suffixes) and
+    Ids: CRD-02 (CRD name), CRD-04 (list kind), IC-21 (finalizer), TP-02 (suffixes) and
     ``kind-reserved``.
     """
     for kind, path in _named_kinds(draft):
@@ -168,7 +168,7 @@ def _is_free(kind: str, draft: Draft) -> bool:
 
 
 def check_clashes(draft: Draft, top: PathReporter) -> None:
-    """Report ``kind-clash``: kinds, plurals and Python names are each used once."""
+    """Report ``kind-clash`` for kinds, plurals and Python names that are not unique."""
     taken: dict[str, tuple[str, Path]] = {}
     for kind, path in _named_kinds(draft):
         reporter = top.at(*path)
@@ -189,7 +189,7 @@ def check_clashes(draft: Draft, top: PathReporter) -> None:
 
 
 def check_short_names(draft: Draft, top: PathReporter) -> None:
-    """Report short names that another kind has (``short-name-clash``, ``short-name-taken``)."""
+    """Report short names of other kinds: ``short-name-clash`` and ``short-name-taken``."""
     taken = set(draft.kubectl_names)
     for kind in draft.kinds:
         reporter = top.at(kind.section, kind.name)
@@ -220,7 +220,7 @@ def _check_short_names(
 
 
 def check_scope(kind: DraftKind, reporter: PathReporter) -> None:
-    """Report ``kind-scope``, ``kind-group`` and ``kind-plural``: the contract sets all three."""
+    """Report ``kind-scope``, ``kind-group`` and ``kind-plural`` where the contract decides."""
     if kind.spec.implements == "Resource":
         return
     if kind.spec.scope is not None:
@@ -233,7 +233,7 @@ def check_scope(kind: DraftKind, reporter: PathReporter) -> None:
 
 
 def check_features(kind: DraftKind, reporter: PathReporter) -> None:
-    """Report features that the role of the kind does not have (``feature-unknown``)."""
+    """Report ``feature-unknown`` for features that the kind's role does not have."""
     known = kind.known_features
     for name in kind.spec.features or {}:
         if name == CREDENTIALS_FEATURE:
@@ -247,7 +247,7 @@ def check_features(kind: DraftKind, reporter: PathReporter) -> None:
 
 
 def check_webhooks(draft: Draft, top: PathReporter) -> None:
-    """Report settings of webhooks that have no effect.
+    """Report webhook settings that have no effect.
 
     Ids: ``webhooks-empty``, ``webhooks-deletion`` and ``webhooks-templates``.
     """

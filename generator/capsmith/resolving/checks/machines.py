@@ -1,4 +1,4 @@
-"""Kinds that create objects of other kinds: pools create machines, control planes Machines."""
+"""Check kinds that create objects of other kinds: machine pools and control planes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _FOR_PEOPLE = ("title", "description", "example")
 
 
 def check_pools(draft: Draft, top: PathReporter) -> None:
-    """Report pools whose machines are of no known kind or lack fields (MP-07, MP-11).
+    """Report pools whose machine kind is unknown or does not match their fields (MP-07, MP-11).
 
     Ids: ``pool-machine-kind``, ``pool-field-missing``, ``pool-field-differs``.
 
-    A pool with Machines creates objects of another kind: what that kind requires has to be a field
-    of the pool, and a field that both have has to mean the same.
+    A pool with Machines creates objects of another kind.  The pool must have all fields which that
+    kind requires, and a field of both must have the same meaning.
     """
     for kind in draft.kinds:
         reporter = top.at(kind.section, kind.name)
@@ -113,7 +113,7 @@ def _meaning(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_control_planes(draft: Draft, top: PathReporter) -> None:
-    """Report control planes whose Machines have no kind of bootstrap configuration (CP-19).
+    """Report control planes without a valid bootstrap configuration for their Machines (CP-19).
 
     Ids: ``bootstrap-missing``, ``bootstrap-unknown``, ``bootstrap-unused`` and ``field-reserved``.
     """

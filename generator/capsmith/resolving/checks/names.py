@@ -1,4 +1,4 @@
-"""Check that clusterctl, Kubernetes and Python accept the names of the provider."""
+"""Check that clusterctl, Kubernetes and Python accept the provider's names."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def _check_wildcard(values: Sequence[str], reporter: PathReporter) -> None:
 
 
 def check_repeats(names: Sequence[str], reporter: PathReporter) -> None:
-    """Report each name that is in a list twice."""
+    """Report each name that occurs more than once in a list."""
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen:

@@ -1,4 +1,4 @@
-"""CEL rules and limits on whole parts of objects, checked on the CRDs that the provider has."""
+"""Check CEL rules and limits on parts of objects against the provider's CRDs."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _KEYS: Final = {_OF_SPEC: "validations", "objectValidations": "object_validation
 
 
 def check_kind_rules(spec: ProviderSpec, provider: Provider, top: PathReporter) -> None:
-    """Compile the rules of kinds in every CRD that has them; ids as for the rules of fields.
+    """Compile the rules of each kind against every CRD schema that contains them.
 
-    Each version has the fields of its contract or its own, and a template only some of its
-    object's.
+    Each schema counts: versions may differ in fields, and a template has only some of its kind's.
+    Finding ids are those of field rules.
     """
     for section, kind, described in spec.kinds():
         here = top.at(section, kind)
@@ -116,7 +116,7 @@ _RULES = "x-kubernetes-validations"
 
 
 def check_part_limits(spec: ProviderSpec, provider: Provider, top: PathReporter) -> None:
-    """Report limits on a spec or status that what the manager writes cannot keep.
+    """Report limits on a spec or status that the manager's own writes would violate.
 
     Ids: ``part-limits-required``, ``part-limits-zero`` and the ids of rules.
     """

@@ -1,4 +1,4 @@
-"""The sections: there is one, each has the roles that it needs, and hooks have unique names."""
+"""Check that sections exist, have all required roles, and that hook names are unique."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ITSELF: Final = "kubeadm"
 def check_bootstrap(draft: Draft, top: PathReporter) -> None:
     """Report ``kind-taken`` for a KubeadmConfig in the group of the kubeadm bootstrap provider.
 
-    Core also treats templates of that kind in its own way (BC-17).
+    Core gives templates of that kind special treatment (BC-17).
     """
     for kind in (each.name for each in draft.kinds_of(_SECTION)):
         if kind.lower() != _TAKEN.lower():
@@ -42,7 +42,7 @@ _NEEDED = {"infrastructure": ("InfraCluster", "InfraMachine")}
 
 
 def check_sections(draft: Draft, top: PathReporter) -> None:
-    """Report a description without sections, and sections without the kinds that they need.
+    """Report a description without sections, and sections that lack a required kind.
 
     Ids: ``section-missing``, ``kind-missing`` and ``credentials-unused``.
     """
@@ -69,7 +69,7 @@ def _check_roles(
 
 
 def check_extension(draft: Draft, top: PathReporter) -> None:
-    """Report a hook that is listed twice (RX-05), and a name of two hooks (RX-04)."""
+    """Report hooks that are listed twice (RX-05) or share a name (RX-04)."""
     if draft.spec.runtime_extension is None:
         return
     hooks: set[str] = set()

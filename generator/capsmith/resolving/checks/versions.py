@@ -1,4 +1,4 @@
-"""API versions: of the provider and of kinds, and the fields of a kind that differ between them."""
+"""Check the API versions of the provider and its kinds, and fields that differ by version."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LABEL_LIMIT = 63
 
 
 def check_versions(draft: Draft, contracts: Mapping[str, Contract], top: PathReporter) -> None:
-    """Report contracts, API versions and releases that do not agree with each other.
+    """Report contracts, API versions and releases that contradict each other.
 
     Ids: ``contract-unknown``, GEN-02 (the storage version is served), GEN-08 (each contract has a
     version), GEN-09 (the newest release has a contract that is served), ``api-version-*``,
@@ -80,7 +80,7 @@ def _check_api_versions(draft: Draft, reporter: PathReporter) -> None:
 
 
 def check_contract_labels(versions: Sequence[DraftVersion], reporter: PathReporter) -> None:
-    """Report ``contract-label-too-long``: labels of CRDs name the versions of each contract."""
+    """Report ``contract-label-too-long`` for versions that do not fit in a CRD label."""
     for contract in sorted({each.contract for each in versions if each.contract}):
         served = [each.name for each in versions if each.served and each.contract == contract]
         value = "_".join(served)
@@ -147,7 +147,7 @@ def _check_releases(draft: Draft, reporter: PathReporter) -> None:
 
 
 def check_kind_versions(draft: Draft, kind: DraftKind, reporter: PathReporter) -> None:
-    """Report API versions of a kind or its template that the provider lacks, or that it needs.
+    """Report API versions of a kind or template that the provider lacks, or that are missing.
 
     Ids: ``kind-version-*``, GEN-02, GEN-08, and MP-07 for a pool and its machines.
     """
@@ -219,7 +219,7 @@ def check_version_fields(
     """Report invalid field declarations under ``versions`` of a kind.
 
     Ids: ``version-fields-unknown``, ``version-fields-stored``, ``version-fields-required``, and the
-    ids of fields and columns for what a version declares.
+    ids of field and column checks.
     """
     # A version that the kind is not in is reported with the versions of the kind.
     versions = {version.name: version for version in (*draft.api_versions, *kind.versions)}

@@ -1,4 +1,4 @@
-"""Check further watches: each leads from a changed object to those to enqueue, once."""
+"""Check additional watches: each must lead from a changed object to objects to enqueue."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NEEDED = {"field": "path", "label": "label"}
 
 
 def check_watches(kind: DraftKind, draft: Draft, reporter: PathReporter) -> None:
-    """Report watches from which no way leads to objects of ``kind``, and watches that repeat.
+    """Report watches that cannot find objects of ``kind`` to enqueue, and duplicate watches.
 
-    Ids: ``watch-own-kind``, ``watch-by``, ``watch-path-unknown``, ``watch-scope``,
-    ``watch-plural`` and ``spec-repeated``.
+    Ids: ``watch-own-kind``, ``watch-by``, ``watch-path-unknown``, ``watch-scope``, ``watch-plural``
+    and ``spec-repeated``.
     """
     seen: set[tuple[str | None, ...]] = set()
     plurals: dict[tuple[str, str], tuple[str, str | None]] = {}
