@@ -1,4 +1,4 @@
-"""Turn the CRDs of an existing provider into a provider.yaml that generates them again.
+"""Convert the CRDs of an existing provider to a provider.yaml that generates them again.
 
-Pure: nothing here opens a file or prints.
+Pure: opens no files and prints nothing.
 """

@@ -1,7 +1,7 @@
-"""Compare two CRDs by meaning: equal ones accept, prune and merge the same objects.
+"""Compare two CRDs by meaning: equal CRDs accept, prune and merge the same objects.
 
-Schemas are compared in a normal form: texts for people are left out, and what the API server
-assumes is written out.
+Schemas are compared in a normal form, which omits descriptions and spells out what the API server
+assumes.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _CHOICES = ("oneOf", "anyOf", "allOf")
 
 
 def normalize(schema: Schema) -> dict[str, Any]:
-    """Return the normal form of a schema; values of a wrong type stay as they are.
+    """Return the normal form of a schema; values of an unexpected type are kept.
 
-    Two schemas with equal normal forms accept, prune, default and merge the same objects, so the
-    order of keys, of ``required`` and of rules does not matter, and neither do descriptions.  The
-    reverse does not hold: schemas that differ in form may still accept the same objects, and are
-    then reported as different.  An importer must err on this side.
+    Schemas with equal normal forms accept, prune, default and merge the same objects: descriptions
+    and the order of keys, of ``required`` and of rules do not matter.  The converse does not hold:
+    two schemas that accept the same objects may still be reported as different.  An importer must
+    err on this side.
     """
     found = simplify(schema)
     if found.get("type") == "array":
@@ -96,7 +96,7 @@ def normalize_value(value: Any) -> Any:
 
 
 def simplify(schema: Schema) -> dict[str, Any]:
-    """Return a copy without ``allOf`` and ``anyOf`` that only repeat other keywords."""
+    """Return a copy without ``allOf`` and ``anyOf`` branches that only repeat other keywords."""
     found = _with_one_enum(dict(schema))
     if found.get(INT_OR_STRING) is not True:
         return found
@@ -127,7 +127,7 @@ def _with_one_enum(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def normalize_columns(version: Any) -> list[dict[str, Any]]:
-    """Return the printer columns of a version in normal form, without their descriptions."""
+    """Return the normalized printer columns of a version, without descriptions."""
     return [
         {
             "name": text_of(column, "name"),
@@ -142,7 +142,7 @@ def normalize_columns(version: Any) -> list[dict[str, Any]]:
 
 
 def normalize_path(path: str) -> str:
-    """Return the JSON path of a column with dots: ``['a\\.b']`` -> ``.a\\.b``."""
+    r"""Return the JSON path of a printer column in dotted form: ``['a\.b']`` -> ``.a\.b``."""
     found = path.strip()
     for quote in ("'", '"'):
         parts = found.split(f"[{quote}")
@@ -174,7 +174,7 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
 class DifferenceKind(StrEnum):
-    """What the generated CRD does with a part of the original."""
+    """How the generated CRD differs from the original."""
 
     MISSING = "missing"
     CHANGED = "changed"
@@ -182,7 +182,7 @@ class DifferenceKind(StrEnum):
 
 
 class Difference(NamedTuple):
-    """One difference between the original CRD and the generated one."""
+    """A difference between the original CRD and the generated one."""
 
     change: DifferenceKind
     version: str
@@ -200,7 +200,7 @@ class Difference(NamedTuple):
 
 
 def compare_crds(original: Mapping[str, Any], generated: Mapping[str, Any]) -> list[Difference]:
-    """Return all differences between two CRDs, in the order of the original."""
+    """Return all differences between two CRDs, in the original's order."""
     return [
         *_names(original, generated),
         *_versions(original, generated),
@@ -208,7 +208,7 @@ def compare_crds(original: Mapping[str, Any], generated: Mapping[str, Any]) -> l
 
 
 def compare_schemas(original: Mapping[str, Any], generated: Mapping[str, Any]) -> list[Difference]:
-    """Return the differences between two schemas of one field; [] if they mean the same."""
+    """Return the differences between two schemas of a field; empty if they mean the same."""
     return list(_schema(normalize(original), normalize(generated), (), ""))
 
 

@@ -1,7 +1,7 @@
-"""Convert OpenAPI schemas to the field vocabulary of provider.yaml, in its short forms.
+"""Convert OpenAPI schemas to fields of provider.yaml, in the shortest form.
 
-What the vocabulary lacks is written as it is: the checks of provider.yaml refuse it, and
-:mod:`capsmith.importing.refusals` removes and reports it.
+Unsupported keywords are kept: the checks of provider.yaml refuse them, and
+:mod:`capsmith.importing.refusals` removes and reports them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Field = Any
 
 
 def convert_fields(schema: Mapping[str, Any]) -> dict[str, Field]:
-    """Return the fields of an object schema by name, each marked if it is required."""
+    """Convert the properties of an object schema to fields by name."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return {}
@@ -44,7 +44,7 @@ def convert_fields(schema: Mapping[str, Any]) -> dict[str, Field]:
 
 
 def convert_field(schema: Mapping[str, Any], required: bool = False) -> Field:
-    """Return one field of provider.yaml, as a shorthand such as ``string[]!`` if possible."""
+    """Convert a schema to a field, if possible to a shorthand such as ``string[]!``."""
     found = _schema(schema)
     short = _shorthand(found)
     if short:
@@ -119,9 +119,9 @@ def _shorthand(found: Mapping[str, Any]) -> str:
 
 
 def clean_description(written: str) -> str:
-    """Return a description without what clusterctl would replace, and cut to its greatest length.
+    """Return a description of permitted length that clusterctl will not alter.
 
-    clusterctl reads ``${X}`` as a variable, and makes one dollar of two.
+    clusterctl treats ``${X}`` as a variable and replaces ``$$`` with ``$``.
     """
     lines = [line.expandtabs(2).rstrip() for line in written.strip().split("\n")]
     found = UNPRINTABLE.sub("", "\n".join(lines))

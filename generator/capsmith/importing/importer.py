@@ -1,10 +1,9 @@
-"""Turn CRDs into a provider.yaml, and report what it cannot express.
+"""Convert CRDs to a provider.yaml, and report what it cannot express.
 
-A first provider.yaml has only the roles of the kinds: the skeleton.  What capsmith generates from
-it is the contract's part; everything else in the CRDs is the author's, and becomes fields.  Then
-the whole is generated in memory and compared with the CRDs, so that no difference goes unreported:
-the comparison knows nothing of how the provider.yaml came about, and finds errors of this package
-too.
+A first provider.yaml, the skeleton, contains only the roles of kinds; what capsmith generates from
+it is the contract's part of the CRDs.  Everything else in the CRDs becomes the author's fields.
+The result is then generated in memory and compared with the CRDs, so that every difference is
+reported.  The comparison knows nothing about the conversion and so finds its errors too.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _MACHINE_KIND = "infrastructureMachineKind"
 
 
 class ImportedCrd(NamedTuple):
-    """One CRD and how the generated one differs from it."""
+    """A CRD, and the differences of the generated CRD."""
 
     crd: Crd
     role: str
@@ -48,7 +47,7 @@ class ImportedCrd(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """A provider.yaml and what it lacks."""
+    """A provider.yaml, and what it cannot express."""
 
     text: str
     crds: tuple[ImportedCrd, ...]
@@ -63,9 +62,10 @@ def import_crds(
     names: tuple[str, str],
     contracts: Mapping[str, Contract],
 ) -> Imported:
-    """Return the provider.yaml of CRDs, and how the CRDs that it generates differ from them.
+    """Convert CRDs to a provider.yaml and compare the CRDs that it generates with the originals.
 
-    ``names`` are name and repository of the provider, ``metadata`` its clusterctl Metadata objects.
+    ``names`` holds the provider's name and repository, ``metadata`` its clusterctl Metadata
+    objects.
     """
     name, repository = names
     head = decide_outline(name, sources, metadata, contracts)
@@ -292,7 +292,7 @@ def _contract_fields(made: Mapping[str, Any], is_template: bool) -> frozenset[st
 
 
 def compare_provider(sources: Sequence[SourceCrd], provider: Provider) -> tuple[ImportedCrd, ...]:
-    """Compare CRDs with those of a provider, in the order of the sources."""
+    """Compare CRDs with those that a provider generates, in the order of the sources."""
     generated = _crds(provider)
     shapes = _contract_only(provider)
     return tuple(
@@ -301,14 +301,17 @@ def compare_provider(sources: Sequence[SourceCrd], provider: Provider) -> tuple[
 
 
 def has_own_kind(imported: ImportedCrd) -> bool:
-    """Return whether provider.yaml generates the CRD at all, as a role or as a further kind."""
+    """Return whether provider.yaml generates the CRD at all, with or without a contract role."""
     return not any(each.what == "kind" and not each.path for each in imported.differences)
 
 
 def add_machine_kinds(
     data: dict[str, Any], sources: Iterable[SourceCrd], refusals: Iterable[Refusal]
 ) -> bool:
-    """Declare the field of pools without the refused feature; return whether there are any."""
+    """Declare the machine kind field in pools whose feature for it was refused.
+
+    Changes ``data``.  Return whether any field was added.
+    """
     refused = {each.path[:2] for each in refusals if each.path[2:] == ("features", MACHINES)}
     found = False
     for source in sources:

@@ -1,4 +1,4 @@
-"""The entry of one kind in provider.yaml: everything in its CRD that the contract does not add."""
+"""Build the entry of a kind in provider.yaml: all of its CRD that the contract does not add."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Shapes = list[tuple[str, TypeShape, TypeShape | None]]
 
 
 def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
-    """Return the role of a kind and the settings that its default features depend on."""
+    """Return the role of a kind, and the settings that its default features depend on."""
     entry: Entry = {"implements": source.role}
     if detect_features(source, shapes).get(MANAGED):
         entry["features"] = {MANAGED: True}
@@ -45,7 +45,7 @@ def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
 
 
 def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entry:
-    """Return scope, group and plural of a further kind, where they are not the usual ones."""
+    """Return the scope, group and plural of a kind without role, if not the defaults."""
     crd, found = source.crd, dict[str, Any]()
     if source.role != RESOURCE:
         return found
@@ -97,10 +97,10 @@ def find_storage_version(crd: Crd) -> CrdVersion:
 def extract_author_parts(
     version: CrdVersion, columns: Mapping[str, Any], made: Mapping[str, Any], reserved: Reserved
 ) -> Entry:
-    """Return the author's fields, rules and columns of a version.
+    """Return the author's fields, rules and columns in a version.
 
-    ``columns`` is the version as it is in the CRD; ``made`` is the version that capsmith generates
-    for a kind without fields of an author.
+    ``columns`` is the version as the CRD has it.  ``made`` is the version that capsmith generates
+    for a kind without author's fields.
     """
     entry: Entry = {}
     generated = mapping_of(made, "schema", "openAPIV3Schema", "properties")
@@ -141,10 +141,10 @@ def extract_author_parts(
 
 
 def find_version_differences(parts: Entry, hub: Entry, schema: Mapping[str, Any]) -> Entry:
-    """Return the keys of a version that differ from the storage version, descriptions aside.
+    """Return the keys that differ from the storage version; descriptions are ignored.
 
-    ``parts`` and ``hub`` are the entries of the two versions.  ``schema`` is the version's own: it
-    may have to state its required parts where the storage version does not.
+    ``parts`` and ``hub`` are the entries of the version and the storage version.  ``schema`` is the
+    version's schema, which may have to list its required parts where the storage version does not.
     """
     empty: Mapping[str, Any] = {
         **{"spec": {}, "status": {}, "validations": [], "objectValidations": []},
@@ -173,7 +173,7 @@ def _without_texts(value: Any) -> Any:
 
 
 def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
-    """Return the description, short names and categories that do not follow from the kind."""
+    """Return the description, short names and categories, if they are not the defaults."""
     entry: Entry = {}
     description = text_of(find_storage_version(crd).schema, "description")
     usual = _description(made)
@@ -189,7 +189,7 @@ def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
 
 
 def describe_object_name(crd: Crd) -> Entry:
-    """Return the limits for the names of objects, if there are any."""
+    """Return the limits for object names, if there are any."""
     schema = mapping_of(
         find_storage_version(crd).schema, "properties", "metadata", "properties", "name"
     )
@@ -200,10 +200,10 @@ def describe_object_name(crd: Crd) -> Entry:
 
 
 def find_bootstrap_kind(crd: Crd, kinds: Iterable[str]) -> Any:
-    """Return the kind of the bootstrap configurations of a control plane of Machines, or None.
+    """Return the bootstrap configuration kind of a control plane with Machines, or None.
 
-    The spec of another provider's has no schema in the control plane, and no CRD names it: it is
-    taken for kubeadm's.
+    A bootstrap kind of another provider has no schema in the control plane, and no CRD names it.
+    It is assumed to be kubeadm's.
     """
     spec = mapping_of(find_storage_version(crd).schema, "properties", "spec", "properties")
     if not list(kinds) or "x-kubernetes-preserve-unknown-fields" in mapping_of(spec, EMBEDDED):
@@ -217,7 +217,7 @@ def _description(made: Mapping[str, Any]) -> str:
 
 
 def extract_author_rules(spec: Mapping[str, Any], made: Any) -> list[Any]:
-    """Return the rules of a schema that capsmith does not generate by itself."""
+    """Return the rules of a schema that capsmith does not generate."""
     generated = normalize(mapping_of(made)).get(RULES, [])
     kept = []
     for rule in list_of(spec, RULES):
@@ -232,7 +232,7 @@ def _version(crd: Crd, name: str) -> CrdVersion:
 
 
 def describe_versions(crd: Crd, versions: Sequence[Version]) -> Entry:
-    """Return the entry ``apiVersions`` of a CRD, or nothing if it has all ``versions`` as such."""
+    """Return the entry ``apiVersions`` of a CRD, or nothing if it has exactly ``versions``."""
     originals = {
         text_of(each, "name"): mapping_of(each)
         for each in list_of(crd.manifest.document, "spec", "versions")
@@ -264,7 +264,7 @@ def list_names(crd: Crd, key: str) -> list[str]:
 
 
 def describe_categories(crd: Crd) -> Entry:
-    """Return ``categories`` and, if the CRD is not in ``cluster-api``, ``contractCategory``."""
+    """Return ``categories`` and, for a CRD outside ``cluster-api``, ``contractCategory``."""
     found = list_names(crd, "categories")
     own = list(dict.fromkeys(name for name in found if name != _CATEGORY))
     entry: Entry = {"categories": own} if own else {}
@@ -272,7 +272,7 @@ def describe_categories(crd: Crd) -> Entry:
 
 
 def has_contract_columns(crd: Crd, made: Mapping[str, Any]) -> bool:
-    """Return whether each served version has all columns of what capsmith generates for it."""
+    """Return whether each served version has all printer columns that capsmith would generate."""
     generated = {text_of(each, "name"): each for each in list_of(made, "spec", "versions")}
     return all(
         column in normalize_columns(version)
@@ -283,7 +283,7 @@ def has_contract_columns(crd: Crd, made: Mapping[str, Any]) -> bool:
 
 
 def extract_author_columns(version: Mapping[str, Any], made: Mapping[str, Any]) -> list[Entry]:
-    """Return the columns of a version that capsmith does not generate without an author."""
+    """Return the printer columns of a version that capsmith does not generate."""
     generated = normalize_columns(made)
     kept = []
     for column, plain in zip(_columns(version), normalize_columns(version), strict=True):
@@ -298,7 +298,7 @@ def extract_author_columns(version: Mapping[str, Any], made: Mapping[str, Any]) 
 
 
 def drop_columns(crd: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a generated CRD without columns."""
+    """Return a generated CRD without printer columns."""
     versions: Iterable[Any] = list_of(crd, "spec", "versions")
     kept = [
         {key: value for key, value in mapping_of(each).items() if key != "additionalPrinterColumns"}
@@ -315,11 +315,10 @@ def _columns(version: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def find_contract_fields(
     schema: Schema, made: Schema, reserved: Reserved, *, has_required: bool = True
 ) -> dict[str, Any]:
-    """Return the key ``contractFields`` of a kind; {} if the CRD has the contract's fields as such.
+    """Return the entry ``contractFields`` of a kind; empty if it has the contract's own schemas.
 
-    ``made`` is the schema that capsmith generates for a kind without fields of an author;
-    ``reserved`` fields that are not in it belong to another version of the contract, or to a
-    feature that is off.
+    ``made`` is the schema that capsmith generates for a kind without author's fields.  ``reserved``
+    fields that are not in it belong to another contract version or to a disabled feature.
     """
     found: dict[str, Any] = {}
     without, is_exact = [], False
@@ -361,9 +360,9 @@ def _contract_fields(
 def list_reserved_fields(
     role: str, followed: Collection[str], contracts: Mapping[str, Contract]
 ) -> Reserved:
-    """Return the field names that the contract, in any version, reserves for a role.
+    """Return the field names that any version of the contract reserves for a role.
 
-    Not reserved are the fields for credentials, and the failure domain of v1beta1 if no version of
+    Exceptions are the fields for credentials, and the failure domain of v1beta1 if no version of
     the provider follows v1beta1.
     """
     found: dict[str, frozenset[str]] = {"spec": frozenset(), "status": frozenset()}
@@ -377,7 +376,7 @@ def list_reserved_fields(
 
 
 def find_required_parts(schema: Schema) -> list[str] | None:
-    """Return ``[spec]`` or ``[]`` where that does not follow from the fields of the spec."""
+    """Return ``[spec]`` or ``[]`` if that does not follow from the spec's fields, or else None."""
     is_usual = bool(list_of(mapping_of(schema, "properties", "spec"), "required"))
     is_required = "spec" in list_of(schema, "required")
     if is_usual == is_required:
@@ -386,7 +385,7 @@ def find_required_parts(schema: Schema) -> list[str] | None:
 
 
 def find_part_limits(schema: Schema, parts: Collection[str]) -> dict[str, Any]:
-    """Return the limits of whole parts of an object, such as ``spec.template``, by part."""
+    """Return the limits of parts of an object, such as ``spec.template``, by part."""
     found = {}
     for part in parts:
         keys = [step for name in part.split(".") for step in ("properties", name)]

@@ -1,4 +1,4 @@
-"""Write plain data as the YAML that a person would write: short mappings on one line."""
+"""Write plain data as YAML in the style of a person, with short mappings on one line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEADER = "# yaml-language-server: $schema=.capsmith/provider.schema.json\n"
 
 
 def dump_provider_yaml(data: Mapping[str, Any]) -> str:
-    """Return the text of a provider.yaml; kinds and their fields have lines of their own.
+    """Format a provider.yaml, with kinds and their fields on lines of their own.
 
     ``data`` must be plain (:func:`convert_to_plain_data`); its order is kept.
     """
@@ -102,10 +102,10 @@ _REPRESENTER = yaml.representer.SafeRepresenter()
 
 
 def convert_to_plain_data(value: Any) -> Any:
-    """Return a copy whose keys are texts and whose values can be written.
+    """Return a copy with string keys and values that YAML can express.
 
-    YAML reads a plain 2030-01-31 as a date, the API server as a text.  Numbers that no field can
-    hold become texts, which the checks refuse.
+    YAML reads a plain 2030-01-31 as a date, but the API server as a string.  Numbers that no field
+    can hold become strings, which the checks refuse.
     """
     if isinstance(value, Mapping):
         return {

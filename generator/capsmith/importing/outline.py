@@ -1,4 +1,4 @@
-"""The head of provider.yaml: name, contracts, API versions, releases and groups."""
+"""Build the head of provider.yaml: name, contracts, API versions, releases and groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from capsmith.safetext import SeriesName, VersionName
 
 
 class Version(NamedTuple):
-    """One API version of the provider, as most of its kinds have it."""
+    """An API version of the provider, with the settings of most of its kinds."""
 
     name: str
     served: bool
@@ -28,7 +28,7 @@ class Version(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """The head of provider.yaml: what holds for all kinds that do not say something else."""
+    """The head of provider.yaml: settings for all kinds that do not override them."""
 
     name: str
     contracts: tuple[str, ...]
@@ -40,7 +40,7 @@ class Outline(NamedTuple):
     """The contract in the metadata of release series that the CRDs do not follow."""
 
     def head(self, repository: str) -> dict[str, Any]:
-        """Return the entries of provider.yaml before its sections."""
+        """Return the entries of provider.yaml that come before its sections."""
         found: dict[str, Any] = {
             "capsmith": 1,
             "name": self.name,
@@ -72,7 +72,7 @@ class Outline(NamedTuple):
 
 
 def find_provider_name(sources: Iterable[SourceCrd]) -> str:
-    """Return the name in the provider label of the CRDs, without the type, or ''."""
+    """Return the name in the CRDs' provider label, without the type, or an empty string."""
     types = sorted((each.type for each in SECTION_TYPES.values()), key=len, reverse=True)
     for source in sources:
         label = source.crd.labels.get(PROVIDER_LABEL)
@@ -88,11 +88,11 @@ def decide_outline(
     metadata: Sequence[Manifest],
     contracts: Mapping[str, Contract],
 ) -> Outline:
-    """Return the head of provider.yaml, as most kinds have it.
+    """Return the head of provider.yaml, with the settings of most kinds.
 
-    Kinds with a role of the contract outweigh all further kinds together: clusterctl and core only
-    look at these.  A kind that differs gets keys of its own.  ``metadata`` are clusterctl's
-    Metadata objects.
+    Kinds with a contract role outweigh all others together, because clusterctl and core look only
+    at them.  Kinds that differ get keys of their own.  ``metadata`` holds clusterctl's Metadata
+    objects.
     """
     series = _releases(metadata, contracts)
     followed = _contracts(sources, series, contracts)

@@ -1,6 +1,6 @@
-"""Remove from a provider.yaml what its checks refuse, and record why.
+"""Remove what its checks refuse from a provider.yaml, and record the reasons.
 
-So the checks alone decide what can be imported, and what they learn to accept is imported.
+The checks alone decide what can be imported: what they learn to accept is imported.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _FIELDS = ("spec", "status")
 
 
 class Refusal(NamedTuple):
-    """A part of provider.yaml that was removed, and the finding that refused it."""
+    """A removed part of provider.yaml, and the finding that refused it."""
 
     path: Path
     finding: Finding
 
 
 class CheckedData(NamedTuple):
-    """The result of checking data: the findings, and the draft if the data fits the model."""
+    """The findings on some data, and the draft if the data fits the model."""
 
     document: Document
     findings: tuple[Finding, ...]
@@ -43,10 +43,9 @@ class CheckedData(NamedTuple):
 
 
 def check_data(data: Mapping[str, Any], contracts: Mapping[str, Contract]) -> CheckedData:
-    """Check the data of a provider.yaml, without writing and reading its text.
+    """Check the data of a provider.yaml without formatting and parsing it.
 
-    In place of a text each value gets a line of its own, so that the position of a finding is the
-    path of the value.
+    Each value gets a line number of its own, from which the path of a finding is known.
     """
     document = _document(data)
     parsed = validate_document(document)
@@ -62,7 +61,7 @@ def remove_refused(
 ) -> tuple[CheckedData, tuple[Refusal, ...]]:
     """Remove refused parts from ``data`` until the checks refuse nothing that can be removed.
 
-    Changes ``data``.  Returns the last check, with the findings that remain, and what was removed.
+    Changes ``data``.  Return the last check, with all remaining findings, and what was removed.
     """
     # A removal can lead to further findings, such as a rule that reads the removed field.  The
     # limit only guards against a check that would blame another part forever.

@@ -1,4 +1,4 @@
-"""Describe the differences between CRDs and what their provider.yaml generates."""
+"""Report the differences between CRDs and those that their provider.yaml generates."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PositionFinder:
-    """Finds lines and columns; each file is composed once."""
+    """Finds lines and columns of paths; each file is composed once."""
 
     def __init__(self) -> None:
         self._documents: dict[str, dict[int, yaml.Node]] = {}
 
     def of(self, manifest: Manifest, path: Path) -> Location:
-        """Return the position of ``path`` or of the nearest part above it that is in the file.
+        """Return the position of ``path``, or of its nearest parent in the file.
 
-        For an object that several files were built into it is that of the object.
+        For an object that was built from several files, return the object's position.
         """
         node = self._nodes(manifest).get(manifest.line)
         if node is None:
@@ -70,9 +70,9 @@ def report_differences(
 ) -> Iterator[Finding]:
     """Yield a finding for each difference, in the order of the CRDs.
 
-    ``import-lost`` is an error: the generated CRD lacks it.  ``import-changed`` is a warning: the
-    contract has the field, and capsmith generates it in another form.  ``import-added`` is only
-    information.  ``refusals`` give the reasons why provider.yaml cannot express a part.
+    ``import-lost`` is an error: the generated CRD lacks the part.  ``import-changed`` is a warning:
+    the contract has the field, but capsmith generates it differently.  ``import-added`` is
+    information only. ``refusals`` give the reasons why provider.yaml cannot express a part.
     """
     positions = PositionFinder()
     reasons = {path: _reasons(path, refusals) for path in dict.fromkeys(each.path for each in crds)}
@@ -82,7 +82,7 @@ def report_differences(
 
 
 def collect_facts(crds: Sequence[ImportedCrd]) -> dict[str, Any]:
-    """Return the report as JSON data; each difference has the original and the generated value."""
+    """Return the report as JSON data, with the original and generated value of each difference."""
     return {
         "crds": [
             {
@@ -99,7 +99,7 @@ def collect_facts(crds: Sequence[ImportedCrd]) -> dict[str, Any]:
 
 
 def summarize(crds: Sequence[ImportedCrd]) -> str:
-    """Return one line of counts: CRDs, how many are generated, equal, and without losses."""
+    """Return one line with the number of CRDs that are generated, equal, and lossless."""
     made = [each for each in crds if has_own_kind(each)]
     own = sum(1 for each in made if each.role == "Resource")
     equal = sum(1 for each in made if not each.differences)
@@ -118,12 +118,12 @@ def is_equal_but_for_additions(crd: ImportedCrd) -> bool:
 
 
 def is_lossy(crd: ImportedCrd) -> bool:
-    """Return whether the generated CRD lacks something."""
+    """Return whether the generated CRD lacks any part of the original."""
     return any(choose_severity(crd, each) is Severity.ERROR for each in crd.differences)
 
 
 def choose_severity(crd: ImportedCrd, difference: Difference) -> Severity:
-    """Return an error for a loss, information for an addition, else a warning."""
+    """Return an error for a loss, information for an addition, and a warning for a change."""
     is_rule = bool(difference.field) and difference.what not in _VALUES
     if is_rule and _is_of_contract(crd, difference.field):
         return Severity.WARNING
@@ -185,7 +185,7 @@ def _value(value: Any) -> str:
 
 
 def format_path(path: Path) -> str:
-    """Return ``.spec.versions[0].name`` of keys and indexes."""
+    """Format a path of keys and indexes as ``.spec.versions[0].name``."""
     return "".join(
         (
             f"[{step}]"

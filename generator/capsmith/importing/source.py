@@ -1,4 +1,4 @@
-"""The CRDs of a provider with their roles, and the sections of provider.yaml that they are in."""
+"""Read the CRDs of a provider, with their roles and their sections in provider.yaml."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _WITH_TEMPLATE = frozenset({"InfraMachine"})
 
 
 class SourceCrd(NamedTuple):
-    """One CRD, the role of its kind in provider.yaml, and its template, if it has one."""
+    """A CRD with the role of its kind in provider.yaml, and with its template if it has one."""
 
     crd: Crd
     role: str
@@ -64,18 +64,18 @@ class SourceCrd(NamedTuple):
 
     @property
     def all(self) -> tuple[Crd, ...]:
-        """Return the CRD and that of its template."""
+        """Return the CRD, followed by the CRD of its template if it has one."""
         return (self.crd,) if self.template is None else (self.crd, self.template)
 
 
 def read_sources(
     manifests: Sequence[Manifest], roles: Mapping[str, str], contract: Contract
 ) -> tuple[SourceCrd, ...]:
-    """Return the provider's own CRDs, each with its template, in the order of their roles.
+    """Return the provider's own CRDs with their templates, sorted by role.
 
-    Core's are left out, and those without any sign of Cluster API.  ``roles`` are those that the
-    user names, by kind; ``contract`` gives the shape of identities.  A CRD that is there several
-    times is read once, the last one: builds come after what they are built from.
+    CRDs of core and CRDs that have nothing to do with Cluster API are left out.  ``roles`` are the
+    user's, by kind.  ``contract`` defines the shape of identities.  If a CRD occurs several times,
+    the last one counts, because build results come after their sources.
     """
     found = {each.manifest.name: each for each in read_crds(tuple(manifests), {}) if _is_own(each)}
     crds = {(each.group, each.kind): each for each in found.values()}
@@ -140,7 +140,7 @@ def _section(crd: Crd, sections: Sequence[str]) -> str:
 def find_foreign(
     manifests: Sequence[Manifest], sources: Sequence[SourceCrd]
 ) -> tuple[Manifest, ...]:
-    """Return the CRDs that are neither the provider's nor core's, such as a CNI plug-in's."""
+    """Return the CRDs that belong neither to the provider nor to core, such as a CNI plugin's."""
     taken = {crd.manifest.name for source in sources for crd in source.all}
     crds = {each.manifest.name: each for each in read_crds(tuple(manifests), {}) if _is_own(each)}
     return tuple(each.manifest for name, each in crds.items() if name not in taken)
@@ -197,9 +197,9 @@ def _is_addon(crd: Crd) -> bool:
 
 
 def is_identity(crd: Crd, contract: Contract) -> bool:
-    """Return whether the contract's fields of identities are in a CRD as capsmith generates them.
+    """Return whether a CRD has the identity fields of the contract as capsmith generates them.
 
-    An identity of another shape is a further kind.
+    An identity of another shape is treated as a kind without role.
     """
     fields = _identity_fields(crd)
     shape = contract.types[IDENTITY].spec
@@ -210,9 +210,9 @@ def is_identity(crd: Crd, contract: Contract) -> bool:
 
 
 def describe_credentials(crds: Iterable[Crd], with_fields: bool) -> Any:
-    """Return the value of the key ``credentials``, or None without identities.
+    """Return the value of the key ``credentials``, or None if there are no identities.
 
-    The keys of their Secrets are in no CRD, so the author has to add them.
+    No CRD lists the keys of their Secrets, so the author has to add these.
     """
     entries = [_identity(crd, with_fields) for crd in crds]
     return entries[0] if len(entries) == 1 else entries or None

@@ -1,4 +1,4 @@
-"""The entry ``template`` of a kind: how its template differs from the one that follows from it."""
+"""Build the entry ``template`` of a kind: how its template differs from the derived one."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _EMPTY: Mapping[str, Any] = {
 def describe_template(
     crd: Crd, made: Made, kind: Mapping[str, Any], versions: Sequence[Version]
 ) -> Entry:
-    """Return the entry ``template``, for a template with the same fields as its kind.
+    """Return the entry ``template``, assuming that the template has the fields of its kind.
 
-    ``made`` is the CRD that capsmith generates without fields of an author, ``kind`` the entry of
-    the kind.  If the fields differ after all, :func:`describe_own_spec` adds them.
+    ``made`` is the CRD that capsmith generates without author's fields, ``kind`` the entry of the
+    kind. If the fields differ, :func:`describe_own_spec` adds them.
     """
     found: Entry = {}
     own_versions = describe_versions(crd, versions)
@@ -79,7 +79,7 @@ def describe_template(
 def describe_own_spec(crd: Crd, made: Made, reserved: Reserved, written: Entry) -> Entry:
     """Return the entry ``written`` with all fields of ``spec.template.spec`` added.
 
-    For a template whose fields are not those of its kind.
+    For templates whose fields differ from their kind's.
     """
     parts = {}
     if not has_contract_columns(crd, made):
@@ -176,7 +176,7 @@ def _version(crd: Made, name: str) -> Mapping[str, Any]:
 
 
 def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return ``requiredParts`` and ``partLimits`` of a template, if they are not the usual ones."""
+    """Return ``requiredParts`` and ``partLimits`` of a template, if not the defaults."""
     found: dict[str, Any] = {}
     parts, usual = list_required_parts(schema), list_required_parts(made)
     if parts != usual:
@@ -188,7 +188,7 @@ def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
 
 
 def find_template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return the keys for the metadata of a template; {} if it is the usual one."""
+    """Return the keys for the metadata of a template; empty for the default."""
     keys = ("properties", "spec", "properties", "template", "properties", "metadata")
     own, generated = mapping_of(schema, *keys), mapping_of(made, *keys)
     if not own and "metadata" not in mapping_of(schema, *keys[:-1]):
@@ -202,7 +202,7 @@ def find_template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
 
 
 def has_transitions(schema: Any) -> bool:
-    """Return whether a rule anywhere in a schema compares with the old value."""
+    """Return whether any rule in a schema reads the old value."""
     if isinstance(schema, list):
         return any(has_transitions(each) for each in schema)
     if not isinstance(schema, Mapping):
@@ -212,7 +212,7 @@ def has_transitions(schema: Any) -> bool:
 
 
 def list_required_parts(schema: Schema) -> list[str]:
-    """Return the parts of a template that are required."""
+    """Return the required parts of a template."""
     found, here = ["metadata"] if "metadata" in list_of(schema, "required") else [], schema
     for part in _PARTS:
         name = part.rpartition(".")[2]

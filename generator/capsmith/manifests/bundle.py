@@ -1,4 +1,4 @@
-"""Sort manifests by what clusterctl does with their files, and find the roles of their kinds."""
+"""Group manifests by provider and by their use for clusterctl, and find the roles of kinds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MACHINE = "Machine"
 
 
 class Artefact(StrEnum):
-    """The role of a file for clusterctl, by its name."""
+    """What a file is for clusterctl, judged by its name."""
 
     COMPONENTS = "components"
     METADATA = "metadata"
@@ -35,8 +35,8 @@ class Artefact(StrEnum):
 def artefact(manifest: Manifest) -> Artefact:
     """Return what the file of a manifest is for clusterctl.
 
-    By its name, for a release: ``infrastructure-components.yaml``, ``cluster-template-ha.yaml``.
-    Other files are sources, unless their folder says that they are samples.
+    In a release, the name tells: ``infrastructure-components.yaml``, ``cluster-template-ha.yaml``.
+    Other files are sources, unless their folder marks them as samples.
     """
     name = manifest.base_name
     if name.endswith("components.yaml") or "-components-" in name:
@@ -60,13 +60,13 @@ def artefact(manifest: Manifest) -> Artefact:
 
 @dataclass(frozen=True, eq=False)
 class Installed:
-    """The objects of all providers that are judged together, which are read once."""
+    """The objects of all providers that are judged together, indexed once."""
 
     manifests: tuple[Manifest, ...] = ()
 
     @cached_property
     def crds(self) -> dict[tuple[str, str], Crd]:
-        """Return the CRDs by group and kind, without roles that the user names."""
+        """Return the CRDs by group and kind; roles that the user assigned are ignored."""
         return {(crd.group, crd.kind): crd for crd in read_crds(self.manifests, {})}
 
     @cached_property
@@ -77,13 +77,13 @@ class Installed:
         return {kind: tuple(manifests) for kind, manifests in found.items()}
 
     def of(self, kind: str) -> tuple[Manifest, ...]:
-        """Return the objects of a kind."""
+        """Return all objects of a kind."""
         return self._by_kind.get(kind, ())
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """The files of one provider that belong together."""
+    """The manifests of one provider."""
 
     manifests: tuple[Manifest, ...]
     roles: Mapping[str, str]
@@ -102,17 +102,17 @@ class Bundle:
         return {key: tuple(found) for key, found in sorted_.items()}
 
     def files(self, wanted: Artefact) -> tuple[Manifest, ...]:
-        """Return the objects in files of one sort."""
+        """Return the objects in files that clusterctl uses in the given way."""
         return self._by_artefact.get(wanted, ())
 
     @cached_property
     def objects(self) -> tuple[Manifest, ...]:
-        """Return what is installed: the components, or what they are built from."""
+        """Return the objects that are installed: from components files, or from their sources."""
         return self.files(Artefact.COMPONENTS) or self.files(Artefact.SOURCE)
 
     @cached_property
     def crds(self) -> tuple[Crd, ...]:
-        """Return the CRDs among the objects."""
+        """Return the CRDs that are installed, with roles."""
         crds = read_crds(self.objects, self.roles)
         if self.judged is None:
             return crds
@@ -120,46 +120,47 @@ class Bundle:
 
     @cached_property
     def known_crds(self) -> Mapping[tuple[str, str], Crd]:
-        """Return the CRDs by group and kind, this provider's before those of the others."""
+        """Return the CRDs by group and kind; this provider's own take precedence."""
         own = {(crd.group, crd.kind): crd for crd in self.crds}
         return ChainMap(own, self.installed.crds)
 
     def all_of(self, kind: str) -> tuple[Manifest, ...]:
-        """Return the objects of a kind, those of other providers included."""
+        """Return the objects of a kind, including other providers' objects."""
         own = self.of(kind)
         known = {id(manifest) for manifest in own}
         return (*own, *(each for each in self.installed.of(kind) if id(each) not in known))
 
     @cached_property
     def has_pools_only(self) -> bool:
-        """Return whether the provider's machines are in pools, and never by themselves."""
+        """Return whether the provider has machine pools but no single machines."""
         roles = {crd.role for crd in self.crds if not self.is_pool_machine(crd)}
         return _POOL in roles and "InfraMachine" not in roles
 
     def is_judged(self, crd: Crd) -> bool:
-        """Return whether core uses the kind by this contract."""
+        """Return whether core uses the kind under the contract that is judged."""
         return self.judged is None or crd.judged is not None
 
     def is_pool_machine(self, crd: Crd) -> bool:
-        """Return whether a pool makes the machines: ``<X>MachinePoolMachine``."""
+        """Return whether a pool creates the machines of this kind: ``<X>MachinePoolMachine``."""
         pools = {(other.group, other.kind) for other in self.crds if other.role == _POOL}
         return crd.kind.endswith(_MACHINE) and (crd.group, crd.kind.removesuffix(_MACHINE)) in pools
 
     @cached_property
     def installs(self) -> bool:
-        """Return whether this is a whole provider, so that missing parts can be reported."""
+        """Return whether the bundle is a whole provider, so that missing parts can be reported."""
         return bool(self.of("Deployment"))
 
     def of(self, *kinds: str) -> tuple[Manifest, ...]:
-        """Return the objects of some kinds."""
+        """Return the installed objects of the given kinds."""
         return tuple(manifest for manifest in self.objects if manifest.kind in kinds)
 
 
 def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[Bundle]:
-    """One bundle for each components file, with the other release files of its folder.
+    """Split manifests into one bundle for each provider.
 
-    With one components file everything belongs to it; with none there is one bundle for each
-    ``config`` folder that installs something, with everything that is in none of them.
+    Each components file gets the other release files in its folder; a single components file gets
+    everything.  Without components files, each ``config`` folder that installs something is a
+    bundle, together with all files outside of such folders.
     """
     by_file: dict[str, list[Manifest]] = {}
     for manifest in manifests:
@@ -228,9 +229,10 @@ _TELLING = {
 
 
 def find_roles(bundle: Bundle, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the role of each CRD by the CRD's name; ``given`` is by kind or by that name.
+    """Return the role of each CRD, by the name of the CRD.
 
-    A kind that is called like a role, has no template and none of the role's fields is a helper.
+    ``given`` holds the user's roles, by kind or by name of the CRD.  A kind named like a role that
+    has neither a template nor any field of the role is a helper, with the role "none".
     """
     kinds = {(crd.group, crd.kind) for crd in bundle.crds}
     roles = {}

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions as checks see them: names, versions, roles of kinds, and schemas."""
+"""CustomResourceDefinitions for checks: names, versions, roles of kinds, and schemas."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ OPEN = "x-kubernetes-preserve-unknown-fields"
 
 
 def find_field(schema: Schema, path: str) -> Schema | None:
-    """Return the schema of a field by its dotted path, or None where the field is not declared.
+    """Return the schema of a field by its dotted path, or None if it is not declared.
 
-    ``[]`` after a name steps into the items of a list, ``{}`` into the values of a map.
+    ``[]`` after a name means the items of a list, ``{}`` the values of a map.
     """
     current: Any = schema
     for part in path.split("."):
@@ -44,14 +44,14 @@ def is_open(schema: Schema, path: str) -> bool:
 
 
 def is_required(schema: Schema, path: str) -> bool:
-    """Return whether the last part of ``path`` is in the ``required`` of its parent."""
+    """Return whether the parent of ``path`` requires its last part."""
     parent, _, name = path.rpartition(".")
     holder = find_field(schema, parent) if parent else schema
     return holder is not None and name in list_of(holder, "required")
 
 
 def describe(schema: Schema) -> str:
-    """Return the JSON type of a schema, for messages: ``integer``, ``map``, ``list``."""
+    """Return the type of a schema for messages, such as ``integer``, ``map`` or ``list``."""
     if schema.get("x-kubernetes-int-or-string"):
         return "integer or string"
     kind = schema.get("type", "without a type")
@@ -61,7 +61,7 @@ def describe(schema: Schema) -> str:
 
 
 def walk_schema(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
-    """Yield every schema below ``schema`` and its path, itself first."""
+    """Yield a schema and all schemas below it, each with its path."""
     yield path, schema
     for name, part in mapping_of(schema, "properties").items():
         if isinstance(part, Mapping):
@@ -104,7 +104,10 @@ _WITHOUT_TEMPLATE = "IPPool"
 
 
 def guess_role(group: str, kind: str, scope: str, kinds: Set[tuple[str, str]]) -> str:
-    """Return the role of ``kind`` or ''; ``kinds`` are all (group, kind) of the provider."""
+    """Return the likely role of a kind, or an empty string.
+
+    ``kinds`` holds the group and kind of every CRD of the provider.
+    """
     if group in _CORE_GROUPS or (group, kind) in _CORE_KINDS:
         return ""
     if kind.endswith("Identity"):
@@ -133,7 +136,7 @@ _MARKS = re.compile(r"\[\]|\{\}")
 
 @dataclass(frozen=True, slots=True)
 class CrdVersion:
-    """One version of a CRD."""
+    """A version of a CRD."""
 
     name: str
     served: bool
@@ -147,7 +150,7 @@ class CrdVersion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Crd:
-    """One CRD and the role of its kind in Cluster API, empty if it has none."""
+    """A CRD, and the role of its kind in Cluster API; an empty role if there is none."""
 
     manifest: Manifest
     role: str
@@ -177,7 +180,7 @@ class Crd:
 
     @property
     def labels(self) -> Mapping[str, Any]:
-        """Return ``metadata.labels``, as far as its keys are texts."""
+        """Return ``metadata.labels``, without keys that are not strings."""
         labels = self.manifest.mapping("metadata", "labels")
         return {key: value for key, value in labels.items() if isinstance(key, str)}
 
@@ -188,15 +191,15 @@ class Crd:
 
     @property
     def used_versions(self) -> tuple[CrdVersion, ...]:
-        """Return the version that core uses; all where none is chosen."""
+        """Return the version that core uses, or all versions if none was selected."""
         if self.judged is None:
             return self.versions
         return tuple(version for version in self.versions if version.name == self.judged)
 
     def schema_path(self, version: str, field: str = "") -> Path:
-        """Return the path in the manifest of a version's schema, or of a field of it.
+        """Return the path, in the manifest, of a version's schema or of a field in it.
 
-        ``field`` is dotted; ``[]`` steps into a list's items, ``{}`` into a map's values.
+        ``field`` is dotted; ``[]`` means the items of a list, ``{}`` the values of a map.
         """
         names = [each.name for each in self.versions]
         if version not in names:
@@ -208,14 +211,15 @@ class Crd:
         return path
 
     def labelled(self, label: str) -> tuple[str, ...]:
-        """Version names in a contract label, which are joined by ``_`` (GEN-01)."""
+        """Return the versions in a contract label, which ``_`` joins (GEN-01)."""
         value = self.labels.get(label)
         return tuple(part for part in value.split("_") if part) if isinstance(value, str) else ()
 
     def versions_of(self, label: str) -> tuple[CrdVersion, ...]:
-        """The versions that a contract label names; the stored one when there is no label at all.
+        """Return the versions that a contract label names.
 
-        So findings on the shape of a CRD without label are reported too, if it has one version.
+        A CRD without any contract label gives its only version, so that problems with its shape are
+        reported too.
         """
         if self.judged is not None:
             return self.used_versions

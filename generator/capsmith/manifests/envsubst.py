@@ -1,9 +1,9 @@
 """Read and expand ``${...}`` as clusterctl does, which uses drone/envsubst.
 
 Accepts exactly the forms that clusterctl accepts, oddities included: ``${A:+b}`` and ``${A:?b}``
-are defaults, and ``${A-b}`` is an error.  :func:`pieces` reads a text, and :func:`expand` computes
-the value of one substitution; values that are not given stay as ``${NAME}``, so that the result
-shows what a user has to set.  Knows no YAML and no lines.
+are defaults, and ``${A-b}`` is an error.  :func:`parse_pieces` reads a string, and :func:`expand`
+computes the value of one substitution.  Variables without a value stay as ``${NAME}``, so that the
+result shows what a user must set.  Knows neither YAML nor lines.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ESCAPED = {"$$": "$", "\\/": "/", "\\\\": "\\"}
 
 
 class Substitution(NamedTuple):
-    """A form that clusterctl accepts."""
+    """A substitution in a form that clusterctl accepts."""
 
     name: str
     operator: str
@@ -44,17 +44,17 @@ class Substitution(NamedTuple):
 
     @property
     def is_required(self) -> bool:
-        """Return whether clusterctl requires a value, if the variable first occurs here."""
+        """Return whether clusterctl requires a value if this is the variable's first occurrence."""
         return not self.arguments
 
     @property
     def has_default(self) -> bool:
-        """Return whether something other than nothing replaces an empty value."""
+        """Return whether a non-empty default replaces an empty value."""
         return self.is_default and bool(self.arguments)
 
     @property
     def inner(self) -> Iterator[Substitution]:
-        """Yield the substitutions in the arguments, outer ones first."""
+        """Yield all substitutions nested in the arguments, outer before inner."""
         for argument in self.arguments:
             if isinstance(argument, Substitution):
                 yield argument
@@ -78,12 +78,12 @@ class _BadSubstitution(Exception):
 
 
 def remove_blanks(text: str) -> str:
-    """Return ``text`` with ``${ NAME }`` written as ``${NAME}``; both mean the same."""
+    """Return ``text`` with ``${NAME}`` in place of ``${ NAME }``, which means the same."""
     return _LEGACY.sub(lambda found: _BLANK.sub("", found.group()), text)
 
 
 def parse_pieces(text: str) -> Iterator[Piece]:
-    """Yield literal text, with ``$$`` written as one dollar, and substitutions, in order."""
+    """Yield the literal strings and substitutions of ``text`` in order; ``$$`` becomes ``$``."""
     position = 0
     # A scan by hand: forms nest, and a regular expression would not find the matching brace.
     while (dollar := text.find("$", position)) >= 0:
@@ -230,9 +230,9 @@ _Expansion = Callable[..., str]
 
 
 def expand(substitution: Substitution, values: Mapping[str, str]) -> str:
-    """Return the text that replaces ``substitution``.
+    """Return the string that replaces a substitution.
 
-    Raises ValueError where clusterctl ends with a panic: a substring of a negative length.
+    Raises ValueError for a substring of negative length, on which clusterctl panics.
     """
     arguments = [
         argument if isinstance(argument, str) else expand(argument, values)

@@ -1,7 +1,7 @@
-"""Go's text/template as core uses it in patches: whether it parses, and which variables it reads.
+"""Parse Go's text/template, as core does for patches, and list the variables that it reads.
 
-Nothing is executed.  Tokens and grammar are in one file, because only together do they accept what
-Go's parser accepts; the tests compare both parsers.
+Executes nothing.  Lexer and parser share a file, because only together do they accept exactly what
+Go accepts; tests compare both with Go.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from capsmith.yamldoc.quote import quote
 
 
 class TemplateError(ValueError):
-    """The template does not parse; ``position`` is an offset in its text."""
+    """Raised for a template that does not parse; ``position`` is an offset in its source."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -93,7 +93,7 @@ _UNFINISHED = {'"': "a quoted string", "`": "a quoted string", "'": "a character
 
 
 def read_tokens(text: str) -> Iterator[Token]:
-    """Yield the tokens of a template; the last one is of kind END.
+    """Yield the tokens of a template, ending with one of kind END.
 
     Raises TemplateError for an invalid token.
     """
@@ -199,14 +199,14 @@ FUNCTIONS = frozenset((_OF_GO + _OF_SPRIG).split())
 
 @dataclass
 class Cursor:
-    """A position in a list of tokens, which ends with one of kind END."""
+    """A position in a list of tokens whose last one is of kind END."""
 
     tokens: list[Token]
     at: int = 0
 
     @property
     def peek(self) -> Token:
-        """Return the next token, and stay before it; at the end it is of kind END."""
+        """Return the next token without advancing; at the end it is of kind END."""
         return self.tokens[self.at]
 
     def next(self) -> Token:
@@ -227,14 +227,20 @@ class Cursor:
         return self.next()
 
     def expect(self, kind: TokenKind, where: str) -> Token:
-        """Return the next token that is not a space; raises TemplateError for other kinds."""
+        """Return the next token that is not a space, and advance past it.
+
+        Raises TemplateError if it is of another kind; ``where`` ends the message.
+        """
         token = self.next_solid()
         if token.kind is not kind:
             raise self.unexpected(token, where)
         return token
 
     def word_after_open(self) -> str:
-        """Return the word that follows the braces before which this is; empty if none does."""
+        """Return the word that follows the opening braces, or an empty string if none does.
+
+        The next token must be the opening braces.
+        """
         following = (
             token for token in self.tokens[self.at + 1 :] if token.kind is not TokenKind.SPACE
         )
@@ -242,7 +248,7 @@ class Cursor:
         return token.text if token.kind is TokenKind.WORD else ""
 
     def unexpected(self, token: Token, where: str) -> TemplateError:
-        """Return the error on a token that cannot be where it is."""
+        """Return the error to raise for a token in the wrong place; ``where`` ends the message."""
         found = "the end" if token.kind is TokenKind.END else quote(token.text)
         return TemplateError(f"{found} is unexpected {where}", token.position)
 
@@ -268,9 +274,9 @@ class Template:
 
 
 def parse_template(text: str) -> Template:
-    """Return what a template reads.
+    """Parse a template and return the variables that it reads.
 
-    Raises TemplateError where core's webhook refuses it.
+    Raises TemplateError if core's webhook would refuse it.
     """
     parser = _Parser(list(read_tokens(text)))
     parser.template()

@@ -1,8 +1,7 @@
-"""Build from source manifests the objects that kustomize would build, as far as checks need them.
+"""Build objects from source manifests as kustomize would, as precisely as checks require.
 
-Names, namespaces, labels, images and merge patches are applied; JSON patches, generators and
-replacements are not.
-It reads no files: only what is among the manifests is followed.
+Applies names, namespaces, labels, images and merge patches, but no JSON patches, generators or
+replacements.  Reads no files: only references to the given manifests are followed.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from capsmith.manifests.parse import Manifest, list_of, mapping_of, parse_manife
 # named items are merged by name and others replaced. JSON patches are not applied.
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A patch and its target."""
+    """A merge patch and its target."""
 
     document: Mapping[str, Any]
     target: Mapping[str, Any]
     """``target`` of the kustomization; empty where the patch names its object itself."""
 
     def fits(self, manifest: Manifest, original_name: str) -> bool:
-        """Return whether it is for ``manifest``, by the name without prefixes."""
+        """Return whether the patch targets ``manifest``; ``original_name`` has no prefixes."""
         names = {manifest.name, original_name}
         if not self.target:
             target_name = text_of(self.document, "metadata", "name")
@@ -41,7 +40,7 @@ class Patch:
         return named and kind in {"", manifest.kind} and set(self.target) <= {"kind", "name"}
 
     def apply(self, manifest: Manifest) -> None:
-        """Merge into the manifest's own document; its kind and name stay."""
+        """Merge the patch into the manifest's document, in place; kind and name stay."""
         document: Any = manifest.document
         for key, value in self.document.items():
             if key == "metadata":
@@ -51,7 +50,7 @@ class Patch:
 
 
 def merge(base: Any, patch: Any) -> Any:
-    """Return ``base`` with ``patch`` merged into it; neither is changed."""
+    """Return ``base`` with ``patch`` merged into it; both arguments stay unchanged."""
     if isinstance(base, Mapping) and isinstance(patch, Mapping):
         result = dict(base)
         for key, value in patch.items():
@@ -100,10 +99,10 @@ REFERENCES = ("resources", "bases", "components")
 
 
 def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
-    """Return the manifests with the kustomizations among them applied.
+    """Return the objects that the kustomizations among the manifests build, and all other objects.
 
-    Each file is built once, by the topmost kustomization that reaches most files; a file in a
-    kustomization's folder that none of them names is left out, as kustomize does.
+    Each file is built once, by the root kustomization that reaches the most files.  As in
+    kustomize, a file in a kustomization's folder that no kustomization names is left out.
     """
     tree = Kustomizations(manifests)
     built: dict[str, list[Manifest]] = {}
@@ -117,7 +116,7 @@ def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
 
 
 class Kustomizations:
-    """The kustomizations among some manifests, and the files that they name."""
+    """The kustomizations among the given manifests, and the files that they name."""
 
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self.done: set[str] = set()
@@ -136,18 +135,18 @@ class Kustomizations:
         return self._kustomizations
 
     def objects(self, folder: str, name: str) -> Sequence[Manifest]:
-        """Return the objects of a file that the kustomization in ``folder`` names."""
+        """Return the objects in file ``name``, relative to the kustomization in ``folder``."""
         return self._files.get(posixpath.normpath(posixpath.join(folder, name)), ())
 
     def owns(self, manifest: Manifest) -> bool:
-        """Return whether a file has no effect by itself: a kustomization covers its folder."""
+        """Return whether a file has no effect by itself, as a kustomization covers its folder."""
         folder = posixpath.dirname(manifest.file)
         while folder not in self._kustomizations and folder != posixpath.dirname(folder):
             folder = posixpath.dirname(folder)
         return folder in self._kustomizations
 
     def roots(self) -> list[str]:
-        """Folders of kustomizations that no other one names, the farthest reaching first."""
+        """Return the folders of kustomizations that no other names, the farthest-reaching first."""
         named = {name for folder in self._kustomizations for name in self._named(folder)}
         roots = [folder for folder in self._kustomizations if folder not in named]
         # The farthest reaching one builds a file that several share; ties are broken by name, for
@@ -155,7 +154,7 @@ class Kustomizations:
         return sorted(roots, key=lambda folder: (-len(self.reached(folder)), folder))
 
     def reached(self, folder: str, seen: frozenset[str] = frozenset()) -> set[str]:
-        """Return the files below a kustomization, of the kustomizations that it names as well."""
+        """Return the files that a kustomization names, directly or through other kustomizations."""
         files: set[str] = set()
         for name in self._named(folder):
             if name in self._kustomizations and name not in seen:
@@ -165,7 +164,7 @@ class Kustomizations:
         return files
 
     def build(self, folder: str, seen: frozenset[str] = frozenset()) -> list[Manifest]:
-        """Return the objects of a kustomization, transformed; files already done are left out."""
+        """Return the transformed objects of a kustomization, without files already built."""
         objects: list[Manifest] = []
         for name in self._named(folder):
             if name in self._kustomizations and name not in seen:

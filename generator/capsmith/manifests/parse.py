@@ -1,7 +1,7 @@
-"""Parse YAML files of several documents into :class:`Manifest` values.
+"""Parse YAML files with several documents into :class:`Manifest` objects.
 
-Also tells which of their values come from variables of clusterctl.  Broken or hostile text is
-reported as findings; nothing here reads files.
+Also tells which values come from clusterctl variables.  Broken or hostile input is reported as
+findings.  Opens no files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Manifest:
-    """One object of a file."""
+    """A Kubernetes object from a file."""
 
     file: str
     line: int
@@ -43,17 +43,17 @@ class Manifest:
 
     @property
     def location(self) -> Location:
-        """The location of findings on it."""
+        """Return the location for findings on this object."""
         return Location(self.file, self.line, 1)
 
     @property
     def base_name(self) -> str:
-        """Name of the file without its folders."""
+        """Return the name of the file without folders."""
         return PurePosixPath(self.file.replace("\\", "/")).name
 
     @property
     def kind(self) -> str:
-        """Return the kind, or an empty text."""
+        """Return the kind, or an empty string."""
         return text_of(self.document, "kind")
 
     @property
@@ -63,15 +63,15 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        """Return ``metadata.name``, or an empty text."""
+        """Return ``metadata.name``, or an empty string."""
         return text_of(self.document, "metadata", "name")
 
     def mapping(self, *path: str) -> Mapping[str, Any]:
-        """Return the mapping at ``path``; empty where there is none."""
+        """Return the mapping at ``path``, or an empty one if there is none."""
         return mapping_of(self.document, *path)
 
     def listing(self, *path: str) -> list[Any]:
-        """Return the list at ``path``; empty where there is none."""
+        """Return the list at ``path``, or an empty one if there is none."""
         return list_of(self.document, *path)
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class Manifest:
 
 
 def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """Return the objects of a YAML file, and what is wrong with the file.
+    """Parse a YAML file into objects and findings.
 
     Ids: ``manifest-too-large``, ``manifest-yaml``, ``manifest-not-a-mapping``.
     """
@@ -91,7 +91,7 @@ def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[F
 def read_substituted(
     substituted: str, file: str, text: str
 ) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """Return the objects and findings of a file whose variables are replaced; ``text`` has them."""
+    """Parse a file whose variables are already replaced; ``text`` is the original source."""
     manifests: list[Manifest] = []
     findings: list[Finding] = []
     try:
@@ -110,24 +110,24 @@ def read_substituted(
 
 
 def mapping_of(data: Any, *path: str) -> Mapping[str, Any]:
-    """Return the mapping at ``path`` in plain data; empty where there is none."""
+    """Return the mapping at ``path`` in plain data, or an empty one if there is none."""
     value = at(data, *path)
     return value if isinstance(value, Mapping) else {}
 
 
 def list_of(data: Any, *path: str) -> list[Any]:
-    """Return the list at ``path`` in plain data; empty where there is none."""
+    """Return the list at ``path`` in plain data, or an empty one if there is none."""
     value = at(data, *path)
     return value if isinstance(value, list) else []
 
 
 def texts_of(data: Any, *path: str) -> list[str]:
-    """Return the texts in the list at ``path`` in plain data; other values are left out."""
+    """Return the strings in the list at ``path`` in plain data; other items are left out."""
     return [item for item in list_of(data, *path) if isinstance(item, str)]
 
 
 def text_of(data: Any, *path: str) -> str:
-    """Return the text at ``path`` in plain data; empty where there is none."""
+    """Return the string at ``path`` in plain data, or an empty one if there is none."""
     value = at(data, *path)
     return value if isinstance(value, str) else ""
 
@@ -216,17 +216,17 @@ _KEPT = 4
 
 
 def has_variable(text: str) -> bool:
-    """Return whether a text depends on a value that is not known."""
+    """Return whether a string depends on a variable whose value is unknown."""
     return SAMPLE in text or "${" in text
 
 
 def may_vary(manifest: Manifest, path: Path, is_deep: bool = False) -> bool:
-    """Return whether a user may change the value at ``path``, or the entries of a list or map.
+    """Return whether variables let a user change the value at ``path`` or one of its entries.
 
     With ``is_deep``, values at any depth below ``path`` count too.
 
-    Variables without a default are replaced with samples before an object is judged, so this
-    reads the original text.  If that text is not valid YAML, a variable may have any value.
+    Variables without a default are replaced by samples before an object is judged, so this function
+    reads the original source.  If that is not valid YAML, any value may vary.
     """
     if "$" not in manifest.text:
         return False

@@ -1,4 +1,4 @@
-"""The permissions that the Roles and bindings of a provider grant."""
+"""Find the permissions that a provider's Roles and bindings grant."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ _UNKNOWN = re.compile(rf"{re.escape(SAMPLE)}|\$\{{\w+\}}")
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """A ServiceAccount of another provider."""
+    """The ServiceAccount of another provider's manager."""
 
     namespace: str
     name: str
 
     @property
     def user(self) -> str:
-        """Return the name by which the API server knows it."""
+        """Return the account's user name in the API server."""
         return f"system:serviceaccount:{self.namespace}:{self.name}"
 
     @property
     def groups(self) -> frozenset[str]:
-        """Return the groups to which the API server assigns it."""
+        """Return the groups that the API server puts the account in."""
         own = f"system:serviceaccounts:{self.namespace}"
         return frozenset({own, "system:serviceaccounts", "system:authenticated"})
 
 
 def is_subject(account: ServiceAccount, subject: Any, installed_in: str) -> bool:
-    """Return whether a subject is ``account``, or a group of it.
+    """Return whether a binding's subject is ``account`` or one of its groups.
 
     clusterctl replaces the namespace of ServiceAccounts in bindings with ``installed_in``, the
-    namespace of the provider; with '' it stays.  Source: fixTargetNamespace in
+    namespace of the provider; if it is empty, the namespace stays.  Source: fixTargetNamespace in
     https://github.com/kubernetes-sigs/cluster-api/blob/v1.14.2/cmd/clusterctl/client/repository/components.go
     """
     name = text_of(subject, "name")
@@ -69,7 +69,7 @@ ACCOUNT = (*POD, "serviceAccountName")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """One rule of a Role or ClusterRole; the default is all permissions."""
+    """A rule of a Role or ClusterRole; by default it grants everything."""
 
     groups: tuple[str, ...] = ("*",)
     resources: tuple[str, ...] = ("*",)
@@ -78,7 +78,7 @@ class Grant:
     """Of the only objects that it is about; empty: all."""
 
     def covers(self, group: str, resource: str, verb: str) -> bool:
-        """Return whether it allows ``verb`` on ``resource`` (with subresource) of ``group``."""
+        """Return whether the rule allows ``verb`` on ``resource``, possibly a subresource."""
         whole, _, sub = resource.partition("/")
         # RBAC has two wildcards for subresources; `machines` alone does not cover
         # `machines/status`.
@@ -93,9 +93,10 @@ class Grant:
 def find_missing(
     grants: Iterable[Grant], group: str, resource: str, verbs: Iterable[str]
 ) -> list[str]:
-    """Return the verbs that no grant allows, in their order; ``resource`` may have a subresource.
+    """Return the verbs that no grant allows, in the given order.
 
-    With ``grants = [Grant(("example.com",), ("boxes",), ("get",))]``,
+    ``resource`` may include a subresource.  With
+    ``grants = [Grant(("example.com",), ("boxes",), ("get",))]``,
     ``find_missing(grants, "example.com", "boxes", ["get", "list"])`` is ``["list"]``.
     """
     known = list(grants)
@@ -103,7 +104,7 @@ def find_missing(
 
 
 def grants_of(role: Manifest) -> tuple[Grant, ...]:
-    """Return the rules of a role."""
+    """Return the rules of a Role or ClusterRole."""
     return tuple(
         Grant(
             tuple(texts_of(rule, "apiGroups")),
@@ -125,7 +126,7 @@ def find_aggregated(bundle: Bundle, label: str) -> tuple[Manifest, ...]:
 
 
 def find_managers(bundle: Bundle, container: str = "manager") -> tuple[Manifest, ...]:
-    """Return the Deployments that run a manager, known by the name of its container (CC-28)."""
+    """Return the Deployments that run a manager, identified by the container's name (CC-28)."""
     return tuple(
         deployment
         for deployment in bundle.of("Deployment")
@@ -134,12 +135,12 @@ def find_managers(bundle: Bundle, container: str = "manager") -> tuple[Manifest,
 
 
 def containers(deployment: Manifest) -> list[Any]:
-    """Return the containers of a Deployment's pods."""
+    """Return the containers in a Deployment's pod template."""
     return deployment.listing("spec", "template", "spec", "containers")
 
 
 def arguments(deployment: Manifest) -> list[str]:
-    """Command and arguments of all its containers."""
+    """Return the commands and arguments of all containers of a Deployment."""
     return [
         str(argument)
         for container in containers(deployment)
@@ -148,7 +149,7 @@ def arguments(deployment: Manifest) -> list[str]:
 
 
 def find_manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ...]:
-    """Return what the ServiceAccount of a Deployment may do, by the bindings of the bundle."""
+    """Return what the bindings of a bundle grant to the ServiceAccount of a Deployment."""
     account = text_of(deployment.document, "spec", "template", "spec", "serviceAccountName")
     return tuple(
         grant
@@ -159,9 +160,9 @@ def find_manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ..
 
 
 def find_bound_grants(bundle: Bundle, binding: Manifest) -> Iterator[Grant]:
-    """Yield what a binding grants to its subjects, with the roles that are aggregated.
+    """Yield what a binding grants to its subjects, including aggregated roles.
 
-    A ClusterRole that the release does not have, such as cluster-admin, may allow everything.
+    A ClusterRole outside the release, such as cluster-admin, is assumed to allow everything.
     """
     reference = binding.mapping("roleRef")
     named = (text_of(reference, "kind"), text_of(reference, "name"))

@@ -1,6 +1,6 @@
-"""``${VARIABLES}`` in the files that clusterctl reads, each with its line.
+"""Find and replace ``${VARIABLES}`` in the files that clusterctl reads.
 
-Pure text to data.  The forms are those that clusterctl accepts; see :mod:`envsubst`.
+Pure.  Accepts the forms that clusterctl accepts; see :mod:`envsubst`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
 class Trouble(StrEnum):
-    """Why a variable does not do what it seems to."""
+    """Why a variable does not do what its author probably expects."""
 
     SYNTAX = "syntax"
     """clusterctl refuses the whole file."""
@@ -32,7 +32,7 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One variable ``${…}`` in a text."""
+    """An occurrence of a variable ``${…}``."""
 
     text: str
     name: str
@@ -50,7 +50,7 @@ class Variable:
 
 
 def scan(text: str) -> tuple[Variable, ...]:
-    """Return the variables of a text, in order; variables within others are their ``inner``."""
+    """Return the variables of ``text`` in order; nested variables are in ``inner``."""
     if "${" not in text:
         return ()
     text = remove_blanks(text)
@@ -65,7 +65,7 @@ def scan(text: str) -> tuple[Variable, ...]:
 
 
 def find_required(variables: Iterable[Variable]) -> frozenset[str]:
-    """Return the names that clusterctl requires: those that first occur without a default."""
+    """Return the names that clusterctl requires: their first occurrence has no default."""
     first: dict[str, bool] = {}
     for variable in variables:
         if variable.trouble is not Trouble.SYNTAX:
@@ -74,9 +74,9 @@ def find_required(variables: Iterable[Variable]) -> frozenset[str]:
 
 
 def substitute(text: str, values: Mapping[str, str] = _NO_VALUES) -> str:
-    """Replace the variables of ``text`` by ``values`` or by their defaults, as clusterctl does.
+    """Replace the variables of ``text`` with their values or defaults, as clusterctl does.
 
-    What has neither stays as ``${NAME}``, and a form that clusterctl refuses stays as it is.
+    A variable with neither stays as ``${NAME}``, and forms that clusterctl refuses stay unchanged.
     """
     if "$" not in text:
         return text

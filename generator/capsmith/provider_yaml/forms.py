@@ -41,10 +41,7 @@ class Form:
     hint: str
 
     def check(self, text: str) -> str:
-        """Return ``text`` unchanged.
-
-        Raises PydanticCustomError, with the finding's id as its type, if ``text`` does not match.
-        """
+        """Return ``text`` or raise PydanticCustomError, with the finding's id as its type."""
         if len(text) <= self.limit and re.fullmatch(self.pattern, text):
             return text
         long = f" (at most {self.limit} characters)" if len(text) > self.limit else ""
@@ -327,8 +324,7 @@ SHORTHAND = r"(string|integer|int32|int64|number|boolean)(\[\])?!?"
 class SpecModel(BaseModel):
     """Base of the models: immutable, strict about types, with camelCase keys and no unknown keys.
 
-    Validators are built when the first provider.yaml is parsed: one validator for the whole file
-    then replaces one for each model.
+    Built when the first provider.yaml is parsed, as one validator instead of one for each model.
     """
 
     model_config = ConfigDict(

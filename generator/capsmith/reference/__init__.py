@@ -1,4 +1,4 @@
-"""The reference of the contract: pages from the contract data, as Markdown or HTML.
+"""Generate the contract's reference from the contract data, as Markdown or HTML.
 
-Reads no files and writes none; knows no provider.
+Neither reads nor writes files, and knows no provider.
 """

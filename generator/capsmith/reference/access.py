@@ -1,4 +1,4 @@
-"""The page on who reads and writes the objects of providers, by which permission."""
+"""Build the page about which managers access providers' objects, and with which permission."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TESTS = {
 def build_access_page(
     table: AccessTable, core: Project, rules: Mapping[str, Rule]
 ) -> ReferencePage:
-    """Return the page; sources are those of the releases of ``core`` that are run."""
+    """Build the page; it links to the sources of all releases of ``core`` that tests run."""
     texts = Texts(rules)
     blocks: list[Block] = [
         Paragraph(tuple(_introduction(core))),

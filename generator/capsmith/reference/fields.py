@@ -1,4 +1,4 @@
-"""The fields of a role: each path once, from the shape of the role and the rules that name it."""
+"""List the fields of a role, from the shape of the role and the rules that name a path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEYS = "x-kubernetes-list-map-keys"
 
 
 class DocumentedField(NamedTuple):
-    """One row of a table of fields."""
+    """A row of a field table."""
 
     path: str
     """``status.addresses[].type``: ``[]`` steps into a list, ``{}`` into a map."""
@@ -34,7 +34,7 @@ class DocumentedField(NamedTuple):
 
     @property
     def necessity(self) -> str:
-        """Return how binding the declaration of the field is, in the levels of RFC 2119."""
+        """Return how binding it is to declare the field, in the terms of RFC 2119."""
         if self.inherited:
             return "required in its parent" if self.required else "optional in its parent"
         words = list(dict.fromkeys(_necessity(rule, self.path) for rule in self.rules))
@@ -42,9 +42,9 @@ class DocumentedField(NamedTuple):
 
 
 def list_fields(contract: Contract, role: str) -> list[DocumentedField]:
-    """Return the fields of a role in a contract, by path, without those that capsmith adds.
+    """Return the fields of a role in a contract, sorted by path, without those that capsmith adds.
 
-    Fields come from the shape of the role and from rules that name a path without a shape.
+    Fields come from the shape of the role, and from rules that name a path outside of it.
     """
     named: dict[str, list[tuple[Rule, str]]] = {}
     for rule in contract.rules.values():
@@ -60,7 +60,7 @@ def list_fields(contract: Contract, role: str) -> list[DocumentedField]:
 
 
 def list_named_paths(rule: Rule) -> Iterator[tuple[str, str]]:
-    """Yield the paths that the rule's check expects, with their types."""
+    """Yield the paths that a rule's check expects, with their types."""
     if rule.check is None:
         return
     params = rule.check.params

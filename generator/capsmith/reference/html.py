@@ -1,4 +1,4 @@
-"""Pages as HTML without scripts, style sheets or images of other files."""
+"""Render pages as self-contained HTML: no scripts, and no external style sheets or images."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from capsmith.reference.model import (
 
 
 def name_file(path: str) -> str:
-    """Return the name of a page's file."""
+    """Return the file name of a page."""
     return f"{path}.html"
 
 
 def render(page: ReferencePage) -> str:
-    """Return the text of a page, with a final newline."""
+    """Render a page as HTML that ends with a newline."""
 
     def address(link: Link) -> str:
         if link.url:

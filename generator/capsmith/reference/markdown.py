@@ -1,4 +1,4 @@
-"""Pages as Markdown, as GitHub renders it."""
+"""Render pages as GitHub-flavoured Markdown."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _WIDTH = 100
 
 
 def name_file(path: str) -> str:
-    """Return the name of a page's file."""
+    """Return the file name of a page."""
     return "README.md" if path == INDEX else f"{path}.md"
 
 
 def render(page: ReferencePage) -> str:
-    """Return the text of a page, with a final newline."""
+    """Render a page as Markdown that ends with a newline."""
     blocks = (_block(block, page.path) for block in page.blocks)
     return "\n".join((f"{MARK}\n", f"# {_escaped(page.title)}\n", *blocks))
 
@@ -59,7 +59,7 @@ def _table(table: Table, path: str) -> str:
 
 
 def format_row(cells: Iterable[object]) -> str:
-    """Return one row of a table."""
+    """Format one row of a table."""
     return f"| {' | '.join(map(str, cells))} |\n"
 
 
@@ -91,7 +91,10 @@ def _escaped(text: str) -> str:
 
 
 def wrap_text(text: str, first: str = "", further: str = "") -> str:
-    """Return text wrapped at spaces, with these indents; lines with long links can be longer."""
+    """Wrap text at spaces; ``first`` and ``further`` are the indents.
+
+    Lines with long links may exceed the width.
+    """
     return textwrap.fill(
         text,
         _WIDTH,

@@ -1,4 +1,4 @@
-"""All pages: the contents, a page for each contract and role, and the rules in full."""
+"""Build all pages: contents, a page for each contract and role, and the rules in full."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FIELD_HEAD = ("Path", "Type", "Limits", "Necessity", "Rules", "Releases of core
 
 
 class Subject(NamedTuple):
-    """What one page in each contract is about."""
+    """The subject of one page in each contract."""
 
     name: str
     """Name of the page, and of its file of rules."""
@@ -62,7 +62,7 @@ def build_pages(
     access: AccessTable,
     core: Project,
 ) -> list[ReferencePage]:
-    """Return the pages on ``contracts``, the oldest contract first, and on ``access``."""
+    """Build the pages about ``contracts``, oldest first, and the page about ``access``."""
     found = {id: rule for contract in contracts for id, rule in contract.rules.items()}
     rules = {id: found[id] for id in sorted(found, key=get_sort_key)}
     subjects = (
@@ -80,7 +80,7 @@ def build_pages(
 
 
 def select_rules(contract: Contract, subject: Subject, subjects: Sequence[Subject]) -> list[Rule]:
-    """Return the rules of a contract that the page of a subject lists."""
+    """Return the rules of a contract that belong on the page about ``subject``."""
     if subject.roles:
         return [rule for rule in contract.rules.values() if _is_about(rule, subject)]
     of_roles = [each for each in subjects if each.roles]

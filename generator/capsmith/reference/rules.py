@@ -1,4 +1,4 @@
-"""A page for each file of rules: all data on each rule, the same as ``capsmith explain``."""
+"""Build a page for each file of rules, with the same data as ``capsmith explain``."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def format_heading(rule: Rule) -> str:
 
 
 def link_rule(rule: Rule) -> Link:
-    """Return a link to the section on a rule; its text is the id."""
+    """Return a link to a rule's section, with the id as its text."""
     return Link(rule.id, f"rules/{rule.page}", format_heading(rule))
 
 
 class Texts:
-    """Convert texts that name rules."""
+    """Converts strings that mention rules to spans with links."""
 
     def __init__(self, rules: Mapping[str, Rule]) -> None:
         self._rules = rules
 
     def spans(self, text: str) -> Spans:
-        """Return a text as spans."""
+        """Convert a string to spans, with a link for each rule id."""
         return tuple(self._split(text))
 
     def _split(self, text: str) -> Iterator[Span]:
@@ -69,7 +69,7 @@ class Texts:
 
 
 def link_rules(rules: Collection[Rule]) -> Spans:
-    """Return the ids of rules as links; a dash if there are none."""
+    """Return links to rules, or a dash if there are none."""
     found: list[Span] = []
     for rule in rules:
         found += [", ", link_rule(rule)] if found else [link_rule(rule)]
@@ -77,7 +77,7 @@ def link_rules(rules: Collection[Rule]) -> Spans:
 
 
 def describe_releases(core: Mapping[str, Any]) -> str:
-    """Return releases of core for a cell: ``since v1.13``; ``all`` without bounds."""
+    """Describe releases of core for a table cell: ``since v1.13``, or ``all`` if unbounded."""
     words = {"since": "since", "deprecated": "deprecated in", "until": "until"}
     found = [f"{words[name]} {core[name]}" for name in words if core.get(name)]
     return ", ".join(found) or "all"
@@ -95,7 +95,7 @@ _PROOFS = {"behaviour": "test of the controller", "runtime": "running cluster"}
 
 
 def build_rule_pages(rules: Mapping[str, Rule]) -> Iterator[ReferencePage]:
-    """Yield one page for each file of rules."""
+    """Yield a page for each file of rules."""
     texts = Texts(rules)
     by_page = sorted(rules.values(), key=lambda rule: rule.page)
     for name, group in groupby(by_page, key=lambda rule: rule.page):
@@ -129,7 +129,7 @@ def _section(rule: Rule, texts: Texts) -> Iterator[Block]:
 def build_level_blocks(
     rules: Iterable[Rule], roles: Sequence[str], texts: Texts, what: str
 ) -> Iterator[Block]:
-    """Yield a heading and a table for each level; ``what`` ends the captions."""
+    """Yield a heading and a table for each level; ``what`` ends the table captions."""
     by_level: dict[Level, list[Rule]] = {}
     for rule in rules:
         by_level.setdefault(rule.level, []).append(rule)
@@ -169,7 +169,7 @@ def _class(rule: Rule, roles: Sequence[str]) -> Spans:
 
 
 def name_source(url: str) -> str:
-    """Return a short name of a source: the last parts of its address, and the book's release."""
+    """Return a short name for a URL: its last parts, and the release of the book."""
     address, _, fragment = url.partition("#")
     name = address.rstrip("/").rpartition("/")[2]
     name = f"{name}#{fragment}" if fragment else name

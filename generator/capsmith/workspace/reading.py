@@ -203,7 +203,7 @@ _IGNORED = ("README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "CHANGELOG")
 def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
     """Return the files of an overlay by POSIX path, and findings on files that cannot be read.
 
-    Paths are sorted and line endings are ``\n``.  Hidden files and documents such as README.md at
+    Paths are sorted and line endings are ``\\n``.  Hidden files and documents such as README.md at
     the top of the folder are skipped.  Raises UnreadableInput if the folder does not exist.  Ids of
     findings: ``overlay-path``, ``overlay-too-large`` and those of :func:`read_document`.
     """
