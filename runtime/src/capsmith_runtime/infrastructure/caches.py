@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import Cluster, Machine
-from capsmith_runtime.contract.model import ObjectRef
+from capsmith_runtime.contract.model import Object, ObjectRef
+from capsmith_runtime.infrastructure import recorded_identity
 from capsmith_runtime.infrastructure.api import ClaimedAddress
+from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
 from capsmith_runtime.infrastructure.identity_secrets import IdentitySecrets
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection
@@ -49,16 +51,23 @@ class InfrastructureKinds:
     machines: tuple[InfraMachineKind, ...] = ()
     identities: tuple[IdentityKind, ...] = ()
 
-    def identity_kind(self, obj: JSON) -> IdentityKind | None:
-        """Return the kind of identity to which an infrastructure cluster refers."""
-        name = metadata.text(obj, "spec", "identityRef", "kind")
+    def identity_kind(self, reference: Object) -> IdentityKind | None:
+        """Return the kind of identity that a reference names."""
+        name = metadata.text(reference, "kind")
         return next((kind for kind in self.identities if kind.resource.kind == name), None)
 
     def identity_keys(self, obj: JSON) -> Iterable[str]:
         """Yield the BY_IDENTITY index key of the identity that an infrastructure cluster uses."""
-        kind, name = self.identity_kind(obj), metadata.text(obj, "spec", "identityRef", "name")
+        return self._keys(recorded_identity.read_reference(obj), obj)
+
+    def recorded_identity_keys(self, obj: JSON) -> Iterable[str]:
+        """Yield the BY_IDENTITY index key of the identity that a machine or pool has used."""
+        return self._keys(recorded_identity.read_record(obj) or {}, obj)
+
+    def _keys(self, reference: Object, user: JSON) -> Iterable[str]:
+        kind, name = self.identity_kind(reference), metadata.text(reference, "name")
         if kind is not None and name:
-            yield identity_value(kind.resource.kind, kind.find_in(name, obj))
+            yield identity_value(kind.resource.kind, kind.find_in(name, user))
 
 
 class InfrastructureCaches:
@@ -76,7 +85,13 @@ class InfrastructureCaches:
         }
         self.machines = {
             kind.resource.kind: core.informer(
-                kind.resource, own, {BY_CLUSTER: cluster_of, BY_OWNER: owner_uids}
+                kind.resource,
+                own,
+                {
+                    BY_CLUSTER: cluster_of,
+                    BY_OWNER: owner_uids,
+                    BY_IDENTITY: kinds.recorded_identity_keys,
+                },
             )
             for kind in kinds.machines
         }
@@ -88,7 +103,13 @@ class InfrastructureCaches:
         self.identity_users = list(self.clusters.values())
         """Informers of the kinds with ``spec.identityRef``, with the index BY_IDENTITY."""
         self.pools: dict[str, Informer] = {}
-        """Machine pools by kind; the group that reconciles them runs these informers."""
+        """Machine pools by kind, with the index BY_IDENTITY; the group that reconciles them runs
+        these informers."""
+        self.dependents = [
+            DependentKind.of_machines(kind, self.machines[kind.resource.kind])
+            for kind in kinds.machines
+        ]
+        """The kinds for whose objects infrastructure clusters wait before they are deleted."""
         self.completions: list[Completion] = []
         self.addresses: MachineAddressSource | None = None
         self._add_identities()
@@ -110,6 +131,25 @@ class InfrastructureCaches:
         if not all(kind.resource.namespaced for kind in kinds.identities):
             self.namespaces = core.informer(NAMESPACE, Selection())
         self.secrets = IdentitySecrets(core, kinds.identities)
+
+    @property
+    def recorded_users(self) -> tuple[Informer, ...]:
+        """Return the informers of the kinds that record the identity of their cluster."""
+        return (*self.machines.values(), *self.pools.values())
+
+    def find_kinds_using(self, identity: str) -> list[str]:
+        """Return the kinds with objects that use an identity, given as a value of BY_IDENTITY."""
+        informers = (*self.identity_users, *self.recorded_users)
+        found = (each for each in informers if each.by_index(BY_IDENTITY, identity))
+        return sorted({informer.resource.kind for informer in found})
+
+    def identity_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
+        """Return the annotation with the identity of a machine or pool of a Cluster.
+
+        Empty if the provider has no identities, or no infrastructure cluster of this Cluster.
+        """
+        infra_cluster = self.infra_cluster_of(cluster) if self.kinds.identities else None
+        return recorded_identity.create_record(obj, infra_cluster) if infra_cluster else {}
 
     @property
     def informers(self) -> tuple[Informer, ...]:

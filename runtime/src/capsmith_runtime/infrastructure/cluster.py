@@ -19,6 +19,7 @@ from capsmith_runtime.infrastructure.api import (
     InfraClusterState,
     create_owner_reference,
 )
+from capsmith_runtime.infrastructure.cluster_dependents import ClusterDependents
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.kinds import InfraClusterKind
 from capsmith_runtime.infrastructure.workload_client import create_workload_client
@@ -44,6 +45,7 @@ class InfraClusterController:
         self._caches = context.caches.core
         self._reporter = StatusReporter(kind, context, has_failure_fields=lambda _: True)
         self._author = AuthorStep(kind, context, self._reporter)
+        self._dependents = ClusterDependents(context.client, context.caches.dependents)
         self._runner = ReconcileRunner(
             kind,
             informer,
@@ -110,6 +112,9 @@ class InfraClusterController:
         cluster = await self._caches.live_cluster(key.namespace, cluster_name_of(patcher.obj))
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
+        waiting = await self._dependents.find_wait(key, cluster_name_of(patcher.obj))
+        if waiting is not None:
+            return await self._reporter.report_wait(patcher, waiting)
         scope = InfraClusterDeleteScope(
             **self._author.delete_scope_fields(patcher.obj),
             workload_client=create_workload_client(self.kind, cluster, self._context.workload),
@@ -140,4 +145,5 @@ class InfraClusterController:
     def _forget(self, key: NamespacedName) -> Result:
         self._reporter.forget(key)
         self._author.forget(key)
+        self._dependents.forget(key)
         return Result()

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.infrastructure import recorded_identity
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
@@ -22,34 +24,45 @@ class CredentialsResolver:
         self._caches = caches
         self._own_namespace = own_namespace
 
-    async def of_cluster(self, infra_cluster: JSON | None) -> Credentials | Waiting:
+    async def of_cluster(self, infra_cluster: JSON) -> Credentials | Waiting:
         """Return the credentials of an object that refers to an identity.
 
         The object is an infrastructure cluster, or of another kind with such a reference.  The
         credentials are empty if it refers to no identity.
         """
-        kinds = self._caches.kinds
-        if not kinds.identities:
+        reference = recorded_identity.read_reference(infra_cluster)
+        return await self._of_reference(reference, infra_cluster)
+
+    async def of_machine(self, machine: JSON | None) -> Credentials | Waiting:
+        """Return the credentials that a machine or pool has used, by its record of the identity.
+
+        They are for a deletion after that of the infrastructure cluster.
+        """
+        if not self._caches.kinds.identities:
             return Credentials()
-        if infra_cluster is None:
+        record = recorded_identity.read_record(machine) if machine is not None else None
+        if machine is None or record is None:
             return _waiting(
                 constants.REASON_IDENTITY_NOT_FOUND, "the infrastructure cluster is gone"
             )
-        reference = metadata.mapping(infra_cluster, "spec", "identityRef")
+        return await self._of_reference(record, machine)
+
+    async def _of_reference(self, reference: Object, user: JSON) -> Credentials | Waiting:
+        kinds = self._caches.kinds
         name = metadata.text(reference, "name")
-        if not name:
+        if not kinds.identities or not name:
             return Credentials()
-        kind = kinds.identity_kind(infra_cluster)
+        kind = kinds.identity_kind(reference)
         if kind is None:
             names = " or ".join(each.resource.kind for each in kinds.identities)
             message = f"spec.identityRef.kind must be {names}"
             return _waiting(constants.REASON_IDENTITY_NOT_FOUND, message)
-        key = kind.find_in(name, infra_cluster)
+        key = kind.find_in(name, user)
         identity = self._caches.identities[kind.resource.kind].get(key)
         if identity is None:
             message = f"{kind.resource.kind} {name} does not exist: create it with kubectl apply"
             return _waiting(constants.REASON_IDENTITY_NOT_FOUND, message)
-        namespace = metadata.namespace(infra_cluster)
+        namespace = metadata.namespace(user)
         if not (kind.resource.namespaced or self._allows(identity, namespace)):
             allowed = f"namespace {namespace}" if namespace else "all namespaces"
             message = f"identity {name} does not allow {allowed}"

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.errors import NotFoundError
-from capsmith_runtime.infrastructure.caches import BY_IDENTITY, identity_value
+from capsmith_runtime.infrastructure.caches import identity_value
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
@@ -58,20 +58,17 @@ class IdentityController:
 
         A manager that sees only some of the objects adds none: another one would remove it.
         """
-        users, deleting = self._count_users(patcher.obj), metadata.is_deleting(patcher.obj)
+        name = identity_value(self._kind.resource.kind, key_of(patcher.obj))
+        users = self._context.caches.find_kinds_using(name)
+        deleting = metadata.is_deleting(patcher.obj)
         if self._finalizer in metadata.finalizers(patcher.obj):
             if not users and (deleting or self._scope.is_unlimited):
                 await patcher.remove_finalizer(self._finalizer)
             elif deleting:
-                message = f"{users} objects use the identity"
+                message = f"in use by objects of kind {', '.join(users)}"
                 await patcher.write_conditions(ready(False, constants.REASON_DELETING, message))
         elif users and not deleting and self._scope.is_unlimited:
             await patcher.protect(self._finalizer)
-
-    def _count_users(self, identity: JSON) -> int:
-        name = identity_value(self._kind.resource.kind, key_of(identity))
-        informers = self._context.caches.identity_users
-        return sum(len(list(each.by_index(BY_IDENTITY, name))) for each in informers)
 
     async def _reconcile_normal(self, patcher: Patcher, found: Credentials | Waiting) -> None:
         obj = patcher.obj

@@ -83,7 +83,8 @@ class InfraMachineController:
         self, patcher: Patcher, cluster: Cluster, machine: Machine
     ) -> Result:
         # Before anything is created: a crash must leave the id by which it is found (SM-08, SM-09).
-        await patcher.add_finalizer(self.kind)
+        record = self._caches.identity_record(patcher.obj, cluster)
+        await patcher.add_finalizer(self.kind, annotations=record)
         blocker = find_core_blocker(cluster, machine, constants.MACHINE_KIND)
         if blocker is not None:
             return await self._wait(patcher, blocker)
@@ -204,7 +205,7 @@ class InfraMachineController:
     ) -> InfraMachineDeleteScope[Any]:
         """Return the scope of a deletion; ``name`` is that of the Cluster, which may be gone."""
         infrastructure = await ClusterInfrastructure.of(
-            self._caches, self._context.credentials, metadata.namespace(obj), cluster, name
+            self._caches, self._context.credentials, metadata.namespace(obj), cluster, name, obj
         )
         return InfraMachineDeleteScope(
             **self._author.delete_scope_fields(obj),

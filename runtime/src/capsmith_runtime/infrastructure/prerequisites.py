@@ -90,18 +90,31 @@ class ClusterInfrastructure:
         namespace: str,
         cluster: Cluster | None,
         name: str | None = None,
+        user: JSON | None = None,
     ) -> ClusterInfrastructure:
-        """Return the infrastructure of a Cluster; if ``cluster`` is None, find it by ``name``."""
+        """Return the infrastructure of a Cluster; if ``cluster`` is None, find it by ``name``.
+
+        If the infrastructure cluster is gone, the credentials are those that ``user``, a machine
+        or pool, has used.
+        """
         if cluster is None:
             obj = caches.orphaned_infra_cluster(namespace, name)
-            return cls(_view(caches, obj), await credentials.of_cluster(obj), None)
+            return cls(_view(caches, obj), await _credentials(credentials, obj, user), None)
         obj = caches.infra_cluster_of(cluster)
         kind = caches.cluster_kind(cluster.infrastructure)
         if kind is None:
             # An infrastructure cluster of another provider refers to no identity of this one.
             return cls(_view(caches, obj), Credentials(), None)
         blocker = _missing(cluster, kind.resource.kind) if obj is None else None
-        return cls(_view(caches, obj), await credentials.of_cluster(obj), blocker)
+        return cls(_view(caches, obj), await _credentials(credentials, obj, user), blocker)
+
+
+async def _credentials(
+    credentials: CredentialsResolver, infra_cluster: JSON | None, user: JSON | None
+) -> Credentials | Waiting:
+    if infra_cluster is None:
+        return await credentials.of_machine(user)
+    return await credentials.of_cluster(infra_cluster)
 
 
 def find_infra_cluster(

@@ -10,7 +10,7 @@ machines of any cluster are reconciled first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -22,6 +22,7 @@ from capsmith_runtime.infrastructure.caches import (
     identity_value,
     secret_value,
 )
+from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.requeue import Priority
@@ -49,6 +50,8 @@ class InfrastructureWatches:
         for informer in caches.clusters.values():
             view = partial(_machine_relevant_fields, informer.resource.group)
             informer.add_handler(on_change(view, self._enqueue_machines_of_infra_cluster))
+        for kind in caches.dependents:
+            kind.informer.add_handler(partial(self._enqueue_waiting_infra_cluster, kind))
         self._watch_identities()
 
     def _watch_identities(self) -> None:
@@ -64,8 +67,14 @@ class InfrastructureWatches:
             caches.namespaces.add_handler(
                 on_change(metadata.labels, self._enqueue_identity_users_in_namespace)
             )
-        for informer in caches.identity_users if caches.identities else ():
-            informer.add_handler(self._enqueue_identity)
+        if not caches.identities:
+            return
+        for informer in caches.identity_users:
+            keys = caches.kinds.identity_keys
+            informer.add_handler(partial(self._enqueue_identities, keys))
+        for informer in caches.recorded_users:
+            keys = caches.kinds.recorded_identity_keys
+            informer.add_handler(partial(self._enqueue_identities, keys))
 
     def _watch_objects(self, informer: Informer) -> None:
         queue = self._queues[informer.resource.kind]
@@ -121,10 +130,26 @@ class InfrastructureWatches:
         if name is not None:
             self._enqueue_machines(metadata.namespace(obj), name)
 
+    def _enqueue_waiting_infra_cluster(self, kind: DependentKind, change: Delta) -> None:
+        """Enqueue an infrastructure cluster in deletion after the last object of a kind."""
+        if change.new is not None and kind.has_any([change.new]):
+            return
+        namespace, name = change.key.namespace, kind.cluster_name(change.latest)
+        for cluster_kind, informer in self._caches.clusters.items() if name else ():
+            for obj in informer.by_index(BY_CLUSTER, f"{namespace}/{name}"):
+                left = kind.of_cluster(namespace, name or "")
+                if metadata.is_deleting(obj) and not kind.has_any(left):
+                    self._queues[cluster_kind].add(key_of(obj))
+
     def _enqueue_users_of_identity(self, obj: JSON) -> None:
         value = identity_value(obj["kind"], key_of(obj))
         for informer in self._caches.identity_users:
             self._enqueue_users(informer, informer.by_index(BY_IDENTITY, value))
+        # The infrastructure cluster of these may be gone.
+        for informer in self._caches.recorded_users:
+            queue = self._queues[informer.resource.kind]
+            for user in informer.by_index(BY_IDENTITY, value):
+                queue.add(key_of(user), _priority(user))
 
     def _enqueue_users(self, informer: Informer, users: Iterable[JSON]) -> None:
         """Enqueue objects, and the machines that share the credentials of their cluster."""
@@ -134,14 +159,12 @@ class InfrastructureWatches:
             if kind in self._caches.clusters:
                 self._enqueue_machines_of_infra_cluster(user)
 
-    def _enqueue_identity(self, change: Delta) -> None:
+    def _enqueue_identities(self, keys: Callable[[JSON], Iterable[str]], change: Delta) -> None:
         """Enqueue the identities that an object began or ceased to use."""
-        for value in self._identities(change.old) ^ self._identities(change.new):
+        old, new = (set(keys(obj)) if obj else set() for obj in (change.old, change.new))
+        for value in old ^ new:
             kind, namespace, name = value.split("/", 2)
             self._queues[kind].add(NamespacedName(namespace, name))
-
-    def _identities(self, obj: JSON | None) -> set[str]:
-        return set() if obj is None else set(self._caches.kinds.identity_keys(obj))
 
     def _enqueue_users_of_secret(self, namespaced: bool, change: Delta) -> None:
         """Enqueue the identities that name a Secret, and their users if it is new or gone.

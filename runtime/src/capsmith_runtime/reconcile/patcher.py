@@ -48,19 +48,25 @@ class Patcher:
         """Report the observed generation in each status that completes a reconcile (CRD-14)."""
         self._observed = metadata.generation(self.obj)
 
-    async def add_finalizer(self, kind: Kind[Any], labels: Mapping[str, str] | None = None) -> None:
+    async def add_finalizer(
+        self,
+        kind: Kind[Any],
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
         """Add finalizer and external id in one patch, before any side effect (SM-08, SM-09)."""
         changed = dict(self.obj["metadata"])
+        recorded = {**metadata.annotations(self.obj), **(annotations or {})}
         if labels:
             changed["labels"] = {**metadata.labels(self.obj), **labels}
         finalizers = metadata.finalizers(self.obj)
         if kind.finalizer not in finalizers:
             changed["finalizers"] = [*finalizers, kind.finalizer]
         if external_id.stored(self.obj, kind.resource.group) is None:
-            changed["annotations"] = {
-                **metadata.annotations(self.obj),
-                external_id.annotation(kind.resource.group): external_id.create(self.obj),
-            }
+            name = external_id.annotation(kind.resource.group)
+            recorded[name] = external_id.create(self.obj)
+        if recorded:
+            changed["annotations"] = recorded
         await self._write(metadata=changed)
 
     async def protect(self, finalizer: str) -> None:

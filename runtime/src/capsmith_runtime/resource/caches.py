@@ -7,6 +7,7 @@ from typing import Any
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.infrastructure.caches import BY_IDENTITY, InfrastructureCaches
+from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, Selection
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import (
@@ -43,6 +44,8 @@ class ResourceCaches:
             informer = core.informer(kind.resource, selection, indexes)
             self.informers[kind.resource.kind] = informer
             infrastructure.identity_users.append(informer)
+            if kind.resource.namespaced:
+                infrastructure.dependents.append(self._as_dependent(kind, informer))
 
     def add_owners(self, informers: Iterable[Informer]) -> None:
         """Let objects of other groups of controllers own resources; call this before they run."""
@@ -100,6 +103,42 @@ class ResourceCaches:
                         found[metadata.uid(obj)] = informer, obj
                         pending.append(metadata.uid(obj))
         return list(found.values())
+
+    def _as_dependent(self, kind: ResourceKind, informer: Informer) -> DependentKind:
+        """Return the kind as one whose resources of machines keep an infrastructure cluster.
+
+        Other resources do not: the garbage collector deletes those of the infrastructure cluster
+        after it, nothing may delete those of users, and it may be built on either.
+        """
+
+        def of_cluster(namespace: str, name: str) -> list[JSON]:
+            found = (obj for each, obj in self.of_cluster(namespace, name) if each is informer)
+            return [obj for obj in found if self._belongs_to_machine(obj)]
+
+        return DependentKind(
+            informer=informer,
+            finalizer=kind.finalizer,
+            of_cluster=of_cluster,
+            cluster_name=self.cluster_name,
+            is_labelled=False,
+        )
+
+    def _belongs_to_machine(self, obj: JSON) -> bool:
+        """Return whether a machine or pool owns an object, directly or through resources."""
+        infrastructure, seen = self._infrastructure, set[str]()
+        machines = (infrastructure.core.machines, *infrastructure.recorded_users)
+        pending = [obj]
+        while pending:
+            current = pending.pop()
+            if metadata.uid(current) in seen:
+                continue
+            seen.add(metadata.uid(current))
+            for informer, key in self.owner_keys(current):
+                if informer in machines:
+                    return True
+                owner = informer.get(key) if informer.resource.kind in self.informers else None
+                pending += [owner] if owner is not None else []
+        return False
 
     def _owners(self, obj: JSON) -> list[JSON]:
         found = (informer.get(key) for informer, key in self.owner_keys(obj))

@@ -15,7 +15,8 @@ from capsmith_runtime.contract.machine_pool import (
     read_machine_pool,
     read_pool_machine,
 )
-from capsmith_runtime.infrastructure.caches import InfrastructureCaches
+from capsmith_runtime.infrastructure.caches import BY_IDENTITY, InfrastructureCaches
+from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.machine_pool.kinds import (
     InfraMachinePoolKind,
@@ -70,7 +71,9 @@ class MachinePoolGroup(ControllerGroup):
         own: tuple[Kind[Any], ...] = (*kinds.whole, *kinds.with_machines)
         self._own = {
             kind.resource.kind: core.informer(
-                kind.resource, scope.own_objects, {BY_CLUSTER: cluster_of}
+                kind.resource,
+                scope.own_objects,
+                {BY_CLUSTER: cluster_of, BY_IDENTITY: caches.kinds.recorded_identity_keys},
             )
             for kind in own
         }
@@ -83,6 +86,9 @@ class MachinePoolGroup(ControllerGroup):
         for machines in {each.machines.kind for each in kinds.with_machines}:
             caches.machines[machines].add_index(BY_POOL, labelled_pool)
         caches.pools.update(self._own)
+        caches.dependents += [
+            DependentKind.of_machines(kind, self._own[kind.resource.kind]) for kind in own
+        ]
         caches.completions.append(self._complete)
 
     @property

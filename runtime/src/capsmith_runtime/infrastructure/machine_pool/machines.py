@@ -76,6 +76,7 @@ class MachinePoolMachinesController:
         self.kind = kind
         self._context = context
         self._caches = context.caches.core
+        self._infrastructure = context.caches
         self._reporter = StatusReporter(kind, context)
         self._author = AuthorStep(kind, context, self._reporter)
         self._rollout(0)  # refuse wrong limits at the start
@@ -119,7 +120,8 @@ class MachinePoolMachinesController:
     async def _reconcile_normal(
         self, key: NamespacedName, patcher: Patcher, cluster: Cluster, pool: MachinePool
     ) -> Result:
-        await patcher.add_finalizer(self.kind)
+        record = self._infrastructure.identity_record(patcher.obj, cluster)
+        await patcher.add_finalizer(self.kind, annotations=record)
         blocker = find_core_blocker(cluster, pool, constants.MACHINE_POOL_KIND)
         if blocker is not None:
             return await self._reporter.report_wait(patcher, blocker)

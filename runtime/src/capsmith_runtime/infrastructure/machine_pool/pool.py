@@ -41,6 +41,7 @@ class InfraMachinePoolController:
     ) -> None:
         self.kind = kind
         self._caches = context.caches.core
+        self._infrastructure = context.caches
         self._reporter = StatusReporter(kind, context)
         self._author = AuthorStep(kind, context, self._reporter)
         self._machine_pools = MachinePoolClient(context.client, machine_pools)
@@ -78,7 +79,8 @@ class InfraMachinePoolController:
     async def _reconcile_normal(
         self, patcher: Patcher, cluster: Cluster, pool: MachinePool
     ) -> Result:
-        await patcher.add_finalizer(self.kind)
+        record = self._infrastructure.identity_record(patcher.obj, cluster)
+        await patcher.add_finalizer(self.kind, annotations=record)
         blocker = find_core_blocker(cluster, pool, constants.MACHINE_POOL_KIND)
         if blocker is not None:
             return await self._reporter.report_wait(patcher, blocker)

@@ -150,6 +150,7 @@ class PoolScopes:
             metadata.namespace(obj),
             cluster,
             find_cluster_name(obj, pool),
+            obj,
         )
         return InfraMachinePoolDeleteScope(
             **self._author.delete_scope_fields(obj),

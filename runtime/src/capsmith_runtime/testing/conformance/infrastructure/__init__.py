@@ -7,6 +7,7 @@ from capsmith_runtime.testing.conformance.infrastructure.cluster import (
     TestControlPlaneEndpoint,
     TestInfraCluster,
 )
+from capsmith_runtime.testing.conformance.infrastructure.deletion_order import TestDeletionOrder
 from capsmith_runtime.testing.conformance.infrastructure.faults import TestInfrastructureFaults
 from capsmith_runtime.testing.conformance.infrastructure.machine import TestInfraMachine
 from capsmith_runtime.testing.conformance.infrastructure.machine_templates import (
@@ -18,6 +19,7 @@ from capsmith_runtime.testing.conformance.infrastructure.terminated_machines imp
 
 __all__ = [
     "TestControlPlaneEndpoint",
+    "TestDeletionOrder",
     "TestInfraCluster",
     "TestInfraMachine",
     "TestInfrastructureCalls",

@@ -1,0 +1,41 @@
+"""The identity that a machine or pool used, recorded in its metadata.
+
+Machines and pools use the identity of their infrastructure cluster.  Whatever deletes the objects
+of a cluster in an order of its own may delete that one first; the record still says then by which
+credentials the infrastructure of a machine can be deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.kube.client import JSON
+
+
+def read_reference(infra_cluster: JSON) -> Object:
+    """Return the reference of an infrastructure cluster to its identity; empty without one."""
+    return metadata.mapping(infra_cluster, "spec", "identityRef")
+
+
+def read_record(obj: JSON) -> Object | None:
+    """Return the recorded reference; empty if the cluster had none, None without a record."""
+    value = metadata.annotations(obj).get(_annotation(obj))
+    if value is None:
+        return None
+    kind, _, name = value.partition("/")
+    return {"kind": kind, "name": name} if name else {}
+
+
+def create_record(obj: JSON, infra_cluster: JSON) -> Mapping[str, str]:
+    """Return the annotation that records the identity of a machine's infrastructure cluster."""
+    reference = read_reference(infra_cluster)
+    name = metadata.text(reference, "name")
+    value = f"{metadata.text(reference, 'kind')}/{name}" if name else ""
+    return {_annotation(obj): value}
+
+
+def _annotation(obj: JSON) -> str:
+    group = metadata.text(obj, "apiVersion").partition("/")[0]
+    return f"{group}/identity"
