@@ -1,4 +1,4 @@
-"""Objects in the author's samples and templates, compared with the CRDs of the provider.
+"""Check objects in the author's samples and templates against the CRDs of the provider.
 
 The release tool of a repository uses this module too.
 """
@@ -22,10 +22,10 @@ _WITH_DEFAULT = re.compile(r"\$\{[A-Za-z_]\w*:?[=-]([^}]*)\}")
 
 
 def problems(repository: Path, folders: Iterable[str], crds: Iterable[Any]) -> Iterator[str]:
-    """Yield what an API server would refuse of the provider's objects, as ``file:line: what``.
+    """Yield what an API server would refuse in the provider's objects, as ``file:line: message``.
 
     ``folders`` are the folders of samples and templates, relative to ``repository``.  Variables of
-    clusterctl have their defaults; those without a default may have any value.
+    clusterctl have their default values; without a default they may have any value.
     """
     versions = _versions(crds)
     for folder in folders:
@@ -41,7 +41,7 @@ def problems(repository: Path, folders: Iterable[str], crds: Iterable[Any]) -> I
 
 
 def authored_objects(repository: Path, folders: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield the objects in samples and templates; variables of clusterctl have their defaults.
+    """Yield the objects in samples and templates; variables have their default values.
 
     Raises yaml.YAMLError for a file that is not YAML.
     """

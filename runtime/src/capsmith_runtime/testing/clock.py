@@ -1,9 +1,8 @@
 """An event loop on a virtual clock: scenarios that wait for minutes take milliseconds.
 
 Time jumps to the next timer as soon as nothing else is left to do.  It must not jump while
-something outside the loop is at work, or time-outs would expire before the work had any time:
-while a thread runs that was started since the loop was, or a connection is open, time passes at
-its real pace.
+something outside the loop is at work, or time-outs would expire too early.  So time passes at its
+real pace while a connection is open, or while a thread runs that was started after the loop.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.now
 
     def has_handlers(self) -> bool:
-        """Report whether a synchronous handler is running in a thread."""
+        """Return whether a synchronous handler is running in a thread."""
         return self._in_executors > 0 or any(
             isinstance(thread, HandlerThread) and thread.loop is self
             for thread in threading.enumerate()
         )
 
     def has_threads(self) -> bool:
-        """Report whether any thread may be at work for this loop."""
+        """Return whether any thread may be at work for this loop."""
         return self._in_executors > 0 or any(
             thread not in self._others and not thread.name.startswith(_IDLE)
             for thread in threading.enumerate()
@@ -60,7 +59,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """Run a function in a thread, which holds the clock."""
+        """Run a function in a thread; until it ends, time passes at its real pace."""
         future = super().run_in_executor(executor, func, *args)
         self._in_executors += 1
         future.add_done_callback(self._leave_executor)
@@ -127,7 +126,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end on a virtual clock of its own."""
+    """Run a coroutine to its end on a new virtual clock."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
 

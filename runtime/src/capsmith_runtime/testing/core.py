@@ -1,4 +1,4 @@
-"""Builders of the Cluster API objects that scopes of all provider types refer to."""
+"""Builders of Cluster API objects to which scopes of all provider types refer."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ NAMESPACE = "default"
 
 
 def spec_from(cls: type[Spec], data: Mapping[str, Any]) -> Spec:
-    """Return a typed spec, given the fields under ``spec`` of an object."""
+    """Return a typed spec, given the fields under ``spec`` in an object."""
     return decode(cls, data, "spec")
 
 
 def core_cluster(name: str = "cluster", **changes: Any) -> Cluster:
-    """Return a Cluster; ``changes`` replace its fields."""
+    """Return the view of a Cluster; ``changes`` replace its fields."""
     cluster = Cluster(
         name=name,
         namespace=NAMESPACE,
@@ -41,7 +41,7 @@ def core_cluster(name: str = "cluster", **changes: Any) -> Cluster:
 
 
 def core_machine(name: str = "machine", **changes: Any) -> Machine:
-    """Return a Machine; ``changes`` replace its fields."""
+    """Return the view of a Machine; ``changes`` replace its fields."""
     machine = Machine(
         name=name,
         namespace=NAMESPACE,
@@ -61,7 +61,7 @@ def core_machine(name: str = "machine", **changes: Any) -> Machine:
 
 
 def core_machine_pool(name: str = "pool", **changes: Any) -> MachinePool:
-    """Return a MachinePool; ``changes`` replace its fields."""
+    """Return the view of a MachinePool; ``changes`` replace its fields."""
     pool = MachinePool(
         name=name,
         namespace=NAMESPACE,

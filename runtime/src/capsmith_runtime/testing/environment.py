@@ -1,4 +1,4 @@
-"""A fake management cluster with the real manager of one component running in it."""
+"""A fake management cluster in which the real manager of one component runs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ QUIET_TURNS = 25
 
 
 class TestEnvironment:
-    """A component's manager and its API server; use as an asynchronous context, or by ``run``.
+    """The manager of a component, and its API server.
 
-    All times are those of a virtual clock (see :mod:`capsmith_runtime.testing.clock`).
+    Use it as an asynchronous context manager, or by ``run``.  All times are times of a virtual
+    clock (see :mod:`capsmith_runtime.testing.clock`).
     """
 
     __test__ = False
@@ -81,7 +82,7 @@ class TestEnvironment:
         clock.run(bounded())
 
     def start(self, *, extra: Mapping[str, object] | None = None, **changes: Any) -> None:
-        """Start the component's manager; ``changes`` are those of its options."""
+        """Start the component's manager; ``changes`` replace its options."""
         options = self.options()
         options = replace(
             options,
@@ -113,12 +114,12 @@ class TestEnvironment:
             self._running = None
 
     async def restart(self) -> None:
-        """Kill the manager and start another: nothing is remembered."""
+        """Kill the manager and start another one, which remembers nothing."""
         await self.kill()
         self.start()
 
     async def eventually(self, what: str, holds: Callable[[], Any]) -> None:
-        """Wait until something holds."""
+        """Wait until ``holds`` returns a true value; ``what`` describes it in the failure."""
         loop = asyncio.get_running_loop()
         seconds = limits().wait_seconds
         end = loop.time() + seconds
@@ -133,8 +134,8 @@ class TestEnvironment:
     async def quiet(self) -> None:
         """Wait until the manager has stopped sending requests, and no handler runs in a thread.
 
-        Turns are counted, not seconds: on a busy machine time passes while the manager makes no
-        progress.
+        Turns of the event loop are counted, not seconds: on a busy machine time passes while the
+        manager makes no progress.
         """
         loop = asyncio.get_running_loop()
         count, turns = -1, 0
@@ -147,11 +148,11 @@ class TestEnvironment:
             turns += 1
 
     def asked(self) -> list[tuple[str, str, NamespacedName]]:
-        """Return the manager's requests except those for CRDs, which it reads in its own time."""
+        """Return the manager's requests, without those for CRDs, whose time is not determined."""
         return [each for each in self.api.requests if each[1] != "CustomResourceDefinition"]
 
     def state(self) -> str:
-        """Return the statuses of all objects, for the message of a test that fails."""
+        """Return the statuses of all objects, for the message of a failing test."""
         return "\n".join(
             f"{obj['kind']} {obj['metadata']['name']}: {obj['status']}"
             for obj in self.api.everything()
@@ -160,11 +161,14 @@ class TestEnvironment:
 
 
 def keep_process(code: int) -> None:
-    """Do nothing: a manager that ends must not end the tests."""
+    """Do nothing: the end of a manager must not end the tests."""
 
 
 def without_migration(component: Component) -> Component:
-    """Return a component that does not migrate stored objects; scenarios of migration need it."""
+    """Return a component that does not migrate stored objects.
+
+    Only scenarios of the migration itself need that.
+    """
     groups = tuple(group for group in component.groups if slice_of(group) != "migration")
     return replace(component, groups=groups)
 
@@ -174,7 +178,7 @@ def _has_handlers(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def condition(obj: JSON, name: str) -> tuple[str, str]:
-    """Return status and reason of a condition; empty if the object does not have it."""
+    """Return status and reason of a condition; both empty if the object does not have it."""
     for entry in (obj.get("status") or {}).get("conditions", ()):
         if entry["type"] == name:
             return entry["status"], entry.get("reason", "")

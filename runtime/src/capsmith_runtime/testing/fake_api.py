@@ -1,4 +1,4 @@
-"""An API server in memory that implements the provider's client port."""
+"""An API server in memory, with the interface of the client that the provider uses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def copy_object(value: T) -> T:
-    """Return a deep copy of JSON; several times as fast as copy.deepcopy."""
+    """Return a deep copy of JSON; several times faster than copy.deepcopy."""
     result: Any = value
     if isinstance(value, dict):
         result = {key: copy_object(item) for key, item in value.items()}
@@ -38,7 +38,7 @@ def copy_object(value: T) -> T:
 
 
 def merged(value: Any, patch: Any) -> Any:
-    """Apply a JSON merge patch (RFC 7386)."""
+    """Apply a JSON merge patch (RFC 7386) to a value, and return the result."""
     if not isinstance(patch, dict):
         return patch
     result = dict(value) if isinstance(value, dict) else {}
@@ -51,7 +51,7 @@ def merged(value: Any, patch: Any) -> Any:
 
 
 def removal(applied: JSON, obj: JSON) -> JSON:
-    """Return the merge patch that removes what was applied before and is not in ``obj``."""
+    """Return the merge patch that removes what was applied before and is missing in ``obj``."""
     patch: JSON = {}
     for name, value in applied.items():
         if name not in obj:
@@ -73,7 +73,7 @@ Fault = Callable[[str, str, JSON], None]
 
 
 class FakeApi:
-    """Implements the client port; its other methods are for the tests."""
+    """Implementation of the client in memory; its further methods are for the tests."""
 
     def __init__(self, core_version: str, manifests: Manifests) -> None:
         self.core_version = core_version
@@ -100,7 +100,7 @@ class FakeApi:
     async def list_page(
         self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
     ) -> Page:
-        """Return everything on one page."""
+        """Return all selected objects on one page."""
         async with _travel():
             self.lists[resource.kind] += 1
             found = [obj for obj in self.all(resource.kind) if _selected(obj, selection)]
@@ -109,7 +109,7 @@ class FakeApi:
     async def watch(
         self, resource: ResourceType, selection: Selection, *, resource_version: str
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Yield events after a version, without end."""
+        """Yield all events after a version; never end."""
         position = 0
         while True:
             while position < len(self._log):
@@ -121,7 +121,7 @@ class FakeApi:
             await self._news.wait()
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
-        """Read one object."""
+        """Return one object."""
         async with _travel():
             self.requests.append(("get", resource.kind, key))
             return self._found(resource.kind, key)
@@ -136,7 +136,7 @@ class FakeApi:
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """Apply a merge patch to everything but the status."""
+        """Apply a merge patch to everything except the status."""
         async with _travel():
             return self._patch(resource.kind, key, body, resource_version)
 
@@ -148,9 +148,9 @@ class FakeApi:
             return self._patch_status(resource.kind, key, body, resource_version)
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
-        """Create an object, or change it; fields that it no longer has are removed.
+        """Create an object, or change it; fields that are no longer applied are removed.
 
-        All fields belong to the provider: there is no conflict.
+        All fields belong to the provider, so there is never a conflict.
         """
         key = NamespacedName(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         async with _travel():
@@ -168,7 +168,7 @@ class FakeApi:
             return self._store(old, merged(merged(old, removal(applied, obj)), sent))
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
-        """Delete an object, or mark it as deleted while it has finalizers."""
+        """Delete an object, or mark it as being deleted if it has finalizers."""
         async with _travel():
             self._count("delete", resource.kind, key, {})
             if uid and self._found(resource.kind, key)["metadata"]["uid"] != uid:
@@ -176,17 +176,17 @@ class FakeApi:
             self.remove(resource.kind, key)
 
     async def served_versions(self, group: str) -> tuple[str, ...]:
-        """Return the versions of core."""
+        """Return the served versions of core's groups."""
         return (self.core_version,)
 
     async def close(self) -> None:
-        """Do nothing: no connection is open."""
+        """Do nothing: there are no connections."""
 
     # For the tests
 
     @property
     def version(self) -> int:
-        """The resource version of the last change."""
+        """Resource version of the last change."""
         return self._version
 
     def all(self, kind: str) -> list[JSON]:
@@ -194,7 +194,7 @@ class FakeApi:
         return [copy_object(obj) for (of, _), obj in self._objects.items() if of == kind]
 
     def everything(self) -> list[JSON]:
-        """Return all objects."""
+        """Return the objects of all kinds."""
         return [copy_object(obj) for obj in self._objects.values()]
 
     def find(self, kind: str, key: NamespacedName) -> JSON | None:
@@ -213,7 +213,7 @@ class FakeApi:
         return self._store({}, new)
 
     def change(self, kind: str, key: NamespacedName, body: JSON) -> JSON:
-        """Apply a merge patch, status included, as another client."""
+        """Apply a merge patch, to the status as well, as another client."""
         old = self._found(kind, key)
         return self._store(old, merged(old, body))
 

@@ -1,4 +1,4 @@
-"""Faults of a simulated cloud, under the name by which tests of providers import them."""
+"""Faults of a simulated cloud, under the module name that tests of providers import."""
 
 from capsmith_runtime.fault_injection import (
     HANG_SECONDS,

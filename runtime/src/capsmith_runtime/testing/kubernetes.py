@@ -1,4 +1,4 @@
-"""A client for the scopes of unit tests, with the objects that a test gives it."""
+"""Clients for the scopes of unit tests, with the objects that a test passes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from capsmith_runtime.testing.manifests import Manifests
 def fake_client(
     component: Component, *objects: JSON, namespace: str = NAMESPACE
 ) -> KubernetesClient:
-    """Return a client that refuses what provider.yaml does not declare for a component.
+    """Return a client that refuses requests that provider.yaml does not declare.
 
-    It holds ``objects``, each with its namespace.  Give it to a scope with ``dataclasses.replace``.
+    It holds ``objects``, each with its namespace.  Set it in a scope with ``dataclasses.replace``.
     """
     kinds = [watch.resource for watch in component.watches]
     permissions = Permissions(component.permissions, kinds)

@@ -12,13 +12,13 @@ SCENARIO_WAITS: Final = 10
 
 
 class Limits(NamedTuple):
-    """The current limits."""
+    """The limits in effect."""
 
     wait_seconds: float = WAIT_SECONDS
     machine_requests: int = MACHINE_REQUESTS
 
     def hint(self, name: str) -> str:
-        """Return how to raise a limit, for the message of a test that fails."""
+        """Return how to raise a limit, for the message of a failing test."""
         call = f"capsmith_runtime.testing.limits.set_limits({name}=...)"
         return (
             f"If your infrastructure needs more, call {call} in tests/conftest.py;"
@@ -30,17 +30,17 @@ _limits = Limits()
 
 
 def limits() -> Limits:
-    """Return the current limits."""
+    """Return the limits in effect."""
     return _limits
 
 
 def set_limits(
     *, wait_seconds: float = WAIT_SECONDS, machine_requests: int = MACHINE_REQUESTS
 ) -> None:
-    """Replace the limits of all conformance tests; call it in ``tests/conftest.py``.
+    """Replace limits of all conformance tests; call this in ``tests/conftest.py``.
 
-    Within ``wait_seconds`` of the virtual clock each expected state must be reached, and ten times
-    that is the limit of a whole test.  A machine that becomes provisioned may cost
+    Each expected state must be reached within ``wait_seconds`` of the virtual clock, and a whole
+    test may take ten times as long.  A machine that becomes provisioned may cost
     ``machine_requests`` writes: finalizer, provider id, status, and one for each partial result.
     Raises ValueError for a limit that is not positive.
     """

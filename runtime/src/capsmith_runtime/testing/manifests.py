@@ -13,10 +13,10 @@ CONTRACT_LABELS = ("cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2")
 
 @runtime_checkable
 class ConvertsObjects(Protocol):
-    """A group of controllers that converts objects between API versions."""
+    """Protocol of a group of controllers that converts objects between API versions."""
 
     def converted(self, obj: dict[str, Any], api_version: str) -> dict[str, Any] | None:
-        """Return the object in another version, or None if its kind is not converted here."""
+        """Return the object in another version; None if the group does not convert its kind."""
         ...
 
 
@@ -29,7 +29,7 @@ class Manifests:
         self._documents: dict[str, tuple[dict[str, Any], ...]] = {}
 
     def documents(self, folder: str) -> tuple[dict[str, Any], ...]:
-        """Return all objects in the YAML files of a folder, in each of the manifest folders."""
+        """Return all objects in the YAML files of a folder below each manifest folder."""
         if folder not in self._documents:
             found = (each for parent in self._folders for each in _documents(parent / folder))
             self._documents[folder] = tuple(found)
@@ -49,7 +49,7 @@ class Manifests:
         raise AssertionError(f"there is no CRD of {kind}")
 
     def schema(self, kind: str, version: str) -> dict[str, Any]:
-        """Return the schema of one version of a kind."""
+        """Return the schema of a kind in one API version."""
         for entry in self.crd(kind)["spec"]["versions"]:
             if entry["name"] == version:
                 found: dict[str, Any] = entry["schema"]["openAPIV3Schema"]
@@ -57,7 +57,7 @@ class Manifests:
         raise AssertionError(f"the CRD of {kind} has no version {version}")
 
     def samples(self, kind: str) -> list[dict[str, Any]]:
-        """Return the samples of a kind; those of the provider's kinds in the stored version.
+        """Return the samples of a kind; objects of the provider are in the stored version.
 
         Samples belong to the author, and may use an older API version.
         """
@@ -77,7 +77,7 @@ class Manifests:
 
     @property
     def contract(self) -> str:
-        """The contract that the provider serves, as the labels of its CRDs say (GEN-01)."""
+        """The contract version that the provider serves, from the labels of its CRDs (GEN-01)."""
         labels = [label for each in self.crds() for label in each["metadata"].get("labels", ())]
         return str(max(key.rpartition("/")[2] for key in labels if key in CONTRACT_LABELS))
 

@@ -19,7 +19,7 @@ G = TypeVar("G")
 
 
 class ServiceDouble(Protocol):
-    """Replaces a service that reconcilers use; each test gets a new one."""
+    """Protocol of a test double for a service of reconcilers; each test gets a new one."""
 
     def __init__(self, folder: Path) -> None: ...
 
@@ -28,55 +28,55 @@ class ServiceDouble(Protocol):
 
 
 class InfrastructureDouble(ServiceDouble, Protocol):
-    """Replaces the infrastructure."""
+    """Protocol of a test double for the infrastructure."""
 
     def servers(self) -> list[str]:
-        """Return the servers that exist, by any name."""
+        """Return the servers that exist, under any names."""
         ...
 
     def clusters(self) -> list[str]:
-        """Return the cluster-wide infrastructure that exists, by any name."""
+        """Return the cluster-wide infrastructure that exists, under any names."""
         ...
 
 
 @runtime_checkable
 class RemovesServers(Protocol):
-    """An infrastructure double that can lose a server; optional, for doubles of capsmith 0.1."""
+    """Protocol of a double that can lose a server; optional: doubles of capsmith 0.1 cannot."""
 
     def remove_server(self, name: str) -> None:
-        """Remove a server without the reconciler, as its owner or a failure would."""
+        """Remove a server without the reconciler, as the cloud's user or a failure would."""
 
 
 @runtime_checkable
 class SimulatesFaults(Protocol):
-    """An infrastructure double whose calls can fail; optional, for doubles of capsmith 0.1."""
+    """Protocol of a double whose calls can fail; optional: calls of capsmith 0.1 doubles cannot."""
 
     def simulate(self, faults: Faults) -> None:
-        """Let calls fail from now on; ``Faults()`` ends it.
+        """Make calls fail from now on; ``Faults()`` ends this.
 
-        Raises NotImplementedError, with a reason, for faults that cannot be simulated: the tests of
-        such a fault are skipped.
+        Raises NotImplementedError, with a reason, for faults that cannot be simulated; their tests
+        are then skipped.
         """
 
 
 @runtime_checkable
 class HasResources(Protocol):
-    """An infrastructure double of a provider with kinds that implement Resource."""
+    """Protocol of an infrastructure double for kinds that implement Resource."""
 
     def resources(self) -> list[str]:
-        """Return the infrastructure of these resources that exists, by any name."""
+        """Return the infrastructure of these resources that exists, under any names."""
         ...
 
 
 class HostingDouble(ServiceDouble, Protocol):
-    """Replaces the service that runs managed control planes."""
+    """Protocol of a test double for the service that runs managed control planes."""
 
     def control_planes(self) -> dict[str, str]:
-        """Return the version of each control plane that exists, by any name."""
+        """Return the version of each control plane that exists, under any names."""
         ...
 
     def change_credentials(self, monkeypatch: pytest.MonkeyPatch, kubeconfig: str) -> None:
-        """Make the service report this kubeconfig for all control planes from now on."""
+        """Make the service return this kubeconfig for all control planes from now on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,7 @@ class ProviderUnderTest:
 
     @property
     def core_versions(self) -> tuple[str, ...]:
-        """The versions of core with which the provider may run."""
+        """The versions of core with which the provider can run."""
         # Core with contract v1beta2 still accepts providers of v1beta1, but not vice versa.
         return ("v1beta2", "v1beta1") if self.manifests.contract == "v1beta1" else ("v1beta2",)
 
@@ -125,7 +125,7 @@ class ProviderUnderTest:
                 yield component, group
 
     def slices(self) -> set[str]:
-        """Return the slices of the runtime that the groups of controllers are from."""
+        """Return the slices of the runtime to which the groups of controllers belong."""
         groups: list[Any] = [group for _, group in self.groups()]
         parts = [part for group in groups for part in getattr(group, "additional", ())]
         pools = {"machine_pool" for group in groups if getattr(group, "pools", None) is not None}
@@ -149,7 +149,7 @@ class ProviderUnderTest:
 
 
 def slice_of(group: object) -> str:
-    """Return the slice of the runtime that a group of controllers is from."""
+    """Return the slice of the runtime to which a group of controllers belongs."""
     return type(group).__module__.removeprefix("capsmith_runtime.").partition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""Schema validation like an API server's, as far as it finds errors of a provider."""
+"""Schema validation that finds the same errors in a provider's objects as an API server."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _LIMITS: tuple[tuple[str, type, Callable[[int, int], bool]], ...] = (
 
 
 def complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:
-    """Yield the values that an API server would reject, or drop silently.
+    """Yield the values that an API server would reject or silently drop.
 
-    Text with a variable of clusterctl (``${NAME}``) may become any value.
+    A string with a variable of clusterctl (``${NAME}``) may become any value.
     """
     if isinstance(value, str) and "${" in value:
         return

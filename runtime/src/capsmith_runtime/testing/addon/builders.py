@@ -1,4 +1,4 @@
-"""Builders for the author's tests: add-ons, and a workload cluster in memory."""
+"""Builders for unit tests of add-ons, and a workload cluster in memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Spec = TypeVar("Spec")
 
 
 class WorkloadObjects:
-    """The objects of a workload cluster that add-ons can read and write."""
+    """The objects of a workload cluster in memory, which add-ons can read and write."""
 
     def __init__(self) -> None:
         self._objects: dict[tuple[str, NamespacedName], JSON] = {}
@@ -26,13 +26,13 @@ class WorkloadObjects:
         return copy.deepcopy(self._objects.get((kind, NamespacedName(namespace, name))))
 
     def add(self, obj: JSON) -> None:
-        """Create an object under another field manager."""
+        """Create an object as another field manager."""
         metadata = obj["metadata"]
         key = NamespacedName(metadata.get("namespace", ""), metadata["name"])
         self._objects[(obj["kind"], key)] = copy.deepcopy(obj)
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
-        """Merge an object into the stored one; fields that it omits stay."""
+        """Merge ``obj`` into the stored object; fields that ``obj`` omits stay."""
         metadata = obj["metadata"]
         key = NamespacedName(metadata.get("namespace", ""), metadata["name"])
         merged = _merged(self._objects.get((resource.kind, key), {}), obj)
@@ -40,7 +40,7 @@ class WorkloadObjects:
         return copy.deepcopy(merged)
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
-        """Read one object."""
+        """Return one object."""
         found = self._objects.get((resource.kind, key))
         if found is None:
             raise create_api_error(404, "NotFound", f"{resource.kind} {key}")
@@ -49,7 +49,7 @@ class WorkloadObjects:
     async def list_page(
         self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
     ) -> Page:
-        """Return all objects of a kind and a namespace; labels are ignored."""
+        """Return all objects of a kind in a namespace; labels are ignored."""
         found = [
             copy.deepcopy(obj)
             for (kind, key), obj in self._objects.items()
@@ -64,7 +64,7 @@ class WorkloadObjects:
 
 
 def workload(objects: WorkloadObjects) -> Workload:
-    """Return the API of a cluster that has these objects."""
+    """Return the client of a workload cluster that has these objects."""
 
     async def kubeconfig() -> bytes:
         return b"apiVersion: v1\nkind: Config\n"
@@ -74,7 +74,7 @@ def workload(objects: WorkloadObjects) -> Workload:
 
 
 def addon(spec: Spec, name: str = "addon", *, session: object = None) -> AddonScope[Spec]:
-    """Return the argument of ``reconcile_normal``."""
+    """Return the argument of ``reconcile_normal`` for an add-on with this spec."""
     return AddonScope(
         name=name,
         namespace=NAMESPACE,
@@ -88,7 +88,7 @@ def addon(spec: Spec, name: str = "addon", *, session: object = None) -> AddonSc
 def addon_deletion(
     spec: Spec, name: str = "addon", *, session: object = None
 ) -> AddonDeleteScope[Spec]:
-    """Return the argument of ``reconcile_delete``."""
+    """Return the argument of ``reconcile_delete`` for an add-on with this spec."""
     return AddonDeleteScope(
         name=name,
         namespace=NAMESPACE,

@@ -1,4 +1,4 @@
-"""Requests to admission webhooks about whole objects, without an API server."""
+"""Requests of the API server to admission webhooks, in memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def admission_object(spec: Spec, name: str = "object", **changes: Any) -> Admiss
 
 @dataclass(frozen=True)
 class AdmissionResponse:
-    """A decision of a webhook."""
+    """The decision of a webhook."""
 
     object: JSON
     """The object with the defaults of the webhook."""
@@ -43,7 +43,7 @@ class AdmissionResponse:
 
 
 def create(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
-    """Return the decision about a new object: first defaults, then validation."""
+    """Return the decision about a new object, which first gets its defaults."""
     response = AdmissionResponse(obj, "")
     if kind.defaulter is not None:
         response = _send(kind, kind.mutate_path, obj)
@@ -53,7 +53,7 @@ def create(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
 
 
 def default(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
-    """Return a new object with the defaults of the webhook, by a new instance of its class."""
+    """Return the response with defaults for a new object, from a new instance of the defaulter."""
     return _send(kind, kind.mutate_path, obj)
 
 

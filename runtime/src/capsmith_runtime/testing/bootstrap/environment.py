@@ -1,4 +1,4 @@
-"""A fake management cluster for bootstrap data, with as much of core as they need."""
+"""A fake management cluster for bootstrap providers, with the parts of core that they need."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BootstrapEnvironment(TestEnvironment):
         self.kind = kind
 
     def add_cluster(self, name: str = "c1", *, ready: bool = True) -> NamespacedName:
-        """Add a Cluster with an endpoint and certificates, but without a control plane yet."""
+        """Add a Cluster with an endpoint and certificates, whose control plane is not up yet."""
         key = NamespacedName(NAMESPACE, name)
         endpoint = {"host": "192.0.2.10", "port": 6443}
         network = {"pods": {"cidrBlocks": ["10.0.0.0/16"]}}
@@ -52,7 +52,7 @@ class BootstrapEnvironment(TestEnvironment):
         return self.add_config(cluster, name, self.api.add(machine))
 
     def machine(self, cluster: NamespacedName, name: str) -> JSON:
-        """Return a Machine that has not been added yet."""
+        """Return a Machine without adding it."""
         spec = {"clusterName": cluster.name, "version": "v1.34.0", "bootstrap": {}}
         return self._core_object("Machine", name, spec)
 
@@ -64,7 +64,7 @@ class BootstrapEnvironment(TestEnvironment):
         return self.add_config(cluster, name, pool)
 
     def add_config(self, cluster: NamespacedName, name: str, owner: JSON | None) -> NamespacedName:
-        """Add a configuration as it comes from a template; the owner may follow later."""
+        """Add a configuration as cloned from a template; ``owner`` may be set later."""
         labels = {CLUSTER_NAME: cluster.name}
         metadata: JSON = {"namespace": cluster.namespace, "name": name, "labels": labels}
         if owner is not None:
@@ -86,7 +86,7 @@ class BootstrapEnvironment(TestEnvironment):
         self.api.change("Cluster", cluster, {"status": status})
 
     def control_plane_is_initialized(self, cluster: NamespacedName) -> None:
-        """Make core record that the control plane answers."""
+        """Make core record that the control plane responds."""
         condition = {"type": "ControlPlaneInitialized", "status": "True"}
         new = {"initialization": {"controlPlaneInitialized": True}}
         status = {"conditions": [condition]} if self.is_old_core else new
@@ -109,7 +109,7 @@ class BootstrapEnvironment(TestEnvironment):
         return found
 
     def secret(self, key: NamespacedName) -> JSON | None:
-        """Return the Secret with the data of a configuration."""
+        """Return the Secret with the data of a configuration; None if there is none."""
         return self.api.find("Secret", key)
 
     def data(self, key: NamespacedName) -> bytes:
@@ -119,11 +119,11 @@ class BootstrapEnvironment(TestEnvironment):
         return base64.b64decode(secret["data"]["value"])
 
     def lock(self, cluster: NamespacedName) -> JSON | None:
-        """Return the lock of a Cluster that is being initialized."""
+        """Return the init lock of a Cluster; None while no machine holds it."""
         return self.api.find("ConfigMap", NamespacedName(cluster.namespace, f"{cluster.name}-lock"))
 
     def created(self, key: NamespacedName) -> bool:
-        """Report whether core considers the data created (BC-01 to BC-04)."""
+        """Return whether core considers the data created (BC-01 to BC-04)."""
         status = self.config(key).get("status") or {}
         flag = status.get("ready")
         if self.contract != "v1beta1":
@@ -131,7 +131,7 @@ class BootstrapEnvironment(TestEnvironment):
         return flag is True and bool(status.get("dataSecretName"))
 
     async def has_data(self, key: NamespacedName) -> None:
-        """Wait until a configuration has its data."""
+        """Wait until the data of a configuration exist."""
         await self.eventually(f"{key} has data", lambda: self.created(key))
 
     async def says(self, key: NamespacedName, reason: str) -> None:
@@ -170,7 +170,7 @@ class BootstrapEnvironment(TestEnvironment):
 
 
 def private_key(purpose: str) -> str:
-    """Return the private key of a certificate of the clusters."""
+    """Return the fake private key for a purpose in the certificates of all clusters."""
     return f"private key of {purpose}"
 
 

@@ -1,4 +1,4 @@
-"""Tests that show whether a provider conforms to the contract of Cluster API."""
+"""Tests that show whether a provider fulfils the contract of Cluster API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples and templates fit the CRDs: an API server accepts their objects."""
+"""Samples and templates match the CRDs: an API server accepts their objects."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The base of all conformance tests: cases, the decorator of scenarios, and how pytest finds both.
+"""Basis of all conformance tests: cases, the decorator of scenarios, and pytest's collection.
 
-pytest looks for ``PROVIDER`` in the module that the test classes have been put into.
+pytest looks for ``PROVIDER`` in the module to which the test classes were added.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One combination for a class of scenarios: a version of core, and kinds."""
+    """One set of parameters for a class of scenarios: a version of core, and kinds."""
 
     provider: ProviderUnderTest
     core_version: str
@@ -42,11 +42,11 @@ class Case:
 
 
 class HasResource(Protocol):
-    """A kind of the provider."""
+    """Protocol of a kind of the provider."""
 
     @property
     def resource(self) -> ResourceType:
-        """The resource under which the API server serves it."""
+        """The resource type with which the API server serves the kind."""
         ...
 
 
@@ -55,21 +55,24 @@ K_co = TypeVar("K_co", bound=HasResource, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class KindCase(Case, Generic[K_co]):
-    """A version of core, and one kind."""
+    """A case of one kind with one version of core."""
 
     component: Component
     kind: K_co
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The kind."""
+        """The name of the kind."""
         return (self.kind.resource.kind,)
 
 
 def kind_cases(
     provider: ProviderUnderTest, controllers: type[G], kinds: Callable[[G], Iterable[K_co]]
 ) -> list[KindCase[K_co]]:
-    """Return a case for each version of core and each kind of some controllers."""
+    """Return a case for each version of core and each kind of some groups of controllers.
+
+    ``kinds`` returns the kinds of one group of the type ``controllers``.
+    """
     return [
         KindCase(provider=provider, core_version=version, component=component, kind=kind)
         for component, group in provider.groups_of(controllers)
@@ -79,18 +82,18 @@ def kind_cases(
 
 
 class Conformance:
-    """Scenarios that run once with each case; a class without cases is not collected."""
+    """Base class of scenarios that run once for each case; without cases it is not collected."""
 
     slow: ClassVar[bool] = False
     """Whether watches of the fake API server lag behind."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[Case]:
-        """Return the cases that a provider has; none where it lacks the feature."""
+        """Return the cases of a provider; none if it lacks the feature."""
         raise NotImplementedError
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Run each test once with each case."""
+        """Run each test once for each case."""
         if "case" in metafunc.fixturenames:
             found = self.cases(provider_of(metafunc.module))
             metafunc.parametrize("case", found, ids=[case.id for case in found])
@@ -111,7 +114,7 @@ def provider_of(module: object) -> ProviderUnderTest:
 def scenario(
     test: Callable[Concatenate[T, E, P], Awaitable[None]],
 ) -> Callable[Concatenate[T, E, P], None]:
-    """Run an asynchronous test in its environment ``env``, on a virtual clock."""
+    """Decorate an asynchronous test: run it in its environment ``env``, on a virtual clock."""
 
     @functools.wraps(test)
     def run(self: T, env: E, *args: P.args, **kwargs: P.kwargs) -> None:

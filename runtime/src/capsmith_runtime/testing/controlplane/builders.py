@@ -1,4 +1,4 @@
-"""Builders for the author's tests: control planes and their members, without any API server."""
+"""Builders for unit tests: control planes and their members, without any API server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALL_WELL: Final = ALL_HEALTHY
 
 
 def machine(name: str = "machine", **changes: Any) -> ControlPlaneMachine:
-    """Return a Machine that has joined; ``changes`` are its fields."""
+    """Return a Machine that has joined; ``changes`` replace its fields."""
     made = ControlPlaneMachine(
         name=name,
         namespace=NAMESPACE,
@@ -58,7 +58,7 @@ def control_plane(
     workload: Callable[[], Awaitable[KubeClient]] | None = None,
     session: object = None,
 ) -> ControlPlaneScope[Spec]:
-    """Return the argument of a reconciler's methods; ``workload`` creates its client."""
+    """Return the scope of a control plane; ``workload`` creates its workload client."""
 
     async def nowhere() -> KubeClient:
         raise NotAvailableError(Waiting("KubeconfigNotFound", "a test has no workload cluster"))

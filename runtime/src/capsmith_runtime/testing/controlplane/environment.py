@@ -21,7 +21,7 @@ CONTROL_PLANE = NamespacedName(NAMESPACE, "c1-cp")
 
 
 class ControlPlaneEnvironment(TestEnvironment):
-    """One cluster with provisioned infrastructure, and its control plane."""
+    """A fake cluster with provisioned infrastructure, and its control plane."""
 
     def __init__(
         self,
@@ -85,12 +85,12 @@ class ControlPlaneEnvironment(TestEnvironment):
         )
 
     async def running(self, replicas: int = 3, **changes: Any) -> None:
-        """Add a control plane, and wait until it is running."""
+        """Add a control plane, and wait until it runs with that many Machines."""
         self.add_control_plane(replicas, **changes)
         await self.settled(replicas)
 
     async def settled(self, replicas: int) -> None:
-        """Wait until that many Machines exist, all are up to date, and the manager is quiet."""
+        """Wait until that many Machines are up to date, no others exist, and writes end."""
         await self.up_to_date(replicas)
         await self.quiet()
 
@@ -101,7 +101,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         )
 
     def change(self, **spec: Any) -> None:
-        """Change the spec of the control plane as its user."""
+        """Change fields in the spec of the control plane, as a user."""
         self.api.change(self.kind.resource.kind, CONTROL_PLANE, {"spec": spec})
 
     def obj(self) -> JSON:
@@ -115,7 +115,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         return self.obj().get("status") or {}
 
     def initialized(self) -> bool:
-        """Report whether the control plane reports that it is initialized (CP-02, CP-03)."""
+        """Return whether the control plane is reported as initialized (CP-02, CP-03)."""
         found = self.api.find(self.kind.resource.kind, CONTROL_PLANE) or {}
         status = found.get("status") or {}
         if self.contract == "v1beta1":
@@ -135,7 +135,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         return {**metadata, "spec": {**template["spec"], **changes}}
 
     def from_template(self, name: str) -> JSON:
-        """Return ``spec.machineTemplate`` with another infrastructure template."""
+        """Return ``spec.machineTemplate`` with this infrastructure template."""
         return self.machine_template(infrastructureRef=self._reference(name))
 
     def _bootstrap_crd(self) -> JSON:
@@ -186,7 +186,7 @@ class ControlPlaneEnvironment(TestEnvironment):
 
 
 def conditions(obj: JSON) -> Iterable[JSON]:
-    """Return all conditions of an object of core, of any version."""
+    """Return all conditions of a core object, in any version."""
     status = obj.get("status") or {}
     new = (status.get("v1beta2") or {}).get("conditions") or ()
     return (*(status.get("conditions") or ()), *new)
@@ -198,7 +198,7 @@ def condition(obj: JSON, condition_type: str) -> JSON:
 
 
 def shows(obj: JSON, condition_type: str, status: str) -> bool:
-    """Report whether an object has a condition with that status."""
+    """Return whether an object has a condition with that status."""
     return any(
         (each["type"], each["status"]) == (condition_type, status) for each in conditions(obj)
     )

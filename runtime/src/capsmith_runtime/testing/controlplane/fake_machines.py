@@ -1,4 +1,4 @@
-"""Core's Machine controller and the providers behind it, as a control plane sees them."""
+"""A fake of core's Machine controller and of the providers behind it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
 
 
 class FakeMachines:
-    """Adopts the objects of Machines, gives them Nodes, and removes them in order."""
+    """Adopts the objects of Machines, gives the Machines Nodes, and removes them in order."""
 
     def __init__(
         self, api: FakeApi, kind: ControlPlaneKind, initialized: Callable[[], bool]
@@ -49,7 +49,7 @@ class FakeMachines:
     def condition(
         self, name: str, condition_type: str, status: str, reason: str = "Because"
     ) -> None:
-        """Set a condition of a Machine as core does."""
+        """Set a condition of a Machine, as core does."""
         machine = self._api.find("Machine", NamespacedName("default", name))
         assert machine is not None
         self._set(machine, condition_type, status, reason)
@@ -124,7 +124,7 @@ class FakeMachines:
 
 
 def crd_of(group: str, kind: str, versions: tuple[str, ...] = ("v1",)) -> JSON:
-    """Return a CRD with the labels of both contracts, as other providers install it (GEN-01)."""
+    """Return a CRD of another provider, with the labels of both contracts (GEN-01)."""
     plural = f"{kind.lower()}s"
     labels = {f"cluster.x-k8s.io/{contract}": versions[-1] for contract in ("v1beta1", "v1beta2")}
     return {

@@ -1,4 +1,4 @@
-"""Builders for the author's tests: managed control planes, without any API server."""
+"""Builders for unit tests: managed control planes, without any API server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def managed_control_plane(
     session: object = None,
     **cluster: Any,
 ) -> ManagedControlPlaneScope[Spec]:
-    """Return the argument of ``reconcile_normal``; ``cluster`` are fields of the Cluster."""
+    """Return the argument of ``reconcile_normal``; ``cluster`` has fields of the Cluster."""
     return ManagedControlPlaneScope(
         name=name,
         namespace=NAMESPACE,
@@ -44,7 +44,7 @@ def managed_control_plane(
 def managed_control_plane_deletion(
     spec: Spec, name: str = "control-plane", *, session: object = None
 ) -> ManagedControlPlaneDeleteScope[Spec]:
-    """Return the argument of ``reconcile_delete``, after the deletion of the Cluster."""
+    """Return the argument of ``reconcile_delete``, as after the deletion of the Cluster."""
     return ManagedControlPlaneDeleteScope(
         name=name,
         namespace=NAMESPACE,

@@ -28,7 +28,7 @@ VERSION, LATER = "v1.34.0", "v1.35.0"
 
 
 class ManagedControlPlaneEnvironment(TestEnvironment):
-    """One cluster with provisioned infrastructure, and its control plane."""
+    """A fake cluster with provisioned infrastructure, and its control plane."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         self.hosting = hosting
 
     def use(self, reconciler: type[ManagedControlPlaneReconciler[Any]]) -> None:
-        """Use another reconciler from the next start on."""
+        """Use another reconciler from the next start of the manager on."""
         kind = replace(self.kind, reconciler=reconciler)
         self.component = replace(self.component, groups=(ManagedControlPlaneControllers((kind,)),))
 
@@ -105,7 +105,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         await self.quiet()
 
     async def look_again(self) -> None:
-        """Touch the control plane, so that the provider reconciles it again."""
+        """Touch the control plane, so that it is reconciled again."""
         touched = {"metadata": {"annotations": {"touched": str(len(self.api.requests))}}}
         self.api.change(self.kind.resource.kind, CONTROL_PLANE, touched)
         await asyncio.sleep(0)
@@ -122,24 +122,24 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         return self.obj().get("status") or {}
 
     def initialized(self) -> bool:
-        """Report whether the control plane reports that it is initialized (CP-02, CP-03)."""
+        """Return whether the control plane is reported as initialized (CP-02, CP-03)."""
         status = self.status()
         if self.contract == "v1beta1":
             return status.get("initialized") is True
         return (status.get("initialization") or {}).get("controlPlaneInitialized") is True
 
     def condition(self, condition_type: str) -> JSON:
-        """Return one of its conditions; empty if there is none."""
+        """Return a condition of the control plane; empty if it has none of that type."""
         found = self.status().get("conditions") or ()
         return next((each for each in found if each["type"] == condition_type), {})
 
     def says(self, condition_type: str, status: str, reason: str = "") -> bool:
-        """Report whether it has such a condition."""
+        """Return whether the control plane has such a condition."""
         found = self.condition(condition_type)
         return found.get("status") == status and reason in ("", found.get("reason"))
 
     def kubeconfig(self) -> Access:
-        """Return the contents of the Secret with the kubeconfig."""
+        """Return the access in the Secret with the kubeconfig."""
         secret = self.api.find("Secret", KUBECONFIG)
         assert secret is not None, "there is no kubeconfig"
         return parse(base64.b64decode(secret["data"]["value"]))

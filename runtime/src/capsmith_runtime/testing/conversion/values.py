@@ -1,4 +1,4 @@
-"""Strategies of hypothesis for values that a structural schema allows.
+"""Hypothesis strategies for values that a structural schema allows.
 
 Validation rules in CEL are not evaluated.
 """
@@ -37,16 +37,16 @@ _ITEMS: Final = 3
 
 
 def values(schema: Schema) -> Strategy:
-    """Return values that the schema allows; optional fields come and go.
+    """Return a strategy for values that the schema allows, with and without optional fields.
 
-    Raises ValueError for a pattern of RE2 that Python does not have, unless there is an example.
+    Raises ValueError for an RE2 pattern that Python does not support, unless there is an example.
     """
     found = _values(schema)
     return st.none() | found if schema.get("nullable") else found
 
 
 def fields(schema: Schema, names: Collection[str]) -> Strategy:
-    """Return objects with some of the fields of a schema, and with those that it requires."""
+    """Return a strategy for objects with some of the named fields, and all that are required."""
     properties, required = schema.get("properties", {}), schema.get("required", ())
     chosen = {
         name: values(inner)

@@ -28,7 +28,7 @@ from capsmith_runtime.webhook.options import WEBHOOK
 
 
 class ExtensionApi(FakeApi):
-    """Serves ExtensionConfigs, as core does with the feature gate RuntimeSDK."""
+    """A fake API server that also serves ExtensionConfigs, as core does with its feature gate."""
 
     def __init__(self, manifests: Manifests, role_name: str) -> None:
         super().__init__("v1beta2", manifests)
@@ -42,7 +42,7 @@ class ExtensionApi(FakeApi):
         )
 
     async def served_versions(self, group: str) -> tuple[str, ...]:
-        """Return the versions of core, and of ExtensionConfigs."""
+        """Return the served versions of core's groups and of ExtensionConfigs."""
         if group == "runtime.cluster.x-k8s.io":
             return ("v1beta2", "v1alpha1")
         return await super().served_versions(group)
@@ -55,7 +55,7 @@ class ExtensionApi(FakeApi):
 
 
 class ExtensionEnvironment(TestEnvironment):
-    """The manager of the extension with the author's code, called over TLS."""
+    """The running manager of an extension with the author's code, called over TLS."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class ExtensionEnvironment(TestEnvironment):
         return options.with_default_namespace(self.component.namespace)
 
     def new_certificate(self) -> bytes:
-        """Write the files that cert-manager mounts, of a new authority; return its certificate."""
+        """Write new certificate files, as cert-manager does; return the authority's certificate."""
         authority = trustme.CA()
         issued = authority.issue_cert("127.0.0.1")
         issued.private_key_pem.write_to_path(self._folder / "tls.key")
@@ -106,11 +106,11 @@ class ExtensionEnvironment(TestEnvironment):
         return found or {"spec": {"clientConfig": {}}}
 
     def trusted(self) -> bytes:
-        """Return the authority that core trusts."""
+        """Return the certificate authority that core trusts."""
         return base64.b64decode(self.config()["spec"]["clientConfig"].get("caBundle", ""))
 
     async def call(self, path: str, body: JSON) -> JSON:
-        """Call the extension as core does, trusting only the ExtensionConfig's authority."""
+        """Call the extension as core does, trusting only the authority in the ExtensionConfig."""
         status, text = await asyncio.to_thread(self._call, f"/{API_VERSION}/{path}", body)
         assert status == 200, text
         answer: JSON = json.loads(text)

@@ -35,7 +35,7 @@ def infra_cluster(
 ) -> InfraClusterScope[Spec]:
     """Return the argument of ``reconcile_normal`` of a cluster.
 
-    ``status`` is an instance of the generated Status class, which an earlier call returned.
+    ``status`` is an instance of the generated Status class, as an earlier call returned it.
     """
     return InfraClusterScope(
         name=name,
@@ -79,10 +79,10 @@ def infra_cluster_view(
     endpoint: Endpoint | None = None,
     status: Any = None,
 ) -> InfraClusterView:
-    """Return the view that the machines of a cluster have of it.
+    """Return the view of a cluster that its machines get.
 
-    ``fields`` are the fields under ``spec``, ``status`` an instance of the generated Status class,
-    which the cluster's reconciler returned.
+    ``fields`` are the fields under ``spec``; ``status`` is an instance of the generated Status
+    class, as the cluster's reconciler returned it.
     """
     return InfraClusterView(
         name=name,
@@ -111,8 +111,8 @@ def infra_machine(
 ) -> InfraMachineScope[Spec]:
     """Return the argument of ``reconcile_normal`` of a machine.
 
-    Unless ``is_provisioned`` is given, a machine with a provider id is provisioned.
-    ``status`` is an instance of the generated Status class, which an earlier call returned.
+    Unless ``is_provisioned`` is given, a machine with a provider id is provisioned. ``status`` is
+    an instance of the generated Status class, as an earlier call returned it.
     """
 
     async def read_bootstrap() -> BootstrapData:
@@ -177,7 +177,7 @@ def infra_machine_template(
     infra_cluster: InfraClusterView | None = None,
     session: object = None,
 ) -> InfraMachineTemplateScope[Spec]:
-    """Return the argument of ``capacity``; ``spec`` is that of the template's machines."""
+    """Return the argument of ``capacity`` for a template of machines with this spec."""
     return InfraMachineTemplateScope(
         name=name,
         namespace=NAMESPACE,
@@ -192,5 +192,5 @@ def infra_machine_template(
 
 
 def given_credentials(given: Mapping[str, str] | None) -> Credentials:
-    """Return the credentials of a scope: those of a test, or created from the keys of a Secret."""
+    """Return credentials for a scope: unchanged, or created from the keys of a Secret."""
     return given if isinstance(given, Credentials) else Credentials(given)

@@ -12,7 +12,7 @@ from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnde
 
 
 class InfrastructureEnvironment(TestEnvironment):
-    """One management cluster, with one kind of infrastructure clusters and one of machines."""
+    """A management cluster with one kind of infrastructure clusters and one of machines."""
 
     def __init__(
         self,
@@ -58,13 +58,13 @@ class InfrastructureEnvironment(TestEnvironment):
         await self.eventually("the cluster is provisioned", lambda: self.has_cluster(key))
 
     def has_cluster(self, key: NamespacedName) -> bool:
-        """Report whether an infrastructure cluster is provisioned."""
+        """Return whether an infrastructure cluster is provisioned."""
         return self.core.provisioned(self.core.infra_cluster(key))
 
     def has_machine(self, key: NamespacedName) -> bool:
-        """Report whether an infrastructure machine is provisioned."""
+        """Return whether an infrastructure machine is provisioned."""
         return self.core.provisioned(self.core.infra_machine(key))
 
     def is_gone(self, kind: InfraClusterKind | InfraMachineKind, key: NamespacedName) -> bool:
-        """Report whether an object of the provider is gone."""
+        """Return whether an object of the provider no longer exists."""
         return self.api.find(kind.resource.kind, key) is None

@@ -1,4 +1,4 @@
-"""Cluster API core as an infrastructure provider sees it: owners, references and order."""
+"""A fake of core for infrastructure providers: it sets owners and references, in core's order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUP = "cluster.x-k8s.io"
 
 
 class FakeCore:
-    """Creates core's objects, and those of the provider as core would."""
+    """Creates core's objects, and the provider's objects as core would."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class FakeCore:
         self._old = api.core_version == "v1beta1"
 
     def add_credentials(self, kinds: Sequence[IdentityKind], namespace: str) -> None:
-        """Add the samples of identities and their Secrets, if the provider has any."""
+        """Add the sample identities and their Secrets, if the provider has any."""
         if not kinds:
             return
         beside: set[str] = set()
@@ -112,7 +112,7 @@ class FakeCore:
         return _there(self.api.find(self.machine_kind.resource.kind, key), key)
 
     def provisioned(self, obj: JSON) -> bool:
-        """Report whether core considers the object provisioned (IC-05, IC-06, IM-03, IM-04)."""
+        """Return whether core considers the object provisioned (IC-05, IC-06, IM-03, IM-04)."""
         status = obj.get("status") or {}
         if self._manifests.contract == "v1beta1":
             return status.get("ready") is True

@@ -1,4 +1,4 @@
-"""A fake management cluster for addresses, with claims as infrastructure providers create them."""
+"""A fake management cluster for IPAM, with claims as infrastructure providers create them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class IPAMEnvironment(TestEnvironment):
     def add_claim(
         self, pool: NamespacedName, name: str = "a1", *, cluster: str = "", **meta: Any
     ) -> NamespacedName:
-        """Add a claim; ``meta`` goes into its metadata."""
+        """Add a claim; ``meta`` are further fields of its metadata."""
         key = NamespacedName(NAMESPACE, name)
         self.api.add(
             {
@@ -89,7 +89,7 @@ class IPAMEnvironment(TestEnvironment):
     def add_address(
         self, pool: NamespacedName, name: str, address: str, claim: str = "unknown"
     ) -> NamespacedName:
-        """Add an IPAddress that was created by hand."""
+        """Add an IPAddress, as a user creates it."""
         key = NamespacedName(NAMESPACE, name)
         self.api.add(
             {
@@ -120,20 +120,20 @@ class IPAMEnvironment(TestEnvironment):
         return self._there(CLAIM, key)
 
     def address(self, key: NamespacedName) -> JSON | None:
-        """Return the IPAddress of a claim."""
+        """Return the IPAddress of a claim; None if there is none."""
         return self.api.find(ADDRESS, key)
 
     def given(self) -> list[str]:
-        """Return all allocated addresses."""
+        """Return the addresses of all IPAddresses."""
         return [obj["spec"]["address"] for obj in self.api.all(ADDRESS)]
 
     def has_address(self, key: NamespacedName) -> bool:
-        """Report whether the status of a claim names its address."""
+        """Return whether the status of a claim names its address."""
         status = self.claim(key).get("status") or {}
         return bool((status.get("addressRef") or {}).get("name"))
 
     async def gets(self, key: NamespacedName) -> str:
-        """Wait until a claim has an address, and return it."""
+        """Wait until a claim has an address, and return the address."""
         await self.eventually(f"{key} has an address", lambda: self.has_address(key))
         address = self.address(key)
         assert address is not None
@@ -147,21 +147,21 @@ class IPAMEnvironment(TestEnvironment):
         )
 
     async def pool_says(self, key: NamespacedName, status: str, reason: str) -> None:
-        """Wait until a pool reports a condition."""
+        """Wait until the Ready condition of a pool has this status and reason."""
         await self.eventually(
             f"{key} says {reason}", lambda: condition(self.pool(key), "Ready") == (status, reason)
         )
 
     def is_gone(self, kind: str, key: NamespacedName) -> bool:
-        """Report whether an object is gone."""
+        """Return whether an object no longer exists."""
         return self.api.find(kind, key) is None
 
     async def goes(self, kind: str, key: NamespacedName) -> None:
-        """Wait until an object is gone."""
+        """Wait until an object no longer exists."""
         await self.eventually(f"{key} is gone", lambda: self.api.find(kind, key) is None)
 
     async def counts(self, key: NamespacedName, **numbers: int) -> None:
-        """Wait until a pool reports these counts; without ranges it reports used addresses only."""
+        """Wait until a pool reports these counts; without ranges only used addresses count."""
         expected = numbers if self.has_ranges else {"used": numbers["used"]}
         await self.eventually(
             f"{key} counts {expected}",
@@ -183,7 +183,7 @@ class IPAMEnvironment(TestEnvironment):
 
 
 def reference_to(owner: JSON) -> JSON:
-    """Return the part of an owner reference that names the owner."""
+    """Return the fields of an owner reference that identify the owner."""
     metadata = owner["metadata"]
     names = {"name": metadata["name"], "uid": metadata["uid"]}
     return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], **names}

@@ -1,1 +1,1 @@
-"""The fake management cluster of the scenarios of machine pools."""
+"""A fake management cluster for scenarios with machine pools."""

@@ -32,7 +32,7 @@ DELETE = f"{GROUP}/delete-machine"
 
 
 class SlowApi(FakeApi):
-    """Writes take effect at once, but watches report them late."""
+    """A fake API server whose writes take effect immediately, but whose watches lag behind."""
 
     def __init__(self, core_version: str, manifests: Manifests) -> None:
         super().__init__(core_version, manifests)
@@ -42,7 +42,7 @@ class SlowApi(FakeApi):
     async def watch(
         self, resource: ResourceType, selection: Selection, *, resource_version: str
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Yield events, each with a delay."""
+        """Yield the events of a watch, each with a delay."""
         events = super().watch(resource, selection, resource_version=resource_version)
         async for event in events:
             await asyncio.sleep(self.lags.get(resource.kind, LAG_SECONDS))
@@ -90,7 +90,7 @@ class MachinePoolEnvironment(TestEnvironment):
         await super().__aexit__(*exc)
 
     def add_pool(self, replicas: int, *, bootstrap: bool = True, **spec: Any) -> None:
-        """Add a MachinePool, and its infrastructure with the owner that core sets."""
+        """Add a MachinePool, and its infrastructure object with the owner that core sets."""
         resource = self.kind.resource
         group = (
             {"apiVersion": resource.api_version}
@@ -123,13 +123,13 @@ class MachinePoolEnvironment(TestEnvironment):
 
     @property
     def machine_pool(self) -> NamespacedName:
-        """The key of the MachinePool; see ``use_long_name``."""
+        """Key of the MachinePool, whose name ``use_long_name`` changes."""
         return NamespacedName(NAMESPACE, self._machine_pool_name)
 
     _machine_pool_name = "mp1"
 
     def use_long_name(self) -> None:
-        """Give the MachinePool a name that is too long for a label value."""
+        """Give the MachinePool a name that is too long to be a label value."""
         self._machine_pool_name = (
             "a-machine-pool-with-a-name-that-is-longer-than-what-a-label-can-hold"
         )
@@ -146,12 +146,12 @@ class MachinePoolEnvironment(TestEnvironment):
         self.api.add({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
 
     def name_bootstrap(self) -> None:
-        """Name the bootstrap data in the MachinePool, as core does."""
+        """Set the name of the data Secret in the MachinePool, as core does."""
         bootstrap = {"bootstrap": {"dataSecretName": "p1-bootstrap"}}
         self.change_pool({"template": {"spec": bootstrap}})
 
     def change_pool(self, spec: JSON) -> None:
-        """Change the spec of the MachinePool, as a user does."""
+        """Change fields in the spec of the MachinePool, as a user."""
         self.api.change("MachinePool", self.machine_pool, {"spec": spec})
 
     def scale(self, replicas: int) -> None:
@@ -159,13 +159,13 @@ class MachinePoolEnvironment(TestEnvironment):
         self.change_pool({"replicas": replicas})
 
     def note(self, annotations: dict[str, str]) -> None:
-        """Annotate the MachinePool."""
+        """Set annotations of the MachinePool."""
         self.api.change(
             "MachinePool", self.machine_pool, {"metadata": {"annotations": annotations}}
         )
 
     def infra_pool(self) -> JSON:
-        """Return the infrastructure of the pool."""
+        """Return the infrastructure object of the pool."""
         found = self.api.find(self.kind.resource.kind, self.pool)
         assert found is not None, "the pool is gone"
         return found
@@ -181,7 +181,7 @@ class MachinePoolEnvironment(TestEnvironment):
         return list(self.infra_pool()["spec"].get("providerIDList") or [])
 
     def is_settled(self, count: int) -> bool:
-        """Report whether the pool reports that many machines, and the infrastructure has them."""
+        """Return whether the pool reports that many machines and the infrastructure has them."""
         obj = self.infra_pool()
         status = obj.get("status") or {}
         reported = (status.get("ready"), status.get("replicas"), len(self.ids()))
@@ -230,7 +230,7 @@ class MachinePoolEnvironment(TestEnvironment):
 
 
 class PoolMachinesEnvironment(MachinePoolEnvironment):
-    """A pool, and its machines as core and the infrastructure have them."""
+    """A management cluster with one pool whose machines have Machines."""
 
     kind: MachinePoolMachinesKind
 
@@ -243,7 +243,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         return {machine["metadata"]["name"] for machine in self.infra_machines()}
 
     def created(self) -> list[NamespacedName]:
-        """Return the keys of all machines that the manager created, repeated ones included."""
+        """Return the keys of all machines that the manager created, including repeated ones."""
         kind = self.kind.machines.kind
         return [key for verb, of, key in self.api.requests if (verb, of) == ("create", kind)]
 
@@ -256,7 +256,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         )
 
     def note_machine(self, name: str, annotations: dict[str, str]) -> None:
-        """Annotate a Machine."""
+        """Set annotations of a Machine."""
         key = NamespacedName(self.pool.namespace, name)
         self.api.change("Machine", key, {"metadata": {"annotations": annotations}})
 
@@ -274,7 +274,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         self.api.change(self.kind.machines.kind, key, {"spec": spec})
 
     def other_field(self) -> tuple[str, Any] | None:
-        """Return a field that machines get from the pool, and another valid value for it."""
+        """Return a spec field that machines get from the pool, with another valid value."""
         spec, resource = self.infra_pool()["spec"], self.kind.resource
         rules = self.manifests.schema(resource.kind, resource.version)["properties"]["spec"]
         for name in self.kind.machine_fields:
@@ -293,7 +293,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
 
 
 def is_pooled(machine: JSON) -> bool:
-    """Report whether core considers it a machine of a pool."""
+    """Return whether core considers an infrastructure machine part of a pool."""
     return f"{GROUP}/pool-name" in (machine["metadata"].get("labels") or {})
 
 

@@ -1,4 +1,4 @@
-"""Core's MachinePool and Machine controllers, as a pool with Machines sees them."""
+"""A fake of core's MachinePool and Machine controllers, for pools with Machines."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def resource(
 ) -> ResourceScope[Spec]:
     """Return the argument of ``reconcile_normal``; ``namespace`` is empty if cluster-scoped.
 
-    ``status`` is an instance of the generated Status class, which an earlier call returned.
+    ``status`` is an instance of the generated Status class, as an earlier call returned it.
     """
     return ResourceScope(
         name=name,

@@ -19,24 +19,24 @@ from capsmith_runtime.testing.provider import (
 
 
 class BaseResourceEnvironment(TestEnvironment):
-    """One management cluster, with one kind that implements Resource."""
+    """A management cluster with one kind that implements Resource."""
 
     infrastructure: InfrastructureDouble
     kind: ResourceKind
 
     @property
     def key(self) -> NamespacedName:
-        """The key of the resource."""
+        """Key of the resource."""
         return NamespacedName(NAMESPACE if self.kind.resource.namespaced else "", "r1")
 
     def existing(self) -> list[str]:
-        """Return the infrastructure of resources that exists, by any name."""
+        """Return the infrastructure of resources that exists, under any names."""
         double = self.infrastructure
         assert isinstance(double, HasResources), f"{type(double).__name__} needs resources()"
         return double.resources()
 
     def add(self, *owners: JSON, cluster: str = "", annotations: JSON | None = None) -> None:
-        """Add the resource, with owners and with the label of a Cluster, if it is named."""
+        """Add the resource, with owners, and with the label of a Cluster if one is given."""
         metadata: dict[str, Any] = {
             "name": self.key.name,
             "annotations": dict(annotations or {}),
@@ -56,15 +56,15 @@ class BaseResourceEnvironment(TestEnvironment):
         )
 
     def change(self, body: JSON) -> None:
-        """Apply a merge patch to the resource, as a user."""
+        """Apply a merge patch to the resource, as a user does."""
         self.api.change(self.kind.resource.kind, self.key, body)
 
     def delete(self) -> None:
-        """Delete the resource, as a user or the garbage collector."""
+        """Delete the resource, as a user or the garbage collector does."""
         self.api.remove(self.kind.resource.kind, self.key)
 
     def found(self) -> JSON | None:
-        """Return the resource, or None if it is gone."""
+        """Return the resource; None if it no longer exists."""
         return self.api.find(self.kind.resource.kind, self.key)
 
     def resource(self) -> JSON:
@@ -74,7 +74,7 @@ class BaseResourceEnvironment(TestEnvironment):
         return obj
 
     def ready(self) -> tuple[str, str]:
-        """Return status and reason of its Ready condition."""
+        """Return status and reason of the resource's Ready condition."""
         return condition(self.resource(), "Ready")
 
     async def is_ready(self) -> None:
@@ -87,7 +87,7 @@ class BaseResourceEnvironment(TestEnvironment):
 
 
 class ResourceEnvironment(BaseResourceEnvironment, InfrastructureEnvironment):
-    """One management cluster, with the kinds of infrastructure beside the resource."""
+    """A management cluster with the infrastructure's kinds and the kind of the resource."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class ResourceEnvironment(BaseResourceEnvironment, InfrastructureEnvironment):
 
 
 class StandaloneResourceEnvironment(BaseResourceEnvironment):
-    """One management cluster, with the resource of a provider without infrastructure."""
+    """A management cluster with the resource of a provider without infrastructure."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Conformance of validation and defaulting."""
+"""Conformance tests of validation and defaulting."""
 
 from capsmith_runtime.testing.conformance.admission.webhooks import (
     TestAdmissionDefaulting,

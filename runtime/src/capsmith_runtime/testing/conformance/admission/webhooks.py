@@ -19,25 +19,26 @@ from capsmith_runtime.testing.schema_check import with_defaults
 
 @dataclass(frozen=True, kw_only=True)
 class AdmissionCase(Case):
-    """One kind with webhooks."""
+    """One kind that has webhooks."""
 
     component: Component
     kind: AdmittedKind
 
     @property
     def id(self) -> str:
-        """The kind alone: the case does not depend on core."""
+        """The kind alone, because the case does not depend on core."""
         return self.kind.kind
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The kind, and that of its templates if they are admitted."""
+        """The kind, and its template kind if templates are admitted, too."""
         return tuple(filter(None, (self.kind.kind, self.kind.template)))
 
     def objects(self) -> Iterator[JSON]:
         """Yield samples and templates of the kind, with the defaults of the CRD.
 
-        Objects whose spec has variables without a default are left out: any value may follow.
+        Objects whose spec has variables without a default are left out, because any value may be
+        set.
         """
         provider = self.provider
         folders = [*(f"{each}/samples" for each in provider.config), TEMPLATES]
@@ -50,7 +51,7 @@ class AdmissionCase(Case):
 
 
 class AdmissionConformance(Conformance):
-    """Scenarios with each kind that has webhooks."""
+    """Base class of scenarios with each kind that has webhooks."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[AdmissionCase]:
@@ -73,7 +74,7 @@ class TestAdmissionValidation(AdmissionConformance):
 
 
 class TestAdmissionDefaulting(AdmissionConformance):
-    """Defaults are the same for each call, and complete after the first."""
+    """Defaults are the same for each call, and complete after the first one."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[AdmissionCase]:

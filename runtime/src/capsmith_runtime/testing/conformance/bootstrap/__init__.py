@@ -1,4 +1,4 @@
-"""Conformance of bootstrap providers."""
+"""Conformance tests of bootstrap providers."""
 
 from capsmith_runtime.testing.conformance.bootstrap.faults import TestBootstrapFaults
 from capsmith_runtime.testing.conformance.bootstrap.machines import TestBootstrapData

@@ -14,7 +14,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
 class BootstrapConformance(Conformance):
-    """Scenarios with one running manager of bootstrap providers."""
+    """Base class of scenarios with one running manager of a bootstrap provider."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[BootstrapConfigKind]]:

@@ -1,4 +1,4 @@
-"""Conformance of control plane providers."""
+"""Conformance tests of control plane providers."""
 
 from capsmith_runtime.testing.conformance.controlplane.crashes import TestControlPlaneCrashes
 from capsmith_runtime.testing.conformance.controlplane.faults import TestControlPlaneFaults

@@ -22,7 +22,7 @@ Override = Callable[..., None]
 
 
 class ControlPlaneConformance(Conformance):
-    """Scenarios with one running manager of control plane providers."""
+    """Base class of scenarios with one running manager of a control plane provider."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ControlPlaneKind]]:
@@ -47,7 +47,7 @@ class ControlPlaneConformance(Conformance):
 
     @pytest.fixture
     def override(self, monkeypatch: pytest.MonkeyPatch) -> Override:
-        """Replace reconciler methods for all that is created from now on."""
+        """Replace methods of reconcilers that are created from now on."""
 
         def put(env: ControlPlaneEnvironment, **methods: Any) -> None:
             for name, method in methods.items():
@@ -57,7 +57,7 @@ class ControlPlaneConformance(Conformance):
 
 
 class ManagedControlPlaneConformance(Conformance):
-    """Scenarios with one running manager of managed control planes."""
+    """Base class of scenarios with one running manager of managed control planes."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ManagedControlPlaneKind]]:

@@ -21,7 +21,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Spec or status, on the way from one version to the other."""
+    """Spec or status of an object during its conversion from one version to the other."""
 
     fields: PartFields
     to_hub: bool
@@ -30,7 +30,7 @@ class Part:
 
     @property
     def path(self) -> str:
-        """The path for messages."""
+        """Path of the part, for messages."""
         return ".".join(self.fields.path)
 
     @property
@@ -54,14 +54,14 @@ class Part:
         return self.fields.hub if self.to_hub else self.fields.spoke
 
     def of(self, obj: JSON) -> JSON:
-        """Return the fields of an object; none if it lacks the part."""
+        """Return the fields of this part of an object; empty if it lacks the part."""
         found = get_value(obj, self.fields.path)
         return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionCase(Case):
-    """One kind, from one API version to another."""
+    """One kind, converted from one API version to another."""
 
     kind: ConvertedKind
     converter: Converter
@@ -75,7 +75,7 @@ class ConversionCase(Case):
         return f"{self.kind.kind}-{self.source}-to-{self.target}"
 
     def objects(self, *, of_target: bool = False) -> st.SearchStrategy[JSON]:
-        """Return objects that the schema of the source allows, or that of the target."""
+        """Return a strategy for objects that the schema of the source, or of the target, allows."""
         version = self.target if of_target else self.source
         found: JSON = {
             "apiVersion": f"{self.kind.group}/{version}",
@@ -99,16 +99,16 @@ class ConversionCase(Case):
         return st.tuples(*drawn).map(assembled)
 
     def there(self, obj: JSON) -> JSON:
-        """Convert an object of the source version to the target version."""
+        """Return an object of the source version in the target version."""
         return self.converter.convert(obj, f"{self.kind.group}/{self.target}")
 
     def back(self, obj: JSON) -> JSON:
-        """Convert an object of the target version back to the source version."""
+        """Return an object of the target version in the source version."""
         return self.converter.convert(obj, f"{self.kind.group}/{self.source}")
 
 
 def conversion_cases(provider: ProviderUnderTest) -> Iterator[ConversionCase]:
-    """Yield both directions for each version with fields of its own."""
+    """Yield both directions for each version that has its own fields."""
     for _, webhook in provider.groups_of(ConversionWebhook):
         converter = Converter(webhook.kinds, _Versions(webhook))
         for kind in webhook.kinds:
@@ -126,7 +126,7 @@ def conversion_cases(provider: ProviderUnderTest) -> Iterator[ConversionCase]:
 
 
 def without_annotation(obj: JSON) -> JSON:
-    """Return an object without what the conversion remembers."""
+    """Return an object without the annotation in which the conversion stores lost fields."""
     metadata = dict(obj["metadata"])
     annotations = {
         key: value for key, value in metadata.pop("annotations", {}).items() if key != ANNOTATION

@@ -1,4 +1,4 @@
-"""Conformance of runtime extensions."""
+"""Conformance tests of runtime extensions."""
 
 from capsmith_runtime.testing.conformance.extension.server import (
     TestRuntimeExtensionHooks,

@@ -20,35 +20,35 @@ from capsmith_runtime.webhook import server
 
 @dataclass(frozen=True, kw_only=True)
 class ExtensionCase(Case):
-    """A runtime extension; core has to be of a version that calls it."""
+    """A case of a runtime extension, with a version of core that calls it."""
 
     component: Component
     extension: RuntimeExtensionServer
 
     @property
     def manifests(self) -> Manifests:
-        """The manifests of the extension: other components may serve webhooks as well."""
+        """The manifests of the extension alone; other components may serve webhooks as well."""
         return self.provider.manifests_of(self.component)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HookCase(ExtensionCase):
-    """One hook of a runtime extension."""
+    """A case of one hook of a runtime extension."""
 
     handler: Handler
 
     @property
     def id(self) -> str:
-        """The hook."""
+        """The name of the hook."""
         return self.handler.hook
 
 
 class ExtensionConformance(Conformance):
-    """Scenarios with the manager of a runtime extension."""
+    """Base class of scenarios with the manager of a runtime extension."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ExtensionCase]:
-        """Return the extension."""
+        """Return the case of the extension; none if the provider has none."""
         return [
             ExtensionCase(
                 provider=provider,
@@ -63,7 +63,7 @@ class ExtensionConformance(Conformance):
     def env(
         self, case: ExtensionCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> ExtensionEnvironment:
-        """The extension at work, with its ExtensionConfig."""
+        """The running extension, with its ExtensionConfig."""
         monkeypatch.setattr(server, "POLL_SECONDS", 0.02)
         return ExtensionEnvironment(
             case.provider, case.component, extension=case.extension, folder=tmp_path

@@ -20,11 +20,11 @@ from capsmith_runtime.webhook.options import CERTIFICATES
 
 
 class TestRuntimeExtensionHooks(ExtensionConformance):
-    """Each hook of the runtime extension."""
+    """Scenarios with each hook of the runtime extension."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[HookCase]:
-        """Return each hook."""
+        """Return one case for each hook."""
         return [
             HookCase(
                 provider=provider,

@@ -1,4 +1,4 @@
-"""Conformance of infrastructure providers."""
+"""Conformance tests of infrastructure providers."""
 
 from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import (
     TestInfrastructureCalls,

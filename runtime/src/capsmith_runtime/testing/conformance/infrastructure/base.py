@@ -22,7 +22,7 @@ from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnde
 
 @dataclass(frozen=True, kw_only=True)
 class InfrastructureCase(Case):
-    """A kind of clusters and a kind of machines, maybe with a kind of identities."""
+    """A kind of clusters and a kind of machines, and a kind of identities if there is one."""
 
     component: Component
     controllers: InfrastructureControllers
@@ -33,13 +33,13 @@ class InfrastructureCase(Case):
 
     @property
     def kinds(self) -> Sequence[str]:
-        """All two or three kinds."""
+        """The names of all two or three kinds."""
         kinds = (self.cluster_kind, self.machine_kind, self.identity)
         return [kind.resource.kind for kind in kinds if kind is not None]
 
 
 class WithInfrastructure(Conformance):
-    """Tests that need the author's test double of the infrastructure."""
+    """Base class of tests that need the author's test double of the infrastructure."""
 
     @pytest.fixture
     def infrastructure(
@@ -53,11 +53,11 @@ class WithInfrastructure(Conformance):
 
 
 class InfrastructureConformance(WithInfrastructure):
-    """Scenarios with one running manager of infrastructure clusters and machines."""
+    """Base class of scenarios with one running manager of clusters and machines."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
-        """Return pairs with each kind, and each version of core."""
+        """Return pairs of kinds, so that each kind runs with each version of core."""
         return [
             InfrastructureCase(
                 provider=provider,

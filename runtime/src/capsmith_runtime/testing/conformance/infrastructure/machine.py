@@ -158,7 +158,7 @@ class TestInfraMachine(InfrastructureConformance):
 
 
 def check_requests(env: InfrastructureEnvironment, key: NamespacedName) -> list[str]:
-    """Return the requests that wrote a machine; fail if they are more than the limit."""
+    """Return the requests that wrote a machine; fail if they exceed the limit."""
     written, limit = env.api.written(env.machine_kind.resource.kind, key), limits().machine_requests
     assert len(written) <= limit, (
         f"{len(written)} requests wrote a machine, more than machine_requests={limit}: {written}\n"

@@ -1,4 +1,4 @@
-"""Conformance of IPAM providers."""
+"""Conformance tests of IPAM providers."""
 
 from capsmith_runtime.testing.conformance.ipam.claims import (
     TestAddressClaims,

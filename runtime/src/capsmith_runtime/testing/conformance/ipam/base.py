@@ -16,7 +16,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
 class IPAMConformance(Conformance):
-    """Scenarios with one running manager of IPAM providers."""
+    """Base class of scenarios with one running manager of an IPAM provider."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[PoolKind]]:
@@ -34,14 +34,14 @@ class IPAMConformance(Conformance):
 
     @pytest.fixture
     def no_grace(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Delete addresses without claims at once."""
+        """Make the manager delete addresses without claims immediately."""
         monkeypatch.setattr(addresses, "GRACE_SECONDS", 0.0)
 
 
 class RangedIPAMConformance(IPAMConformance):
-    """Scenarios with pools that name their addresses themselves."""
+    """Base class of scenarios with pools that allocate from ranges in their spec."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[PoolKind]]:
-        """Return only kinds with ranges."""
+        """Return only kinds whose pools have ranges."""
         return [case for case in super().cases(provider) if "ranges" in case.kind.features]

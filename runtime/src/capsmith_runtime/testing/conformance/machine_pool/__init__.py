@@ -1,4 +1,4 @@
-"""Conformance of machine pools."""
+"""Conformance tests of machine pools."""
 
 from capsmith_runtime.testing.conformance.machine_pool.machines import (
     TestPoolMachines,

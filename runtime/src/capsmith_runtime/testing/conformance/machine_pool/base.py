@@ -24,7 +24,7 @@ from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnde
 
 @dataclass(frozen=True, kw_only=True)
 class PoolCase(Case):
-    """A kind of machine pools."""
+    """A case of one kind of machine pools."""
 
     component: Component
     controllers: InfrastructureControllers
@@ -32,19 +32,19 @@ class PoolCase(Case):
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The kind of pools."""
+        """The name of the kind of pools."""
         return (self.kind.resource.kind,)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolMachinesCase(PoolCase):
-    """A kind of machine pools whose machines core knows."""
+    """A case of a kind of machine pools with Machines."""
 
     kind: MachinePoolMachinesKind
 
 
 class MachinePoolConformance(WithInfrastructure):
-    """Scenarios with pools that the author's code manages as a whole."""
+    """Base class of scenarios with pools that the author's code manages as a whole."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
@@ -77,7 +77,7 @@ class MachinePoolConformance(WithInfrastructure):
 
 
 class PoolMachinesConformance(WithInfrastructure):
-    """Scenarios with pools whose machines core knows one by one."""
+    """Base class of scenarios with pools whose machines have Machines."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolMachinesCase]:

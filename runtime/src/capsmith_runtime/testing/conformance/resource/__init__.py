@@ -1,4 +1,4 @@
-"""Conformance of kinds that implement Resource."""
+"""Conformance tests of kinds that implement Resource."""
 
 from capsmith_runtime.testing.conformance.resource.clusters import TestResourcesOfClusters
 from capsmith_runtime.testing.conformance.resource.faults import TestResourceFaults

@@ -26,7 +26,7 @@ from capsmith_runtime.testing.resource.environment import (
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceCase(Case):
-    """A kind that implements Resource."""
+    """A case of a kind that implements Resource."""
 
     component: Component
     controllers: InfrastructureControllers | None
@@ -35,12 +35,12 @@ class ResourceCase(Case):
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The kind."""
+        """The name of the kind."""
         return (self.kind.resource.kind,)
 
 
 class ResourceConformance(WithInfrastructure):
-    """Scenarios with one running manager."""
+    """Base class of scenarios with one running manager."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ResourceCase]:

@@ -1,6 +1,6 @@
 """Resources that belong to a Cluster, by a label or by their owners.
 
-A running cluster may have resources of its own.
+A running cluster may already have such resources.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class TestResourcesOfClusters(ResourceConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ResourceCase]:
-        """Return only namespaced kinds of infrastructure: a Cluster has a namespace."""
+        """Return only namespaced kinds of infrastructure, because a Cluster has a namespace."""
         return [
             case
             for case in super().cases(provider)

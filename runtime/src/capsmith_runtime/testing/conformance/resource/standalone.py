@@ -16,7 +16,7 @@ class TestStandaloneResources(ResourceConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ResourceCase]:
-        """Return only namespaced kinds: a Cluster has a namespace."""
+        """Return only namespaced kinds, because a Cluster has a namespace."""
         return [
             case
             for case in super().cases(provider)
