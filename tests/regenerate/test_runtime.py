@@ -72,6 +72,43 @@ def test_the_lock_has_one_entry(provider: Provider) -> None:
     assert set(record["files"]) == set(vendored(provider)) - {RECORD}
 
 
+def test_a_feature_brings_its_slice_and_takes_it_away(provider: Provider) -> None:
+    """What author code imports for a feature is there with the update that adds the feature."""
+    before = provider.tree()
+    exports = f"{FOLDER}/infrastructure/__init__.py"
+    features = "    features: {addressesFromPools: true, capacity: true}\n"
+    pool = "  AcmeMachinePool: {implements: InfraMachinePool}\n"
+    assert "InfraMachinePoolReconciler" not in provider.path(exports).read_text()
+
+    provider.edit(
+        "provider.yaml",
+        "    implements: InfraMachine\n",
+        "    implements: InfraMachine\n" + features,
+    )
+    provider.edit(
+        "provider.yaml", "credentials: AcmeIdentity\n", pool + "credentials: AcmeIdentity\n"
+    )
+    said = provider.update()
+
+    assert said.code == 0
+    assert said.report["runtime"]["outcome"] == "updated"
+    slices = {"machine_addresses", "machine_pool", "machine_pool_api", "machine_template"}
+    assert slices < set(json.loads(provider.path(RECORD).read_text())["slices"])
+    for name in (
+        "contract/ipam.py",
+        "contract/machine_pool.py",
+        "infrastructure/machine_pool_api.py",
+    ):
+        assert provider.path(f"{FOLDER}/{name}").is_file()
+    assert "InfraMachinePoolReconciler" in provider.path(exports).read_text()
+
+    provider.edit("provider.yaml", features, "")
+    provider.edit("provider.yaml", pool, "")
+    assert provider.update().code == 0
+    after = vendored(provider)
+    assert after == {path: state[0] for path, state in before.items() if path.startswith("vendor/")}
+
+
 def test_a_later_version_is_one_line(provider: Provider, later: None) -> None:
     before = runtime_entry(provider)
     output = run("update", str(provider.folder)).text

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Final, Literal, NamedTuple
 
 from capsmith.output.admission import has_admission
@@ -86,7 +87,10 @@ class Runtime(NamedTuple):
 
 def select_runtime(provider: Provider, library: Library, legacy_imports: bool = False) -> Runtime:
     """Return the slices that ``provider`` needs, and their requirements."""
-    slices = tuple(sorted(_closure(_slices(provider), library.slices)))
+    used = [*_slices(provider)]
+    if legacy_imports and "infrastructure" in used:
+        used.append("machine_pool_api")
+    slices = tuple(sorted(_closure(used, library.slices)))
     requirements: tuple[str, ...]
     if provider.runtime == "package":
         requirements = (f"{DISTRIBUTION}>={library.version},<{_next_series(library.version)}",)
@@ -105,10 +109,13 @@ def build_vendored_files(runtime: Runtime, library: Library) -> FileTree:
     """Return the vendored copy of the library and its record; empty in package mode."""
     if not runtime.vendored:
         return FileTree()
+    carried = {path for path in library.sources if _is_carried(path, runtime, library.slices)}
     files = [
-        GeneratedFile(RelativePath(f"{FOLDER}/{path}"), library.sources[path], Owner.GENERATED)
+        GeneratedFile(
+            RelativePath(f"{FOLDER}/{path}"), _text(path, library, carried), Owner.GENERATED
+        )
         for path in library.sources
-        if _is_carried(path, runtime, library.slices)
+        if path in carried
     ]
     record = GeneratedFile(RelativePath(RECORD), _record(runtime, files), Owner.GENERATED)
     return FileTree.of([*files, record])
@@ -121,6 +128,26 @@ def _record(runtime: Runtime, files: Sequence[GeneratedFile]) -> str:
         "files": {file.path: file.digest for file in sorted(files, key=lambda file: file.path)},
     }
     return json.dumps(content, indent=2) + "\n"
+
+
+def _text(path: str, library: Library, carried: Set[str]) -> str:
+    """Return a file as a repository has it: its ``__init__.py`` exports only what is carried."""
+    text = library.sources[path]
+    if not path.endswith("/__init__.py"):
+        return text
+    for found in _IMPORT.finditer(text):
+        module = found["module"].replace(".", "/")
+        if carried.isdisjoint((f"{module}.py", f"{module}/__init__.py")):
+            text = text.replace(found[0], "")
+            for name in _NAME.findall(found["names"]):
+                text = text.replace(f'    "{name}",\n', "")
+    return text
+
+
+_IMPORT: Final = re.compile(
+    rf"^from {PACKAGE}\.(?P<module>[\w.]+) import (?P<names>\([^)]*\)|.*)\n", re.MULTILINE
+)
+_NAME: Final = re.compile(r"\w+")
 
 
 def is_vendored(path: str) -> bool:
@@ -156,6 +183,10 @@ def _slices(provider: Provider) -> Iterator[str]:
             yield "workload"
         if component.role(Role.INFRA_MACHINE_POOL):
             yield "machine_pool"
+        if "addressesFromPools" in component.features:
+            yield "machine_addresses"
+        if "capacity" in component.features:
+            yield "machine_template"
     if has_conversion(provider):
         yield "conversion"
     if has_admission(provider):
@@ -164,7 +195,7 @@ def _slices(provider: Provider) -> Iterator[str]:
         yield "migration"
 
 
-def _closure(names: Iterator[str], slices: Mapping[str, Slice]) -> set[str]:
+def _closure(names: Sequence[str], slices: Mapping[str, Slice]) -> set[str]:
     found: set[str] = set()
     pending = list(names)
     while pending:
@@ -180,6 +211,8 @@ def _is_carried(path: str, runtime: Runtime, slices: Mapping[str, Slice]) -> boo
 
     Modules of ``legacy`` are named after the slice whose former names they have.
     """
+    if path == SLICES_FILE or path.endswith(f"/{PERMISSIONS_FILE}"):
+        return False  # the generator alone reads them, in its own copy
     folders = path.split("/")[:-1]
     if folders[:1] == ["legacy"]:
         if not runtime.legacy:

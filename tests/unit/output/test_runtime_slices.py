@@ -15,11 +15,11 @@ LIBRARY = load_runtime_library()
 
 
 @cache
-def _imports(path: str) -> frozenset[str]:
+def _imports(text: str) -> frozenset[str]:
     """Return the modules and names of the library that a module imports."""
 
     def found() -> Iterator[str]:
-        for node in ast.walk(ast.parse(LIBRARY.sources[path])):
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGE):
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
@@ -35,12 +35,16 @@ def _closure(name: str) -> set[str]:
 def test_a_slice_carries_what_it_imports(name: str) -> None:
     slices = tuple(sorted(_closure(name)))
     runtime = Runtime("vendored", LIBRARY.version, slices, (), LIBRARY.permissions)
-    carried = {file.path.removeprefix("vendor/") for file in build_vendored_files(runtime, LIBRARY)}
+    files = {
+        file.path.removeprefix("vendor/"): file.text
+        for file in build_vendored_files(runtime, LIBRARY)
+    }
+    carried = set(files)
     missing = {
         f"{path} imports {name}"
-        for path in carried
+        for path, text in files.items()
         if path.endswith(".py")
-        for name in _imports(path.removeprefix(f"{PACKAGE}/"))
+        for name in _imports(text)
         if not _is_carried(name, carried)
     }
 

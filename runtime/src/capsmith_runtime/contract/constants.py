@@ -8,6 +8,9 @@ CORE_GROUP: Final = "cluster.x-k8s.io"
 CLUSTER_KIND: Final = "Cluster"
 MACHINE_KIND: Final = "Machine"
 MACHINE_POOL_KIND: Final = "MachinePool"
+IPAM_GROUP: Final = "ipam.cluster.x-k8s.io"
+CLAIM_KIND: Final = "IPAddressClaim"
+ADDRESS_KIND: Final = "IPAddress"
 
 CLUSTER_NAME_LABEL: Final = "cluster.x-k8s.io/cluster-name"
 CONTROL_PLANE_LABEL: Final = "cluster.x-k8s.io/control-plane"
@@ -23,6 +26,7 @@ OBSERVED_GENERATION: Final = "observedGeneration"
 
 READY_CONDITION: Final = "Ready"
 PAUSED_CONDITION: Final = "Paused"
+OWNER_REMEDIATED_CONDITION: Final = "OwnerRemediated"
 
 REASON_READY: Final = "Ready"
 REASON_NOT_READY: Final = "NotReady"

@@ -14,9 +14,6 @@ from capsmith_runtime.contract import conditions, metadata
 from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL, READY_CONDITION
 from capsmith_runtime.contract.model import Condition, Object, ObjectRef
 
-IPAM_GROUP: Final = "ipam.cluster.x-k8s.io"
-CLAIM_KIND: Final = "IPAddressClaim"
-ADDRESS_KIND: Final = "IPAddress"
 PROTECT_ADDRESS: Final = "ipam.cluster.x-k8s.io/protect-address"
 """The finalizer of an address that is in use (IP-09)."""
 

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from capsmith_runtime.contract import conditions, metadata
-from capsmith_runtime.contract.constants import CORE_GROUP, MACHINE_POOL_KIND
+from capsmith_runtime.contract.constants import (
+    CORE_GROUP,
+    MACHINE_POOL_KIND,
+    OWNER_REMEDIATED_CONDITION,
+)
 from capsmith_runtime.contract.model import Object, ObjectRef
 
 POOL_NAME_LABEL: Final = "cluster.x-k8s.io/pool-name"
 DELETE_MACHINE_ANNOTATION: Final = "cluster.x-k8s.io/delete-machine"
 REPLICAS_MANAGED_BY_ANNOTATION: Final = "cluster.x-k8s.io/replicas-managed-by"
-OWNER_REMEDIATED_CONDITION: Final = "OwnerRemediated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches, InfrastructureKinds
 from capsmith_runtime.infrastructure.cluster import InfraClusterController
@@ -11,10 +12,10 @@ from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.identity import IdentityController
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.infrastructure.machine import InfraMachineController
-from capsmith_runtime.infrastructure.machine_addresses import MachineAddresses
-from capsmith_runtime.infrastructure.machine_template import MachineTemplateController
 from capsmith_runtime.infrastructure.watches import InfrastructureWatches
 from capsmith_runtime.infrastructure.workload_client import WorkloadAccessFactory
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
@@ -22,6 +23,20 @@ from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
 
 AdditionalGroup = Callable[[InfrastructureContext], ControllerGroup]
 """Factory of controllers that share the infrastructure's caches and credentials."""
+
+
+class TemplateController(Protocol):
+    """Reconciles the templates of one kind of machines."""
+
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile one template."""
+        ...
+
+
+TemplateControllerFactory = Callable[
+    [InfraMachineKind, Informer, InfrastructureContext], TemplateController
+]
+"""Factory of the controller for the templates of one kind of machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +49,12 @@ class InfrastructureControllers:
     pools: AdditionalGroup | None = None
     """The kinds of machine pools, as ``machine_pool.controllers.MachinePoolKinds``: a repository
     without pools has no copy of that package."""
-    claims_addresses: bool = False
-    """Whether machines have the field ``spec.addressesFromPools`` (IP-12)."""
+    addresses: AdditionalGroup | None = None
+    """Claims the addresses in ``spec.addressesFromPools`` of machines (IP-12), as
+    ``machine_addresses.MachineAddresses``; needed where a kind has that field."""
+    template: TemplateControllerFactory | None = None
+    """Creates the controllers of machine templates that report the capacity of machines (IM-16), as
+    ``machine_template.MachineTemplateController``; needed where a kind has a template."""
     workload: WorkloadAccessFactory | None = None
     """Creates the clients of workload clusters, if a kind has the feature ``workloadClient``."""
     additional: tuple[AdditionalGroup, ...] = ()
@@ -50,19 +69,21 @@ class InfrastructureControllers:
         if self.workload is not None:
             workload = self.workload(context.client, caches.metrics, field_manager=context.label)
         extended = InfrastructureContext.extend(context, infrastructure, workload)
-        groups: list[ControllerGroup] = []
-        if self.claims_addresses:
-            groups.append(MachineAddresses(infrastructure))
-        if self.pools is not None:
-            groups.append(self.pools(extended))
-        groups += [make(extended) for make in self.additional]
-        return InfrastructureGroup(extended, tuple(groups))
+        optional = [make for make in (self.addresses, self.pools) if make is not None]
+        groups = [make(extended) for make in (*optional, *self.additional)]
+        return InfrastructureGroup(extended, tuple(groups), self.template)
 
 
 class InfrastructureGroup(ControllerGroup):
     """Controllers of clusters, machines, templates and identities, and of optional groups."""
 
-    def __init__(self, context: InfrastructureContext, groups: tuple[ControllerGroup, ...]) -> None:
+    def __init__(
+        self,
+        context: InfrastructureContext,
+        groups: tuple[ControllerGroup, ...],
+        template: TemplateControllerFactory | None,
+    ) -> None:
+        self._template = template
         self._caches = context.caches
         self._context = context
         self._groups = groups
@@ -95,10 +116,9 @@ class InfrastructureGroup(ControllerGroup):
             name = machine.resource.kind
             informer = caches.machines[name]
             yield name, InfraMachineController(machine, informer, context).reconcile
-            if machine.template is not None:
+            if machine.template is not None and self._template is not None:
                 name = machine.template.kind
-                template = MachineTemplateController(machine, caches.templates[name], context)
-                yield name, template.reconcile
+                yield name, self._template(machine, caches.templates[name], context).reconcile
         for kind in caches.kinds.identities:
             name = kind.resource.kind
             yield name, IdentityController(kind, caches.identities[name], context).reconcile

@@ -15,7 +15,7 @@ from capsmith_runtime.contract.ipam import DIALECTS, IPAddressClaim
 from capsmith_runtime.contract.model import ObjectRef
 from capsmith_runtime.errors import AlreadyExistsError, NotFoundError
 from capsmith_runtime.infrastructure.api import ClaimedAddress
-from capsmith_runtime.infrastructure.caches import InfrastructureCaches
+from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.kube.client import JSON, NamespacedName, Selection
 from capsmith_runtime.kube.informer import Handler, Informer
 from capsmith_runtime.kube.patch import write
@@ -33,15 +33,15 @@ _LONGEST_STEM = 248
 class MachineAddresses(ControllerGroup):
     """The claims of all machines, and the addresses that they got."""
 
-    def __init__(self, caches: InfrastructureCaches) -> None:
-        core = caches.core
+    def __init__(self, context: InfrastructureContext) -> None:
+        core = context.caches.core
         self._dialect = DIALECTS[core.reader.version]
         self._client = core.client
         self._claims = core.informer(claim_type(self._dialect.version), core.scope.own_objects)
         here = Selection(namespace=core.scope.namespace)
         self._addresses = core.informer(address_type(self._dialect.version), here)
         self._enqueue_machine: Handler = enqueue_owners({})
-        caches.addresses = self
+        context.caches.addresses = self
 
     @property
     def informers(self) -> tuple[Informer, ...]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.contract.core import Cluster, Machine, read_endpoint
-from capsmith_runtime.contract.machine_pool import MachinePool
+from capsmith_runtime.contract.core import Cluster, read_endpoint
 from capsmith_runtime.errors import NotFoundError
 from capsmith_runtime.infrastructure.api import InfraClusterView
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
@@ -126,7 +125,7 @@ def find_infra_cluster(
     return _view(caches, caches.infra_cluster_of(cluster))
 
 
-def find_core_blocker(cluster: Cluster, owner: Machine | MachinePool, kind: str) -> Waiting | None:
+def find_core_blocker(cluster: Cluster, owner: DataOwner, kind: str) -> Waiting | None:
     """Return the Waiting for core, or None if machines can be created for the owner.
 
     See IM-19 and IM-20.

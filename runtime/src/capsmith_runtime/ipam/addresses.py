@@ -8,8 +8,6 @@ from contextlib import suppress
 from capsmith_runtime.contract import constants, external_id, metadata
 from capsmith_runtime.contract.core import is_deleted_for_move, pause_message
 from capsmith_runtime.contract.ipam import (
-    ADDRESS_KIND,
-    CLAIM_KIND,
     PROTECT_ADDRESS,
     IPAddress,
     IpamDialect,
@@ -124,7 +122,7 @@ def is_owned_by_claim(address: JSON, claim: JSON) -> bool:
 def is_created_by_provider(address: JSON, group: str) -> bool:
     """Return whether this provider created an IPAddress, rather than a user."""
     owners = metadata.items(address, "metadata", "ownerReferences")
-    controlled = any(o.get("controller") and o.get("kind") == CLAIM_KIND for o in owners)
+    controlled = any(o.get("controller") and o.get("kind") == constants.CLAIM_KIND for o in owners)
     return controlled and external_id.annotation(group) in metadata.annotations(address)
 
 
@@ -198,7 +196,7 @@ class OrphanedAddressController:
         group = registry.kind.resource.group
         if not is_created_by_provider(obj, group):
             return Result()
-        left = self._debounce.left(key, CLAIM_KIND)
+        left = self._debounce.left(key, constants.CLAIM_KIND)
         if left > 0:
             return Result(left)
         paused = registry.is_paused(pool.key) or await self._is_paused(obj)
@@ -219,7 +217,7 @@ class OrphanedAddressController:
     async def _is_paused(self, obj: JSON) -> bool:
         name = metadata.labels(obj).get(constants.CLUSTER_NAME_LABEL)
         cluster = await self._caches.live_cluster(metadata.namespace(obj), name)
-        return bool(pause_message(obj, ADDRESS_KIND, cluster))
+        return bool(pause_message(obj, constants.ADDRESS_KIND, cluster))
 
     async def _has_claim(self, key: NamespacedName) -> bool:
         """Return whether the API server has the claim; the cache may be stale or filtered."""

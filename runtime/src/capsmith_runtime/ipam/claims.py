@@ -12,7 +12,6 @@ from typing import Any, Protocol
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move, pause_message
 from capsmith_runtime.contract.ipam import (
-    CLAIM_KIND,
     REASON_ALLOCATION_FAILED,
     REASON_POOL_EXHAUSTED,
     REASON_POOL_NOT_READY,
@@ -188,7 +187,7 @@ class ClaimController:
         """Return whether claim, Cluster or pool are paused (SM-01)."""
         if cluster is not None and constants.PAUSED_ANNOTATION in cluster.annotations:
             return True
-        paused = pause_message(obj, CLAIM_KIND, cluster)
+        paused = pause_message(obj, constants.CLAIM_KIND, cluster)
         return bool(paused) or self._registry.is_paused(self._registry.claimed_pool(claim))
 
     def _conflicting_addresses(

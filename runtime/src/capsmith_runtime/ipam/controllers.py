@@ -7,11 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.contract.ipam import (
-    ADDRESS_KIND,
-    CLAIM_KIND,
-    DIALECTS,
-)
+from capsmith_runtime.contract.constants import ADDRESS_KIND, CLAIM_KIND
+from capsmith_runtime.contract.ipam import DIALECTS
 from capsmith_runtime.ipam.address_index import AddressIndex, PoolKey
 from capsmith_runtime.ipam.addresses import OrphanedAddressController, is_owned_by_claim
 from capsmith_runtime.ipam.allocator import AllocatorContext, LiveAddressList

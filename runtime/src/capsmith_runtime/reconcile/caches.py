@@ -14,10 +14,10 @@ from capsmith_runtime.contract.constants import (
     CORE_GROUP,
     MACHINE_KIND,
     MACHINE_POOL_KIND,
+    OWNER_REMEDIATED_CONDITION,
     WATCH_FILTER_LABEL,
 )
 from capsmith_runtime.contract.core import Cluster, CoreReader, Machine
-from capsmith_runtime.contract.machine_pool import OWNER_REMEDIATED_CONDITION
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.errors import NotFoundError
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, Selection

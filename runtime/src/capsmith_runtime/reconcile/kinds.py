@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from capsmith_runtime.contract import constants, external_id
-from capsmith_runtime.contract.ipam import ADDRESS_KIND, CLAIM_KIND, IPAM_GROUP
+from capsmith_runtime.contract.constants import ADDRESS_KIND, CLAIM_KIND, IPAM_GROUP
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.kube.client import ResourceType
 

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from capsmith_runtime.api.serialization import decode
 from capsmith_runtime.contract.core import Cluster, Machine
-from capsmith_runtime.contract.machine_pool import MachinePool
 
 Spec = TypeVar("Spec")
 NAMESPACE = "default"
@@ -58,23 +57,3 @@ def core_machine(name: str = "machine", **changes: Any) -> Machine:
         infrastructure=None,
     )
     return replace(machine, **changes)
-
-
-def core_machine_pool(name: str = "pool", **changes: Any) -> MachinePool:
-    """Return the view of a MachinePool; ``changes`` replace its fields."""
-    pool = MachinePool(
-        name=name,
-        namespace=NAMESPACE,
-        uid=f"uid-of-{name}",
-        labels={},
-        annotations={},
-        deleting=False,
-        cluster_name="cluster",
-        replicas=1,
-        replicas_managed_elsewhere=False,
-        version="v1.34.0",
-        failure_domains=(),
-        data_secret_name=f"{name}-bootstrap",
-        infrastructure=None,
-    )
-    return replace(pool, **changes)

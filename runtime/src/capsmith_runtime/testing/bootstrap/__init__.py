@@ -8,9 +8,9 @@ from capsmith_runtime.testing.bootstrap.builders import (
 from capsmith_runtime.testing.core import (
     core_cluster,
     core_machine,
-    core_machine_pool,
     spec_from,
 )
+from capsmith_runtime.testing.core_machine_pool import core_machine_pool
 
 __all__ = [
     "CERTIFICATES",

@@ -3,9 +3,9 @@
 from capsmith_runtime.testing.core import (
     core_cluster,
     core_machine,
-    core_machine_pool,
     spec_from,
 )
+from capsmith_runtime.testing.core_machine_pool import core_machine_pool
 from capsmith_runtime.testing.infrastructure.builders import (
     infra_cluster,
     infra_cluster_deletion,

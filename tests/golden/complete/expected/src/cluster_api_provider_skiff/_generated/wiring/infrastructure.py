@@ -8,6 +8,7 @@ from typing import Final
 from capsmith_runtime.component import Component
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachineKind
+from capsmith_runtime.infrastructure.machine_addresses import MachineAddresses
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.reconcile.permissions import PolicyRule
 
@@ -57,7 +58,7 @@ COMPONENT: Final = Component(
                     reconciler=SkiffMachineReconciler,
                 ),
             ),
-            claims_addresses=True,
+            addresses=MachineAddresses,
         ),
     ),
 )

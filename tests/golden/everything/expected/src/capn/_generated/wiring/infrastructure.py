@@ -11,6 +11,7 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.conversion.controllers import ConversionWebhook
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
+from capsmith_runtime.infrastructure.machine_template import MachineTemplateController
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.migration.controllers import StorageVersionMigration
 from capsmith_runtime.reconcile.permissions import PolicyRule
@@ -244,6 +245,7 @@ COMPONENT: Final = Component(
                     refers_to_secret=False,
                 ),
             ),
+            template=MachineTemplateController,
             workload=WorkloadClients,
             additional=(
                 ResourceControllers(

@@ -13,6 +13,7 @@ from capsmith_runtime.infrastructure.machine_pool.kinds import (
     InfraMachinePoolKind,
     MachinePoolMachinesKind,
 )
+from capsmith_runtime.infrastructure.machine_template import MachineTemplateController
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.reconcile.permissions import PolicyRule
 
@@ -119,6 +120,7 @@ COMPONENT: Final = Component(
                     ),
                 ),
             ),
+            template=MachineTemplateController,
         ),
     ),
 )

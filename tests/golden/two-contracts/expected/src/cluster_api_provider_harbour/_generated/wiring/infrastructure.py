@@ -11,6 +11,7 @@ from capsmith_runtime.infrastructure.controllers import InfrastructureController
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.infrastructure.machine_pool.controllers import MachinePoolKinds
 from capsmith_runtime.infrastructure.machine_pool.kinds import InfraMachinePoolKind
+from capsmith_runtime.infrastructure.machine_template import MachineTemplateController
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.migration.controllers import StorageVersionMigration
 from capsmith_runtime.reconcile.permissions import PolicyRule
@@ -128,6 +129,7 @@ COMPONENT: Final = Component(
                 ),
                 with_machines=(),
             ),
+            template=MachineTemplateController,
         ),
         ConversionWebhook(KINDS, VERSIONS),
         StorageVersionMigration(

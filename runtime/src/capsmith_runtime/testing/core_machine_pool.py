@@ -1,0 +1,29 @@
+"""Builder of the MachinePool that scopes of machine pools refer to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from capsmith_runtime.contract.machine_pool import MachinePool
+from capsmith_runtime.testing.core import NAMESPACE
+
+
+def core_machine_pool(name: str = "pool", **changes: Any) -> MachinePool:
+    """Return the view of a MachinePool; ``changes`` replace its fields."""
+    pool = MachinePool(
+        name=name,
+        namespace=NAMESPACE,
+        uid=f"uid-of-{name}",
+        labels={},
+        annotations={},
+        deleting=False,
+        cluster_name="cluster",
+        replicas=1,
+        replicas_managed_elsewhere=False,
+        version="v1.34.0",
+        failure_domains=(),
+        data_secret_name=f"{name}-bootstrap",
+        infrastructure=None,
+    )
+    return replace(pool, **changes)
