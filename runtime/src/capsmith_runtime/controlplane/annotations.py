@@ -103,6 +103,7 @@ def read_pending_machine(
     """Return the recorded Machine; None if there is no record or it cannot be read."""
     record = _decoded(values.get(annotations.pending_machine))
     try:
+        # TypeError: another release may have written other fields, and users can edit annotations.
         return PendingMachine(**record) if record else None
     except TypeError:
         return None

@@ -311,6 +311,8 @@ class NormalReconciler:
         value = "" if self._hooks.has_before_remove else None
         for machine in control_plane.machines:
             hook = control_plane.annotations.pre_terminate_hook
+            # On a Machine in deletion the hook is removed once `before_remove` has completed, and
+            # must not return.
             hooks = {} if machine.deleting else {hook: value}
             reasons = await self._syncer.sync(control_plane, machine, hooks)
             summary.outdated[machine.name] = reasons

@@ -207,6 +207,7 @@ class ExternalObjects:
     ) -> ExternalObject | None:
         resource = self._kinds.resolve(reference.group, reference.kind)
         informer = self._informers.get((resource.group, resource.kind))
+        # An upgrade of the other provider may change the version that its CRD is labelled with.
         if informer is None or informer.resource != resource:
             informer = self._start(resource, labels, handler)
         if not informer.synced.is_set():

@@ -204,6 +204,8 @@ class LifecycleHooks:
             if machine.deleting
         ]
         held = [machine for machine in deleting if hook in machine.annotations]
+        # One at a time: until core has removed an earlier member, its loss counts against the
+        # quorum.
         if not held or len(held) < len(deleting):
             return  # there is none, or an earlier removal has not finished
         machine = held[0]
@@ -212,6 +214,7 @@ class LifecycleHooks:
         ):
             return
         member = ControlPlaneMember(machine=machine, control_plane=scope)
+        # The last member leaves no other one behind that would have to forget it.
         if len(control_plane.machines) > 1:
             result = await self._hooks.before_remove(control_plane.obj, member)
             if isinstance(result, Waiting):

@@ -79,6 +79,7 @@ class MachineClient:
 
         Once the Machine exists, it owns these objects, and core deletes them.
         """
+        # From the record: the template in the spec may be of another kind by now.
         kind, group = pending.infrastructure.split(".", 1)
         types = (
             self._kinds.object_type(self._kinds.resolve(group, kind)),
@@ -99,6 +100,7 @@ class MachineClient:
 
     async def _ensure(self, resource: ResourceType, obj: JSON, desired: DesiredMachine) -> JSON:
         try:
+            # Usually nothing exists yet, so reading first would cost a request for each object.
             return await self._client.create(resource, obj)
         except AlreadyExistsError:
             existing = await self._get(resource, key_of(obj), desired)

@@ -73,6 +73,8 @@ def find_next_rollout_seconds(
 def _has_other_template(infrastructure: Object, template: ObjectRef) -> bool:
     annotations = metadata.annotations(infrastructure)
     name, kind = annotations.get(CLONED_FROM_NAME), annotations.get(CLONED_FROM_KIND)
+    # Without the record, as on objects that another tool created, nothing shows that the template
+    # was a different one.
     if name is None or kind is None:
         return False
     return (name, kind) != (template.name, f"{template.kind}.{template.group}")

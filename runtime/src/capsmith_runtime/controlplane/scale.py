@@ -97,6 +97,7 @@ class MachineScaler:
         names = {machine.name for machine in control_plane.machines}
         stale: dict[str, None] = {}
         pending = read_pending_machine(values, annotations)
+        # Once the cache shows the Machine, no reconcile can create it a second time.
         if annotations.pending_machine in values and (pending is None or pending.name in names):
             stale[annotations.pending_machine] = None
         in_progress = annotations.remediation_in_progress in values
@@ -189,6 +190,7 @@ class MachineScaler:
         replaced = read_remediation_data(values, annotations.remediation_in_progress)
         try:
             await self._machine_client.create(desired, pending, replaced, resumed=resumed)
+        # The next reconcile chooses another name, after the objects of this one are gone.
         except MachineNameTakenError:
             await self._clean_up(control_plane, pending, summary)
 
@@ -233,6 +235,7 @@ class MachineScaler:
             return False
         record = {control_plane.annotations.pending_machine: None}
         await control_plane.patcher.patch_annotations(record)
+        # The decision of this reconcile assumed the record, so the next one follows immediately.
         summary.wait(replace(CACHE_IS_STALE, requeue_after=0.0))
         return True
 
@@ -250,7 +253,10 @@ class MachineScaler:
         replaced = (
             read_remediation_data(m.annotations, annotations.remediation_for) for m in machines
         )
+        # A replacement carries the record of its remediation, so one of this time or later is the
+        # answer to this one.
         exists = any(each is not None and each.time >= data.time for each in replaced)
+        # If the user has scaled down meanwhile, no replacement will come.
         return not exists and len(machines) < control_plane.replicas
 
 

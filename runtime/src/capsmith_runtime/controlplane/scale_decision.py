@@ -212,6 +212,8 @@ def _obstacle(scale_input: ScaleInput, machine: MachineInput) -> RemediationStat
         return None
     if not scale_input.initialized:
         return RemediationStatus(DEFERRED, "waits until the API server responds")
+    # A Machine that is joining may soon add to the quorum; one that needs remediation itself never
+    # will.
     if joining := [m for m in others if not m.joined and not m.needs_remediation]:
         return RemediationStatus(DEFERRED, f"waits until {join_names(joining)} has joined")
     healthy, needed = sum(m.healthy for m in others), quorum(len(others))
@@ -226,6 +228,8 @@ def choose_failure_domain(domains: Sequence[str], machines: Sequence[MachineInpu
 
     Of equals, the domain with the fewest Machines in total wins, then the first by name.
     """
+    # Outdated Machines leave during the rollout: if they counted, the domains would be uneven after
+    # it.
     staying = Counter(m.domain for m in machines if m.up_to_date and not m.deleting)
     total = Counter(m.domain for m in machines)
     return min(domains, key=lambda name: (staying[name], total[name], name), default=None)

@@ -60,6 +60,8 @@ class MachineSyncer:
         owners = metadata.items(template.obj, "metadata", "ownerReferences")
         if any(owner.get("uid") == cluster.uid for owner in owners):
             return
+        # A Cluster that was moved or restored has another UID.  The garbage collector would delete
+        # the template if all its owners were references to the old one.
         stale = (CLUSTER_KIND, cluster.name)
         kept = [each for each in owners if (each.get("kind"), each.get("name")) != stale]
         owner = {
@@ -123,6 +125,7 @@ class MachineSyncer:
         if not changed:
             return
         key = NamespacedName(metadata.namespace(obj), metadata.name(obj))
+        # Core's conditions are in the same list, which a merge patch replaces as a whole.
         version = obj["metadata"]["resourceVersion"]
         try:
             self._machines.update_from_write(

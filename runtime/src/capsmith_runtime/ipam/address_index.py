@@ -63,6 +63,8 @@ class PoolUsage:
         """Allocate from these ranges from now on; None if another system chooses the addresses."""
         self._reopened = self._reopened or self.problem is not None
         self.problem = None
+        # Counting holders costs time in proportion to the addresses in use, so it is done only for
+        # a change.
         if ranges != self._ranges:
             self._ranges = ranges
             self._lowest = 0
@@ -137,6 +139,8 @@ class PoolUsage:
         """
         if self.problem is not None:
             return []
+        # Without a limit, each freed address would reconcile thousands of claims, of which one gets
+        # it.
         limited = self._ranges is not None and not self._reopened
         limit = self.counts().free if limited else len(self.waiting_claims)
         claims = list(self.waiting_claims)[:limit]

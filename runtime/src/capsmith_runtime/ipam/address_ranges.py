@@ -104,6 +104,7 @@ class AddressRanges:
         mask = self._host_mask
         if not mask:
             return 0
+        # Counted by division, as the ranges may have 2^64 addresses.
         networks = last // (mask + 1) - (first - 1) // (mask + 1)
         if first >= _IPV6_OFFSET:
             return networks

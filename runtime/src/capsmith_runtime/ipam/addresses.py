@@ -93,6 +93,7 @@ class IPAddressWriter:
             changed = {**address["metadata"], "finalizers": kept}
             await self._update(address, {**address, "metadata": changed})
             if not metadata.is_deleting(address):
+                # By UID: the name may belong to the address of a new claim by now.
                 uid = metadata.uid(address)
                 await self._client.delete(self._addresses.resource, key_of(address), uid=uid)
 
@@ -194,6 +195,7 @@ class OrphanedAddressController:
             return Result()
         registry = self._registries[pool.kind]
         group = registry.kind.resource.group
+        # An address that a user created needs no claim: it keeps the address out of the pool.
         if not is_created_by_provider(obj, group):
             return Result()
         left = self._debounce.left(key, constants.CLAIM_KIND)

@@ -242,14 +242,16 @@ class PoolAllocator:
     async def sync_status(self) -> None:
         """Write the counts and remove completed reservations; raise ApiError.
 
-        This never makes the process the holder of the pool, and only the holder removes
-        reservations.
+        Only the holder of a pool removes reservations.  This makes the process the holder of a pool
+        in deletion, but of no other one.
         """
         async with self._lock:
             pool = self._pools.get(self._pool.key)
             if pool is None or self._requests:
                 return  # serving the requests writes all this too
             await self._load_reservations(pool)
+            # A pool in deletion allocates nothing, but the reservations of a former holder would
+            # keep its finalizer forever.
             if self._is_holder(pool) or metadata.is_deleting(pool):
                 with suppress(ConflictError):  # the event of the other write leads here again
                     await self._write_allocation(await self._become_holder(pool))
@@ -358,10 +360,12 @@ class PoolAllocator:
     def _choose_address(self, request: AddressRequest) -> int | Waiting:
         usage, chosen = self._usage, request.number
         reserved = self._reservations.get(request.uid)
+        # After a crash between reservation and IPAddress, the claim gets the same address again.
         if reserved is not None and chosen in (None, reserved.number):
             return reserved.number
         if usage.problem is not None:
             return self.wait_for_pool(request.claim, usage.problem)
+        # An API object has a limited size, and each reservation is an entry of the status.
         if len(self._reservations) >= _MAX_RESERVATIONS:
             return Waiting(REASON_POOL_NOT_READY, f"{usage.name} is busy", _BUSY_SECONDS)
         number = usage.first_free() if chosen is None else chosen

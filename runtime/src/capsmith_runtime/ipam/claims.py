@@ -129,6 +129,7 @@ class ClaimController:
             return await self._report_waiting(
                 patcher, _allocation_failed(f"IPAddress {key} exists, but has another owner")
             )
+        # The address of an earlier claim has the name that this claim's address needs.
         if metadata.is_deleting(address) and not is_owned_by_claim(address, patcher.obj):
             await self._writer.delete(address)
             return Result()  # the event of its deletion requeues this claim
@@ -159,6 +160,7 @@ class ClaimController:
         if address is not None:
             view = self._dialect.read_address(address)
             if view.claim_name != claim.name or view.pool != claim.pool:
+                # It belongs to another claim or pool, and must survive this claim.
                 address = None
         result = await self._source.release(patcher, key, claim, address)
         if isinstance(result, Waiting):
@@ -185,6 +187,8 @@ class ClaimController:
 
     def _is_claim_paused(self, obj: JSON, claim: IPAddressClaim, cluster: Cluster | None) -> bool:
         """Return whether claim, Cluster or pool are paused (SM-01)."""
+        # pause_message reads the annotation of the claim and `spec.paused` of the Cluster; other
+        # IPAM providers also obey the Cluster's annotation.
         if cluster is not None and constants.PAUSED_ANNOTATION in cluster.annotations:
             return True
         paused = pause_message(obj, constants.CLAIM_KIND, cluster)

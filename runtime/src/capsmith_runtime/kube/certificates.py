@@ -32,6 +32,8 @@ def read_expiration(certificate: Path, key: Path) -> float:
     server.load_cert_chain(certificate, key)
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.load_verify_locations(certificate)
+    # Only the fields of the file matter here, so it is its own trust anchor, for whatever host it
+    # was issued.
     client.check_hostname = False
     client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | _NO_CHECK_TIME
     fields = _shake_hands(client, server).getpeercert()
@@ -101,6 +103,8 @@ class Certificates:
         """
         try:
             contents = self._files.read()
+            # Contents are compared, as kubelet replaces the files of a Secret by renaming a
+            # symbolic link to their folder.
             if contents == self._loaded:
                 return False
             self._current = self._context()
@@ -133,6 +137,7 @@ class Certificates:
 
     def _context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # The minimum that Go's servers, such as core's webhooks, have by default since Go 1.22.
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
         directory = self._files.directory

@@ -101,6 +101,8 @@ class Controller(Generic[K]):
             result = await self._reconcile(key)
         except StillRunningError as error:
             self._handle_failure(key, error, began)
+            # Until then the key stays in process: a next reconcile would run at the same time as
+            # the call that hangs, on the same object.
             error.when_ended(lambda: self.queue.done(key))
             return False
         except DeferredError as deferred:
@@ -118,6 +120,8 @@ class Controller(Generic[K]):
             self._handle_failure(key, error, began)
             return True
         self._seconds.observe(time.monotonic() - began)
+        # Not after a DeferredError: a reconcile that has not run yet says nothing about earlier
+        # failures.
         self.queue.forget(key)
         if result.failed:
             self._terminal_failures.inc()
@@ -128,6 +132,7 @@ class Controller(Generic[K]):
     def _defer(self, key: K, deferred: DeferredError) -> None:
         _log.debug("reconcile is deferred", controller=self.name, key=str(key), why=str(deferred))
         self._metrics.reconciles_deferred.labels(self.name).inc()
+        # Read before `done`, after which the queue has forgotten the priority of this reconcile.
         priority = self.queue.priority_of(key)
         if deferred.subscribe is not None:
             deferred.subscribe(lambda: self.queue.add(key, priority), priority)
@@ -145,6 +150,8 @@ class Controller(Generic[K]):
             "key": str(key),
             "retry_seconds": round(delay, 2),
         }
+        # Conflicts belong to optimistic locking: the next reconcile reads the newer object, and
+        # there is nothing for a user to do.
         if isinstance(error, ConflictError) and error.is_of_runtime:
             _log.debug("object has changed meanwhile", error=str(error), **values)
         elif isinstance(error, (RetryAfterError, StillRunningError)):

@@ -102,6 +102,8 @@ class HandlerCalls:
     @property
     def names(self) -> list[str]:
         """Return the names of the handlers that run."""
+        # Other threads add calls: `tuple` copies the set in one step of the interpreter, while a
+        # loop over the set itself could raise RuntimeError.
         return sorted(call.name for call in tuple(self._running))
 
     @property
@@ -174,6 +176,7 @@ class DaemonThreadPool(ThreadPoolExecutor):
             _start_daemon(run)
             return future
         call.begin()
+        # A callback instead of the end of `run`, which never runs if the future is cancelled first.
         future.add_done_callback(lambda _: call.end())
         with self._guard:
             self._pending.append(run)
@@ -191,6 +194,8 @@ class DaemonThreadPool(ThreadPoolExecutor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Refuse new calls; do not wait for threads that run."""
+        # asyncio.run calls this with wait=True; joining a thread that hangs would keep the process
+        # and its lease alive.
         self._is_closed = True
 
     def _work(self) -> None:
@@ -297,6 +302,8 @@ class HandlerExecutor:
         message = f"{call.name} did not answer within {self._timeout:g} s"
         if isinstance(running, asyncio.Task):
             running.cancel()
+            # A coroutine may suppress the cancellation, and threads that it started with
+            # asyncio.to_thread are not cancelled at all.
             await asyncio.wait({running}, timeout=_CANCEL_SECONDS)
             if running.done() and not call.is_busy:
                 raise HookTimeoutError(message)
@@ -328,6 +335,8 @@ class HandlerExecutor:
             ) from None
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
+        # A new thread starts with an empty context: the handler would lose all context variables,
+        # such as those of tracing libraries.
         context = call.context()
 
         def settle(answer: T | None, error: Exception | None) -> None:
@@ -362,6 +371,8 @@ def handler_of(error: BaseException) -> str:
     while cause is not None:
         trace = cause.__traceback__
         while trace is not None:
+            # The frame below one of the two callers of handlers is the handler's, however deep in
+            # an SDK the error was raised.
             caller, trace = trace.tb_frame.f_code, trace.tb_next
             if trace is not None and caller in (_awaited.__code__, _outcome.__code__):
                 return trace.tb_frame.f_code.co_qualname

@@ -96,6 +96,7 @@ class Budget:
 
     def take(self, peer: str, count: int) -> None:
         """Reserve bytes for a client; raise RequestRejectedError if too few are left."""
+        # Half for each client: one that sends many large bodies must not keep out the API server.
         if count > self._left or self._taken[peer] + count > self._total // 2:
             raise RequestRejectedError(HTTPStatus.SERVICE_UNAVAILABLE)
         self._left -= count

@@ -134,18 +134,23 @@ class Informer:
                 if self._outdated.is_set():
                     listed = False
                     continue
+                # Servers and proxies end every watch after minutes, which is no failure.  Watches
+                # that end immediately and without an event would make this a busy loop.
                 if monotonic() - began < _SHORT_SECONDS and self._cache.seen == before:
                     wait = self._backoff.next()
             except ResourceExpiredError:
                 cause, listed, wait = "gone", False, self._backoff.next()
             except ApiError as error:
                 cause, wait = error_label(error), self._backoff.next(error.retry_after)
+                # Connections break whenever an API server is rolled: a broken watch alone needs no
+                # attention.
                 level = self._log.info if error.status == 0 and listed else self._log.warning
                 hint: dict[str, Any] = (
                     {"hint": self._absent} if self._absent and error.status == 404 else {}
                 )
                 level("watch interrupted", error=str(error), retry_seconds=round(wait, 2), **hint)
             self._metrics.informer_restarts.labels(self.resource.kind, cause).inc()
+            # A new leader waits for `refresh`, which therefore ends the back-off.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._outdated.wait()
@@ -167,6 +172,7 @@ class Informer:
                 continue
             added = [self._cached_part(item) for item in page.items]
             objects += added
+            # The first list is cached page by page: no controller reads the cache before `synced`.
             if not self.synced.is_set():
                 await self._add(added)
             token = page.token
@@ -211,6 +217,8 @@ class Informer:
         events = self._client.watch(
             self.resource, self._selection, resource_version=str(self._cache.seen)
         )
+        # Without this, the connection of a cancelled watch stays open until the garbage collector
+        # finalizes the generator.
         async with contextlib.aclosing(events) as stream:
             async for event in stream:
                 self._take(event)

@@ -131,6 +131,8 @@ class LeaderElector:
         if not self._acquired:
             return
         self._acquired = False
+        # All work has ended, so there is nothing that the alarm would have to stop, even if another
+        # process leads before the response arrives.
         self._set_alarm(0.0)
         try:
             async with asyncio.timeout(self.timings.retry):
@@ -145,6 +147,7 @@ class LeaderElector:
             lease, self._lease = self._lease, None
             if lease is None or not self._is_ours(lease):
                 return
+            # As client-go does; the API server refuses a duration of 0.
             spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro_time()}
             # A cancelled renewal may have reached the server: read the lease again.
             with contextlib.suppress(ConflictError):
@@ -159,6 +162,7 @@ class LeaderElector:
             if left <= 0:
                 raise LeadershipLost(f"not renewed for {self.timings.renew_deadline:g} s")
             try:
+                # Half of the deadline: a request on a dead connection leaves time for another one.
                 async with asyncio.timeout(min(left, self.timings.renew_deadline / 2)):
                     if await self._try_renew():
                         return
@@ -223,8 +227,12 @@ class LeaderElector:
 
     def _is_free(self, lease: JSON) -> bool:
         spec = lease["spec"]
+        # The identity contains a random UUID: a lease that has it was taken by a request of this
+        # process whose response was lost.
         if spec.get("holderIdentity") in (None, "", self._identity):
             return True
+        # The duration that the holder counts with, as in client-go: during an upgrade both managers
+        # may have different flags.
         duration = spec.get("leaseDurationSeconds") or self.timings.duration
         return _now() > self._observed[1] + float(duration)
 
@@ -250,6 +258,7 @@ class LeaderElector:
 
     async def _write(self, lease: JSON, spec: JSON) -> JSON:
         version = lease["metadata"]["resourceVersion"]
+        # Compare and swap: of two processes that read the same lease, only one can write it.
         return await self._client.patch(LEASE, self._key, {"spec": spec}, resource_version=version)
 
 

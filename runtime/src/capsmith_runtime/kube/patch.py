@@ -71,9 +71,13 @@ async def write(
     current, key = old, key_of(old)
     for body, send in ((main, client.patch), (status, client.patch_status)):
         if body:
+            # A merge patch changes only what it names, so other patches need no version: a conflict
+            # with an unrelated write would only cost another reconcile.
             version = current["metadata"]["resourceVersion"] if locked else ""
             current = await send(resource, key, body, resource_version=version)
             update_cache(current)
+        # This write has removed the last finalizer and so the object: a request for its status
+        # would fail with NotFound.
         if is_gone(current):
             break
     return current

@@ -27,6 +27,8 @@ def exit_process(code: int) -> None:
     try:
         run_briefly(logging.shutdown)
     finally:
+        # Neither sys.exit nor a return: both join threads and run exit handlers, and one that hangs
+        # may be the reason for this call.
         os._exit(code)
 
 

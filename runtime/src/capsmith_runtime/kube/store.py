@@ -112,6 +112,8 @@ class Cache:
         """
         key, version = key_of(obj), version_of(obj)
         cached = self._objects.get(key)
+        # At or below `seen`, the watch has delivered this state or a later one already, maybe even
+        # the deletion of the object: storing the response would bring it back.
         if cached is None or version <= max(self.seen, version_of(cached)):
             return None
         self._own.setdefault(key, set()).add(version)

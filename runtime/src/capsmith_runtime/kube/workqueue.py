@@ -54,6 +54,8 @@ class PriorityFifo(Generic[K]):
 
     def pop(self) -> tuple[K, Priority]:
         """Remove and return the next key; raise KeyError if none waits."""
+        # Low priority has a share of the turns instead of the rest: in a cluster where something
+        # changes all the time, periodic resyncs would otherwise never have their turn.
         low, normal = self._first or self._low, self._normal
         if not low or not normal:
             self._turn = 0
@@ -146,6 +148,8 @@ class WorkQueue(Generic[K]):
         loop = asyncio.get_running_loop()
         due = loop.time() + max(0.0, seconds)
         if key in self._timers:
+            # One timer for each key: a wait that ends soon must not be replaced by a longer one,
+            # such as the sync period.
             pending, other = self._timers[key]
             pending.cancel()
             due, priority = min(due, pending.when()), max(priority, other)
@@ -157,6 +161,8 @@ class WorkQueue(Generic[K]):
         self._failures[key] = failures + 1
         # 2**32 is above any limit; without the bound the power would overflow a float eventually.
         delay = min(self._max_delay, self._base_delay * 2.0 ** min(failures, 32))
+        # Jitter only lengthens a delay: `at_least` comes from a Retry-After header, and an earlier
+        # request would be refused again.
         delay = max(delay, at_least) * random.uniform(1.0, 1.25)
         self.add_after(key, delay)
         return delay

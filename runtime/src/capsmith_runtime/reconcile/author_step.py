@@ -89,8 +89,12 @@ class AuthorCalls:
         method = getattr(hook, "__name__", repr(hook))
         self._check_hold(key, method)
         known = credentials if isinstance(credentials, Credentials) else Credentials()
+        # A deletion is called even while no session can be opened: not every deletion needs one,
+        # and it must not depend on credentials that a user may have deleted.
         if self._shared.pool is not None and not deletion:
             self._shared.pool.check(known)
+        # Last, because it takes a token: a caller that the checks above refuse must not use up the
+        # rate.
         self._admit(key, qualified_identity(known), deletion=deletion)
         if arguments is None:
             arguments = (scope, *further)
@@ -165,6 +169,7 @@ class _SessionCall:
         try:
             result = await self._executor.call(hook, *arguments)
         except StillRunningError as error:
+            # The thread that hangs still uses the session.
             error.when_ended(lambda: self._pool.release(session))
             raise
         except BaseException:
@@ -227,6 +232,8 @@ def connect_scope(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
     try:
         yield
     finally:
+        # A client that the author's code keeps must not send requests later, when another process
+        # may lead.
         for each in (client, getattr(scope, "workload_client", None)):
             if isinstance(each, KubernetesClient):
                 disconnect(each)

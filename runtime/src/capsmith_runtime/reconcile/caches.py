@@ -106,6 +106,8 @@ class Caches:
         self.scope = scope
         self.client = client
         self.metrics = metrics
+        # Without the watch filter: it selects the provider's objects, whose Clusters and Machines
+        # need not have the label.
         core = Selection(namespace=scope.namespace)
         self._cluster_type = core_type(reader.version, CLUSTER_KIND, "clusters")
         self.clusters = self.informer(self._cluster_type, core)

@@ -114,6 +114,7 @@ class ClientSession:
         except ApiError as error:
             raise error.for_request(request) from error
         except asyncio.CancelledError:
+            # `end` cancels the request and not its caller, who gets an error that explains it.
             current = asyncio.current_task()
             if current is None or not current.cancelling():
                 self._check(request)
@@ -244,6 +245,7 @@ class KubernetesClient:
         """See ``apply``."""
         session = self._connected
         resource, key, sent = self._placed(session, obj, namespace)
+        # The API server also demands `create` when server-side apply creates the object.
         session.permissions.check(resource, key.name, "patch", "create")
         owner = None if adopt else session.owner
         if owner is not None:

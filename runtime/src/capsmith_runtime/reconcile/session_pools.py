@@ -97,6 +97,7 @@ class SessionPool:
             return
         if session.is_retired:
             self._close(session)
+        # A failed session stays in the pool, as it knows when the next attempt is due.
         elif not _has_failed(session):
             loop, timeout = asyncio.get_running_loop(), self.factory.idle_timeout
             session.stop_idle_timer()
@@ -116,6 +117,8 @@ class SessionPool:
             is_same = session.credentials == credentials
             if is_same and not _has_failed(session):
                 return session
+            # Other credentials are probably the correction, so they are tried without the back-off
+            # of the old ones.
             failures = session.failures if is_same else 0
             self._retire(session)
         session = Session(credentials, failures)
@@ -168,6 +171,8 @@ class SessionPool:
             "factory": self._name,
             "identity": qualified_identity(session.credentials),
         }
+        # A session can be retired while it is being opened; what it acquires then must still be
+        # released.
         await asyncio.wait({session.opening})
         if _has_failed(session):
             return
@@ -315,8 +320,10 @@ class RateLimiter:
         was_admitted = self._admitted.pop(caller, None) is not None
         if monotonic() < self._paused_until:
             if was_admitted:
+                # It got its token before the pause, and makes no call with it now.
                 self._tokens = min(self._tokens + 1.0, float(self._rate.burst))
             return False
+        # A newcomer must not overtake the callers in the line.
         return was_admitted or (not self._line and self._take())
 
     def wait(

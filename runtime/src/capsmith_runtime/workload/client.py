@@ -191,6 +191,8 @@ class WorkloadClients:
         key = NamespacedName(namespace, cluster)
         connection = self._connections.setdefault(key, _Connection())
         connection.used_at = self._clock()
+        # Many reconciles of one cluster may ask at the same time; the first reads the Secret for
+        # all.
         async with connection.lock:
             fresh = self._clock() - connection.checked_at < self._refresh_seconds
             if connection.client is None or not fresh:
@@ -217,6 +219,7 @@ class WorkloadClients:
         """Close clients that have been idle for too long; ``now`` is a time of the clock."""
         limit = now - self._idle_seconds
         for key, connection in list(self._connections.items()):
+            # While the lock is held, a caller is about to get this client.
             if connection.used_at < limit and not connection.lock.locked():
                 self._retire(connection)
                 del self._connections[key]
@@ -234,6 +237,8 @@ class WorkloadClients:
         try:
             content = await self._kubeconfig(key)
             digest = hashlib.sha256(content).digest()
+            # The old client is kept if the kubeconfig is the same: its connections are open and
+            # authenticated.
             if connection.client is None or digest != connection.digest:
                 client = self._open(key, content)
                 self._retire(connection)
@@ -288,6 +293,8 @@ class WorkloadClients:
         """Close a client after the request timeout; watches still open are aborted."""
         client, connection.client = connection.client, None
         if client is not None:
+            # Requests that are on their way finish: their callers cannot know that the kubeconfig
+            # has changed.
             task = asyncio.create_task(_close_later(client, self._request_seconds))
             self._retired[task] = client
             task.add_done_callback(self._retired.pop)

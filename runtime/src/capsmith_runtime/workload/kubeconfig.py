@@ -50,6 +50,7 @@ def secret_name(cluster: str) -> str:
 
 def server_url(endpoint: Endpoint) -> str:
     """Return the URL of the API server at an endpoint."""
+    # Only an IPv6 address has colons; a URL needs brackets around it.
     host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
     return f"https://{host}:{endpoint.port}"
 
@@ -121,6 +122,7 @@ class _Cluster(msgspec.Struct):
     server: str = ""
     authority: str = msgspec.field(name="certificate-authority-data", default="")
     insecure: bool = msgspec.field(name="insecure-skip-tls-verify", default=False)
+    # This field and all others of type Any are read only so that their use can be refused.
     authority_file: Any = msgspec.field(name="certificate-authority", default=None)
     proxy: Any = msgspec.field(name="proxy-url", default=None)
     server_name: Any = msgspec.field(name="tls-server-name", default=None)

@@ -102,6 +102,8 @@ class ClusterSecrets:
             content = {CERTIFICATE: pair.certificate, KEY: pair.key}
             secret = await self._store.create(build_secret(name, cluster, owner, content), extract)
         elif secret is None:
+            # The watch may lag behind: only the API server can say that a Secret is missing, which
+            # users are asked to restore.
             secret = await self._store.read(key, extract)
         if secret is None:
             report.add_missing(name)
@@ -169,8 +171,11 @@ def _is_outdated(
     content: KubeconfigContent, server: str, authority: KeyPairContent, now: datetime
 ) -> bool:
     """Report whether a managed kubeconfig has to be written again."""
+    # What is written here always has a client certificate.
     if content.fault or content.validity is None:
         return True
+    # A renewed authority may keep its key: the signature alone would not show that clients still
+    # trust the old certificate.
     if (content.server, content.authority) != (server, authority.certificate):
         return True
     if not is_signed_by(content.certificate, authority.certificate):

@@ -89,6 +89,7 @@ class KubeconfigContent:
 
 def find_cluster(key: NamespacedName) -> NamespacedName | None:
     """Return the cluster to which the Secret with this name belongs; None for any other Secret."""
+    # From the right: names of clusters may contain hyphens, the suffixes do not.
     name, _, suffix = key.name.rpartition("-")
     known = {purpose.suffix for purpose in PURPOSES} | {"kubeconfig"}
     return NamespacedName(key.namespace, name) if name and suffix in known else None
@@ -142,6 +143,7 @@ def build_adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[st
     own = build_owner_reference(owner)
     references = metadata.items(secret, "metadata", "ownerReferences")
     others = [each for each in references if not _is_of_kind(each, own)]
+    # The API server refuses a second controller.
     if own not in references and not any(each.get("controller") for each in others):
         patch["ownerReferences"] = [*others, own]
     return patch

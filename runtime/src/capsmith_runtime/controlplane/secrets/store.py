@@ -116,6 +116,8 @@ class SecretStore:
 
     def _is_current(self, cached: CachedSecret[Any], watched: JSON | None) -> bool:
         if watched is None:
+            # A Secret without the label never appears in the watch, so a time limit has to replace
+            # its events.
             return self._clock() - cached.read_at < _TRUSTED_SECONDS
         if metadata.uid(watched) != metadata.uid(cached.obj):
             return False
