@@ -13,9 +13,10 @@ from capsmith_runtime.controlplane.desired_machine import (
 )
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.errors import ConflictError, NotFoundError
-from capsmith_runtime.kube.client import JSON, KubeClient, key_of
+from capsmith_runtime.kube.client import JSON, KubeClient
 from capsmith_runtime.kube.patch import write
 from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.live import is_alive
 
 
 class MachineAdopter:
@@ -36,7 +37,8 @@ class MachineAdopter:
         changes meanwhile is left for the next reconcile.
         """
         adoptable = self._find_adoptable(obj, cluster)
-        if not adoptable or not await self._may_adopt(obj):
+        # The cache may not show yet that the control plane is being deleted.
+        if not adoptable or not await is_alive(self._client, self._kind.resource, obj):
             return
         informer, owner = self._caches.machines, build_controller_reference(obj)
         for machine in adoptable:
@@ -65,11 +67,3 @@ class MachineAdopter:
         reference = self._core.read(machine).bootstrap
         own = (self._kind.bootstrap_group, self._kind.bootstrap_kind)
         return reference is not None and (reference.group, reference.kind) == own
-
-    async def _may_adopt(self, obj: JSON) -> bool:
-        """Read the control plane again: the cache may not show yet that it is being deleted."""
-        try:
-            live = await self._client.get(self._kind.resource, key_of(obj))
-        except NotFoundError:
-            return False
-        return metadata.uid(live) == metadata.uid(obj) and not metadata.is_deleting(live)

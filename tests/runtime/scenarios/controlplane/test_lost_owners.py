@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.reconcile.live import is_alive
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance
 from capsmith_runtime.testing.controlplane.environment import (
@@ -30,10 +31,11 @@ class TestLostOwners(ControlPlaneConformance):
         await env.running(3)
         before = _owners(env)
         assert len(before) > 3
-        env.api.requests.clear()
+        kind = env.kind.resource.kind
+        reads = env.api.lists[kind]
         _lose_owners(env)
         await env.eventually("they are back", lambda: _owners(env) == before)
-        assert env.api.requests.count(("get", env.kind.resource.kind, CONTROL_PLANE)) == 1
+        assert env.api.lists[kind] > reads
         env.api.change("Cluster", CLUSTER, {"spec": {"paused": True}})
         await env.quiet()
         _lose_owners(env)
@@ -82,7 +84,12 @@ class TestLostOwners(ControlPlaneConformance):
         await env.running(1)
         await env.stop()
         _lose_owners(env)
-        env.api.remove(env.kind.resource.kind, CONTROL_PLANE)
+        obj, resource = env.obj(), env.kind.resource
+        former = {**obj, "metadata": {**obj["metadata"], "uid": "former"}}
+        assert await is_alive(env.api, resource, obj)
+        assert not await is_alive(env.api, resource, former)
+        env.api.remove(resource.kind, CONTROL_PLANE)
+        assert not await is_alive(env.api, resource, obj)
         env.start()
         await env.quiet()
         assert not any(_owners(env).values())

@@ -26,6 +26,7 @@ from capsmith_runtime.infrastructure.machine_pool.recorded_spec import build_rec
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, key_of
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.patch import write
+from capsmith_runtime.reconcile.live import is_alive
 from capsmith_runtime.reconcile.patcher import Patcher
 
 EXPIRY_SECONDS: Final = 30.0
@@ -147,7 +148,10 @@ class PoolMachineClient:
         with the present spec, unless it has another one.
         """
         found = machines.infra_machines.values()
-        may_own = not all(is_owned(obj, pool) for obj in found) and await self._may_own(pool)
+        may_own = False
+        if not all(is_owned(obj, pool) for obj in found):
+            # The cache may not show yet that the pool is being deleted (SM-11).
+            may_own = await is_alive(self._client, self._kind.resource, pool)
         record = build_record(self._lister.machine_spec(pool))
         outdated = [
             obj
@@ -164,14 +168,6 @@ class PoolMachineClient:
     def _can_adopt(self, obj: JSON, pool: JSON, record: str) -> bool:
         recorded = metadata.annotations(obj).get(self._kind.spec_annotation)
         return recorded != record and not self._lister.has_former_spec(obj, pool)
-
-    async def _may_own(self, pool: JSON) -> bool:
-        """Read the pool again: its deletion may not be in the cache yet (SM-11)."""
-        try:
-            live = await self._client.get(self._kind.resource, key_of(pool))
-        except NotFoundError:
-            return False
-        return metadata.uid(live) == metadata.uid(pool) and not metadata.is_deleting(live)
 
     async def _update(self, obj: JSON, pool: JSON, record: str, may_own: bool) -> None:
         informer, fields = self._lister.informer, dict(obj["metadata"])

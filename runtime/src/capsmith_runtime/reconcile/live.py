@@ -1,0 +1,20 @@
+"""Reads of own objects that must not come from a cache."""
+
+from __future__ import annotations
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, Selection
+
+
+async def is_alive(client: KubeClient, resource: ResourceType, obj: JSON) -> bool:
+    """Return whether the API server has exactly this object, and it is not being deleted.
+
+    Takes one request: a list with the object's name, for which managers have the permission anyway.
+    """
+    name = metadata.name(obj)
+    selection = Selection(namespace=metadata.namespace(obj), fields=f"metadata.name={name}")
+    page = await client.list_page(resource, selection)
+    return any(
+        metadata.uid(found) == metadata.uid(obj) and not metadata.is_deleting(found)
+        for found in page.items
+    )
