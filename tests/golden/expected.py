@@ -2,8 +2,8 @@
 
 The cases in ``WHOLE`` keep every file.  Any other case keeps its lock, which names each file with
 the digest of its text, and those files whose text is not that of an earlier case, with the names
-of one provider replaced by those of the other.  Each file is still compared byte for byte: a
-derived text counts only if it has the digest in the lock.
+of one provider replaced by those of the other, or that of another component of its own.  Each file
+is still compared byte for byte: a derived text counts only if it has the digest in the lock.
 
 The tree with derived texts is written to ``build/golden``, for tests that read it as files.
 """
@@ -82,6 +82,8 @@ def _build(name: str, folder: Path) -> None:
     kept = read(kept_folder(name))
     wanted = {path: each for path, each in _digests(kept).items() if path not in kept}
     found = derive(name, frozenset(wanted.values()))
+    for file in (file for path, file in kept.items() if path != LOCK_PATH):
+        found = derive_components(name, file) | found
     missing = sorted(path for path, each in wanted.items() if each not in found)
     if missing:
         raise LookupError(f"run ./dev golden {name}: no case has the text of {', '.join(missing)}")
@@ -132,6 +134,13 @@ def derive(name: str, wanted: frozenset[str]) -> dict[str, File]:
             if len(found) == len(wanted):
                 return found
     return found
+
+
+def derive_components(name: str, file: File) -> dict[str, File]:
+    """Return what a file of one component of a case would be for each of the others, by digest."""
+    provider = _provider(name)
+    texts = {rename(file.text) for rename in _renamings(provider, provider)} - {file.text}
+    return {digest(text): File(text, file.executable) for text in texts}
 
 
 @cache
@@ -189,4 +198,5 @@ def _component_names(provider: Provider) -> Iterator[tuple[str, ...]]:
             f"{component.config}/",
             component.words,
             str(component.kind),
+            f"--component={component.type}\n",
         )

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from capsmith import __version__
 from capsmith.commands.build import SCHEMA_PATH, read_schema
@@ -13,7 +14,7 @@ from capsmith.merging.lock import LOCK_PATH
 from capsmith.output.runtime import FOLDER, RECORD
 from capsmith.tree import digest
 from tests.golden.cases import Case, cases, compared, generated
-from tests.golden.expected import BASE, ORDER, WHOLE, derive, kept_folder
+from tests.golden.expected import BASE, ORDER, WHOLE, derive, derive_components, kept_folder
 from tests.golden.files import File, difference, read
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +75,23 @@ def test_a_case_keeps_no_file_that_follows_from_an_earlier_one(case: Case) -> No
     derived = derive(case.name, frozenset(digest(file.text) for file in kept.values()))
 
     assert [path for path, file in kept.items() if derived.get(digest(file.text)) == file] == []
+
+
+def test_a_file_is_derived_from_that_of_another_component() -> None:
+    """The managers of a repository differ in the names of their components."""
+    kept = read(kept_folder("complete"))
+    (path,) = (path for path in kept if path.startswith("bootstrap/config/manager/manager"))
+    other = "ipam/config/manager/manager.yaml"
+    entry = yaml.safe_load(kept[LOCK_PATH].text)["files"][other]
+
+    assert other not in kept
+    derived = derive_components("complete", kept[path])[entry["digest"]]
+    assert "--component=ipam" in derived.text
+    assert (
+        derive_components("complete", File(kept[path].text + "#", False))
+        .keys()
+        .isdisjoint({entry["digest"]})
+    )
 
 
 def test_a_text_is_derived_only_where_names_are_all_that_differs() -> None:
