@@ -156,11 +156,6 @@ def provisioned_path(contract: str) -> str:
     return "status.ready" if contract == V1BETA1 else "status.initialization.provisioned"
 
 
-def provisioned_status(contract: str) -> JSON:
-    """Return the status of a complete infrastructure object."""
-    return {"ready": True} if contract == V1BETA1 else {"initialization": {"provisioned": True}}
-
-
 def is_pool_provisioned(obj: JSON) -> bool:
     """Return whether a machine pool reports to core that it is complete, in either contract."""
     return bool((obj.get("status") or {}).get("ready"))
