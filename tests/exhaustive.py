@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 from _pytest.mark import ParameterSet
 
-_LIFE = "test_lifecycle.py"
-"""The module that every release of core runs for each change."""
-
 
 def exhaustive(*values: object) -> list[ParameterSet]:
     """Return parameters of a test or fixture that take long and seldom find more than others."""
@@ -15,12 +12,12 @@ def exhaustive(*values: object) -> list[ParameterSet]:
 
 
 def short(*values: object) -> list[ParameterSet]:
-    """Return parameters with which only the life of a cluster is run for each change."""
+    """Return parameters with which only tests marked `life` run for each change."""
     return [pytest.param(each, marks=pytest.mark.short) for each in values]
 
 
 def is_left_out(item: pytest.Item) -> bool:
     """Report whether a test runs with ``--exhaustive`` only."""
     if item.get_closest_marker("short"):
-        return item.path.name != _LIFE
+        return item.get_closest_marker("life") is None
     return item.get_closest_marker("exhaustive") is not None

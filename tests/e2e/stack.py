@@ -60,8 +60,8 @@ def core_contract(series: str) -> ContractVersion:
 
 COMBINATIONS = (
     Combination(NEWEST, "v1beta2", "homelab"),
-    Combination(NEWEST, "v1beta1", "acme"),
     Combination(OLDEST, "v1beta1", "homelab-v1beta1"),
+    *short(Combination(NEWEST, "v1beta1", "acme")),
     *short(*(Combination(series, "v1beta2", "homelab") for series in PREVIOUS)),
 )
 

@@ -47,8 +47,7 @@ def _combination(series: str, contract: ContractVersion) -> Combination:
 
 _COMBINATIONS = (
     _combination(NEWEST, "v1beta2"),
-    _combination(NEWEST, "v1beta1"),
-    *exhaustive(_combination(OLDEST, "v1beta1")),
+    *exhaustive(_combination(NEWEST, "v1beta1"), _combination(OLDEST, "v1beta1")),
     *exhaustive(*(_combination(series, "v1beta2") for series in PREVIOUS)),
 )
 _PAUSED = "cluster.x-k8s.io/paused"

@@ -15,7 +15,8 @@ from capsmith.clusters.processes.wait import NotYet, eventually, settled
 from tests.e2e.harness.report import Report
 from tests.e2e.scenario import Scenario
 from tests.e2e.whole import (
-    WHOLE,
+    WHOLE_NEWEST,
+    WHOLE_OLDEST,
     WHOLE_PREVIOUS,
     WHOLE_SECONDS,
     WholeStack,
@@ -31,7 +32,8 @@ _DELETE_FIRST = "cluster.x-k8s.io/delete-machine"
 
 
 _NEWEST, *_OTHERS = (
-    replace(each, name=each.name.replace("whole", "members")) for each in WHOLE + WHOLE_PREVIOUS
+    replace(each, name=each.name.replace("whole", "members"))
+    for each in (WHOLE_NEWEST, WHOLE_OLDEST, *WHOLE_PREVIOUS)
 )
 """A management cluster of their own, so a name of their own."""
 

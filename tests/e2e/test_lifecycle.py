@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import time
 
+import pytest
+
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import NotYet, eventually, settled, steadily
 from capsmith.contract.model import AuditedTest
@@ -14,6 +16,8 @@ from tests.e2e.fakes.manifests import BOOTSTRAP_API, CONTROL_PLANE_API
 from tests.e2e.harness.cloud import Event
 from tests.e2e.scenario import Scenario, condition, wait_nothing_left
 from tests.e2e.stack import Site
+
+pytestmark = pytest.mark.life
 
 _QUIET_SECONDS = 3.0
 

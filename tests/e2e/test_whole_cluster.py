@@ -29,7 +29,8 @@ from tests.e2e.releases import KUBERNETES_NEXT
 from tests.e2e.scenario import Scenario, wait_moved_away
 from tests.e2e.topology import change_templates, wait_reconciled, wait_rolled
 from tests.e2e.whole import (
-    WHOLE,
+    WHOLE_NEWEST,
+    WHOLE_OLDEST,
     WHOLE_SECONDS,
     Watch,
     WholeStack,
@@ -47,13 +48,14 @@ from tests.e2e.whole import (
     wait_replaced,
     workers,
 )
+from tests.exhaustive import short
 from tests.repositories import import_path
 
 _QUIET_SECONDS = 3.0
 _REMEDIATE = "cluster.x-k8s.io/remediate-machine"
 
 
-@pytest.fixture(scope="module", params=WHOLE, ids=str)
+@pytest.fixture(scope="module", params=[WHOLE_NEWEST, *short(WHOLE_OLDEST)], ids=str)
 def whole(request: pytest.FixtureRequest, base: Base, report: Report) -> Iterator[WholeStack]:
     made = WholeStack(base, request.param, report)
     yield made
@@ -66,6 +68,7 @@ def scenario(request: pytest.FixtureRequest, whole: WholeStack) -> Iterator[Scen
         yield made
 
 
+@pytest.mark.life
 def test_whole_life(scenario: Scenario, whole: WholeStack) -> None:
     """Each phase has its crash: all managers die at a moment of chance and come again.
 
@@ -103,6 +106,7 @@ def test_whole_life(scenario: Scenario, whole: WholeStack) -> None:
         delete_and_check(scenario)
 
 
+@pytest.mark.life
 def test_whole_conforms(whole: WholeStack) -> None:
     """One run has the checks of each role of the release, under both contracts."""
     stack, contract = whole.stack, whole.combination.contract
@@ -131,7 +135,7 @@ def test_whole_conforms(whole: WholeStack) -> None:
     )
 
 
-@pytest.mark.parametrize("whole", WHOLE[:1], ids=str, indirect=True)
+@pytest.mark.parametrize("whole", [WHOLE_NEWEST], ids=str, indirect=True)
 def test_an_interrupted_run_leaves_nothing(whole: WholeStack, tmp_path: Path) -> None:
     """A run starts all managers and boots the cluster; Ctrl-C ends and removes all of it."""
     provider, cloud = whole.stack.provider, SimulatedCloud(tmp_path / "cloud")

@@ -31,7 +31,8 @@ def _combination(series: str, contract: ContractVersion) -> Combination:
     return Combination(series, contract, "complete", f"whole-{series}-{contract}")
 
 
-WHOLE = (_combination(NEWEST, "v1beta2"), _combination(OLDEST, "v1beta1"))
+WHOLE_NEWEST = _combination(NEWEST, "v1beta2")
+WHOLE_OLDEST = _combination(OLDEST, "v1beta1")
 WHOLE_PREVIOUS = tuple(_combination(series, "v1beta2") for series in PREVIOUS)
 
 
