@@ -96,6 +96,7 @@ def _plan(repository: Repository, options: UpdateOptions) -> Plan:
     refuse_unfinished(repository)
     lock = require_lock(repository)
     spec = repository.folder / SPEC_NAME
+    repository.watch(SPEC_NAME)
     loaded = load(spec, options.blueprints)
     if options.runtime is None:
         return make_plan(repository, loaded, lock, options)

@@ -55,6 +55,7 @@ def upgrade(
         refuse_unfinished(repository)
         lock = require_lock(repository)
         spec = folder / SPEC_NAME
+        repository.watch(SPEC_NAME)
         loaded = load(spec, options.blueprints)
         # The completed run may have been this command, interrupted: asking again must not fail.
         if completed:

@@ -16,7 +16,8 @@ States of a folder, by the list ``.capsmith/pending.json``:
 - a list with ``undo``: the same, but only undoing is possible, as new files may already be gone.
 
 The list holds digests, which show for each file how far an attempt came and whether the author has
-edited it since.  An edited file stops everything: neither content may be lost.
+edited it since.  An edited file stops everything: neither content may be lost.  A file that is
+saved while files are moved stops it too: all others get their former contents again.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.safetext import RelativePath
@@ -42,6 +43,7 @@ from capsmith.workspace.files import (
     resolve_without_symlinks,
     write_all,
 )
+from capsmith.workspace.moves import remove_unchanged, replace_unchanged
 
 
 class Write(NamedTuple):
@@ -116,10 +118,12 @@ class Journal:
         """Return whether undoing has begun.  Raises UnreadableInput for an invalid list."""
         return self._load().undo
 
-    def stage(self, change: Change) -> None:
+    def stage(self, change: Change, read: Mapping[str, str] | None = None) -> None:
         """Stage ``change`` for :meth:`complete` or :meth:`undo`.
 
-        There must be no pending change.  If this raises, nothing has changed.
+        ``read`` has the digests of the contents, by path, from which the change was derived; empty
+        for a file that did not exist.  Raises Refused (``output-saved``) when one of them has been
+        saved since.  There must be no pending change.  If this raises, nothing has changed.
         """
         self._discard_stage()
         try:
@@ -128,7 +132,13 @@ class Journal:
             # From the disk, not from memory: what was not written as intended must not be moved.
             after = {path: digest_file(self._new(path)) for path in paths}
             before = {path: digest_file(resolve_inside(self._folder, path)) for path in paths}
+            for path in paths:
+                if (read or {}).get(path, before[path]) != before[path]:
+                    raise _saved(path)
             write_all(self._kept(path) for path in _written(before))
+            for path in _written(before):
+                if digest_file(self._old(path)) != before[path]:  # saved while it was copied
+                    raise _saved(path)
             # With the list, a later run can complete or undo the change; without it, nothing has
             # changed.  So the list is written after every file that it names.
             self._note(_Pending(before, after))
@@ -139,28 +149,29 @@ class Journal:
                 self.clear()
             raise
 
-    def complete(self) -> None:
+    def complete(self, *, is_resumed: bool = True) -> None:
         """Finish the pending change, or its undoing if that has begun.
 
-        Raises Refused, before anything is moved, if a file was edited since, and UnreadableInput
-        for an invalid list or damaged staged files.
+        Raises Refused when a file was edited since: before anything is moved (``output-edited``),
+        or after all other files have their former contents again (``output-saved``).  A change that
+        this run has staged (not ``is_resumed``) is always undone then.  Raises UnreadableInput for
+        an invalid list or damaged staged files.
         """
         pending = self._load()
         if pending.undo:
             self._undo(pending)
             return
         # All files are checked before the first one is moved.
-        self._check_completable(pending)
-        for path in _written(pending.after):
-            staged = self._new(path)
-            if staged.is_file():  # Otherwise an earlier attempt has moved it.
-                target = resolve_inside(self._folder, path)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(staged, target)
+        edited = self._find_edited(pending)
+        if edited and is_resumed:
+            raise _edited(edited)
+        if edited:
+            self._undo_others(pending, edited)
         # Removals come last: a file that moves to another path exists at both for a moment, but
         # never at none.
-        for path in _absent(pending.after):
-            self._remove(path)
+        for path in (*_written(pending.after), *_absent(pending.after)):
+            if not self._move(path, pending.before[path], pending.after[path]):
+                self._undo_others(pending, path)
         self._conclude()
 
     def undo(self) -> None:
@@ -191,14 +202,48 @@ class Journal:
 
     def _undo(self, pending: _Pending) -> None:
         self._check_undoable(pending)
-        for path in _written(pending.before):
-            kept, target = self._old(path), resolve_inside(self._folder, path)
-            if digest_file(target) != pending.before[path]:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(kept, target)
-        for path in _absent(pending.before):
-            self._remove(path)
+        for path in (*_written(pending.before), *_absent(pending.before)):
+            before, after = pending.before[path], pending.after[path]
+            if before:
+                is_restored = self._place(self._old(path), path, after, before)
+            else:
+                is_restored = self._remove(path, after)
+            if not is_restored:
+                raise _edited(path)
         self._conclude()
+
+    def _undo_others(self, pending: _Pending, saved: str) -> NoReturn:
+        """Undo a change but for a file that was saved meanwhile, and raise Refused."""
+        # The file is the author's now: it leaves the list, or undoing would meet it again.
+        before, after = (
+            {path: state for path, state in states.items() if path != saved}
+            for states in (pending.before, pending.after)
+        )
+        rest = _Pending(before, after, undo=True)
+        self._note(rest)
+        self._undo(rest)
+        raise _saved(saved)
+
+    def _move(self, path: str, before: str, after: str) -> bool:
+        """Bring a file to its new state; return False if it was saved since it was compared."""
+        if not after:
+            return self._remove(path, before)
+        staged = self._new(path)
+        # An earlier attempt has moved it, or exchanged it for its former content.
+        if not staged.is_file() or (before != after and digest_file(staged) == before):
+            return True
+        return self._place(staged, path, before, after)
+
+    def _place(self, source: Path, path: str, expected: str, content: str) -> bool:
+        """Give a file the content and the permissions of ``source``, which may be gone then."""
+        target = resolve_inside(self._folder, path)
+        if digest_file(target) == content:
+            # Exchanged by an earlier attempt, it would be the other content, with its permissions.
+            if digest_file(source) == content:
+                target.chmod(read_permissions(source))
+            return True
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return replace_unchanged(source, target, expected)
 
     def _conclude(self) -> None:
         # The list goes before the stage.  A kill between the two leaves leftovers that nothing
@@ -206,27 +251,32 @@ class Journal:
         (self._folder / _PENDING).unlink()
         self.clear()
 
-    def _remove(self, path: str) -> None:
+    def _remove(self, path: str, expected: str) -> bool:
         target = resolve_inside(self._folder, path)
-        # An earlier attempt may have removed it, and completing must be repeatable.
-        target.unlink(missing_ok=True)
+        aside = resolve_without_symlinks(self._folder, f"{_STAGE}/gone/{RelativePath(path)}")
+        if os.path.lexists(target) and not remove_unchanged(target, aside, expected):
+            return False
         remove_empty_parents(self._folder, target)
+        return True
 
-    def _check_completable(self, pending: _Pending) -> None:
+    def _find_edited(self, pending: _Pending) -> str:
+        """Return a file that was edited before it got its new state; empty if there is none."""
         for path, after in pending.after.items():
             before = pending.before[path]
             staged, there = digest_file(self._new(path)), digest_file(
                 resolve_inside(self._folder, path)
             )
-            # An earlier attempt has moved it.  What is there need not be `after`: the author may
-            # have edited the new file since, which loses nothing.
-            if after and not staged and there != before:
+            # An earlier attempt has moved it, or exchanged it for the former content.  What is
+            # there need not be `after`: the author may have edited the new file since, which loses
+            # nothing.
+            if after and staged in ("", before) and staged != after and there != before:
                 continue
             if staged != after:
                 raise _damaged(path)
             # A missing file has no edits that could be lost.
             if there not in ("", before, after):
-                raise _edited(path)
+                return path
+        return ""
 
     def _check_undoable(self, pending: _Pending) -> None:
         for path, before in pending.before.items():
@@ -281,6 +331,15 @@ def _edited(path: str) -> Refused:
         "this file was edited after an interrupted run, which must be completed or undone first",
         file=path,
         hint="Move it away, run this again, and bring your edit back.",
+    )
+
+
+def _saved(path: str) -> Refused:
+    return Refused(
+        "output-saved",
+        "this file was saved while capsmith was running; it is kept, and nothing was changed",
+        file=path,
+        hint="Run the command again.",
     )
 
 

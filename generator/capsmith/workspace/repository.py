@@ -14,7 +14,14 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from capsmith.errors import Refused, UnreadableInput
-from capsmith.workspace.files import make_refusal, read_permissions, resolve_inside, write_all
+from capsmith.tree import digest
+from capsmith.workspace.files import (
+    digest_file,
+    make_refusal,
+    read_permissions,
+    resolve_inside,
+    write_all,
+)
 from capsmith.workspace.hold import convert_disk_errors, hold_folder, is_abandoned
 from capsmith.workspace.journal import Change, Journal, Write
 
@@ -28,6 +35,7 @@ class Repository:
         self.folder = folder
         self._new = not os.path.lexists(folder)
         self._journal = Journal(folder)
+        self._read: dict[str, str] = {}
 
     @contextlib.contextmanager
     def hold(self, *, writes: bool = True) -> Iterator[None]:
@@ -40,6 +48,7 @@ class Repository:
         # Remembered, not looked up again: another process may create the folder while this run
         # renders, and the rename at the end must then fail instead of mixing two trees.
         self._new = not os.path.lexists(self.folder)
+        self._read.clear()
         with convert_disk_errors(self.folder), hold_folder(self.folder, writes=writes):
             if not self._new and not self.folder.is_dir():
                 raise UnreadableInput(
@@ -100,10 +109,22 @@ class Repository:
         """
         target = resolve_inside(self.folder, path)
         if self._new or not os.path.lexists(target):
+            self._read.setdefault(path, "")
             return None
         if not stat.S_ISREG(target.lstat().st_mode):
             raise make_refusal(path, "this is not a regular file")
-        return target.read_bytes()
+        content = target.read_bytes()
+        # The first reading counts: what is derived from it must not replace a later content.
+        self._read.setdefault(path, digest(content))
+        return content
+
+    def watch(self, path: str) -> None:
+        """Refuse a later change of a file if it is saved from now on; for files read elsewhere.
+
+        Files that this class reads are watched from their first reading.
+        """
+        with contextlib.suppress(Refused):  # another reader reports it better
+            self._read.setdefault(path, digest_file(resolve_inside(self.folder, path)))
 
     def read_existing(self, paths: Iterable[str], theirs: Container[str] = ()) -> dict[str, bytes]:
         """Return the content of the existing files, by path.
@@ -134,6 +155,9 @@ class Repository:
         A new folder is built under a temporary name and renamed.  In an existing folder the change
         is recorded first, and :meth:`complete_pending` finishes it after an interruption.  The
         caller must hold the repository (:meth:`hold`).
+
+        Raises Refused (``output-saved``) when a file of the change was saved by another program
+        after it was read here: the change would replace text that it does not know.
         """
         # All paths are checked before the first write, so that a bad one refuses the whole change.
         for path in (*change.writes, *change.removals):
@@ -144,8 +168,9 @@ class Repository:
             self._build(change.writes)
             self._new = False
             return
-        self._journal.stage(change)
-        self.complete_pending()
+        self._journal.stage(change, self._read)
+        self._read.clear()  # what is read from now on is the new state
+        self._journal.complete(is_resumed=False)
 
     @property
     def is_interrupted(self) -> bool:

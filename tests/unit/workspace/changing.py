@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from capsmith.workspace import moves
+from capsmith.workspace.journal import Journal
 from capsmith.workspace.repository import Change, Repository
 
 
@@ -38,6 +43,21 @@ def interrupted(folder: Path, monkeypatch: pytest.MonkeyPatch, change: Change) -
     """A repository whose change is pending, and of which nothing was moved yet."""
     repository = Repository(folder)
     with monkeypatch.context() as patch:
-        patch.setattr(Repository, "complete_pending", lambda self: False)
+        patch.setattr(Journal, "complete", lambda self, *, is_resumed: None)
         repository.apply(change)
     return repository
+
+
+def before_each_move(patch: pytest.MonkeyPatch, act: Callable[[str], None]) -> None:
+    """Call ``act`` with the source right before each rename, link or exchange of two files."""
+
+    def moving(function: Callable[..., Any]) -> Callable[..., Any]:
+        def move(source: Path | str, *arguments: Any) -> Any:
+            act(str(source))
+            return function(source, *arguments)
+
+        return move
+
+    for name in ("replace", "rename", "link"):
+        patch.setattr(os, name, moving(getattr(os, name)))
+    patch.setattr(moves, "_exchange", moving(moves._exchange))

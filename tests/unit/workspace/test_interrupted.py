@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,14 @@ from capsmith.errors import Refused, UnreadableInput
 from capsmith.workspace.hold import hold_folder
 from capsmith.workspace.journal import Journal
 from capsmith.workspace.repository import Repository
-from tests.unit.workspace.changing import Died, change, contents, dying, interrupted
+from tests.unit.workspace.changing import (
+    Died,
+    before_each_move,
+    change,
+    contents,
+    dying,
+    interrupted,
+)
 
 
 @pytest.mark.parametrize("dies_at", range(1, 7))
@@ -23,22 +29,20 @@ def test_a_killed_run_leaves_the_old_tree_or_is_completed(
     repository.apply(change("old", "a", "b", "gone"))
     old = contents(tmp_path)
     calls = 0
-    replace = os.replace
 
-    def dying_replace(source: Path | str, target: Path | str) -> None:
+    def die(source: str) -> None:
         nonlocal calls
         calls += 1
         if calls == dies_at:
             raise Died
-        replace(source, target)
 
-    monkeypatch.setattr(os, "replace", dying_replace)
-    try:
-        repository.apply(change("new", "a", "b", "c", remove=("gone",)))
-        finished = True
-    except Died:
-        finished = False
-    monkeypatch.setattr(os, "replace", replace)
+    with monkeypatch.context() as patch:
+        before_each_move(patch, die)
+        try:
+            repository.apply(change("new", "a", "b", "c", remove=("gone",)))
+            finished = True
+        except Died:
+            finished = False
     new = {"a": "new", "b": "new", "c": "new", "mine": "mine"}
     pending = (tmp_path / ".capsmith/pending.json").exists()
     assert finished or pending or contents(tmp_path) == old

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from capsmith.workspace.files import write_all
 from capsmith.workspace.repository import Repository
-from tests.unit.workspace.changing import change, contents
+from tests.unit.workspace.changing import before_each_move, change, contents
 
 MANY = tuple(f"{folder}/{name}" for folder in ("a", "b/c") for name in range(20))
 
 
 @pytest.fixture
 def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is synced and renamed, in order."""
+    """What is synced and moved, in order."""
     seen: list[str] = []
+    fsync = os.fsync
 
-    def recorded(name: str, function: Callable[..., None]) -> Callable[..., None]:
-        def run(*arguments: object) -> None:
-            function(*arguments)
-            seen.append(f"{name} {arguments[0]}" if name == "rename" else name)
+    def sync(descriptor: int) -> None:
+        fsync(descriptor)
+        seen.append("sync")
 
-        return run
-
-    monkeypatch.setattr(os, "fsync", recorded("sync", os.fsync))
-    monkeypatch.setattr(os, "replace", recorded("rename", os.replace))
+    monkeypatch.setattr(os, "fsync", sync)
+    before_each_move(monkeypatch, lambda source: seen.append(f"move {source}"))
     return seen
 
 
@@ -68,7 +65,7 @@ def test_a_new_folder_gets_its_name_when_every_file_is_on_the_disk(
 ) -> None:
     Repository(tmp_path / "new").apply(change("x", *MANY))
     assert events[:-1] == ["sync"] * len(MANY)
-    assert events[-1].startswith("rename")
+    assert events[-1].startswith("move")
 
 
 def test_nothing_refers_to_what_is_staged_until_it_is_on_the_disk(
