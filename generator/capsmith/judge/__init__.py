@@ -1,1 +1,1 @@
-"""Judge providers: rules on manifests, releases, running providers."""
+"""Judge providers: static rules, releases, and running providers."""

@@ -1,7 +1,7 @@
 """Ask a running API server about a release, and leave nothing behind.
 
-All writes are dry runs, but for CRDs that are not installed, if that is allowed: they are removed
-again.  A CRD of the cluster is never changed.
+All writes are dry runs, except that CRDs which are not installed may be created, if allowed, and
+are removed again.  Existing CRDs are never changed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ESTABLISHED_SECONDS = 60.0
 
 
 class Unreachable(CapsmithError):
-    """The API server does not respond, or refuses the user."""
+    """Raised when the API server does not respond or refuses the user."""
 
     def __init__(self, message: str) -> None:
         super().__init__("api-server", message, hint="Check the kubeconfig and its user's rights.")
@@ -53,7 +53,7 @@ class Unreachable(CapsmithError):
 
 @dataclass
 class Review:
-    """One review of a release on one API server."""
+    """A review of one release by one API server."""
 
     client: KubeClient
     install: bool = False
@@ -62,7 +62,7 @@ class Review:
     _unanswered: list[str] = field(default_factory=list)
 
     def ask(self, questions: Questions) -> Answers:
-        """Return the answers to all questions.  Raises Unreachable."""
+        """Ask all questions and return the answers.  Raises Unreachable."""
         questions = self._without_odd_names(questions)
         try:
             crds, installed = self._dry_runs(questions.crds)
@@ -199,15 +199,12 @@ class Review:
         self.wait_removed(name)
 
     def wait_decided(self, name: str) -> None:
-        """Wait until a CRD is established and served, or never will be.
-
-        Raises TimeoutError.
-        """
+        """Wait until a CRD is established and served, or refused for good.  Raises TimeoutError."""
         what = f"a decision on {name}"
         eventually(lambda: self._is_decided(name), timeout=_ESTABLISHED_SECONDS, what=what)
 
     def wait_removed(self, name: str) -> None:
-        """Wait until there is no such CRD.  Raises TimeoutError."""
+        """Wait until a CRD does not exist.  Raises TimeoutError."""
         eventually(lambda: self._current(name) is None, what=f"the removal of {name}")
 
     def _applied(self, manifest: Manifest) -> Iterator[ObjectAnswer]:

@@ -1,4 +1,4 @@
-"""Judge releases: each rule on what core would choose, and what follows from a violation."""
+"""Judge releases: apply each rule to the versions that core uses, and find the consequences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BESIDE = "CC-01"
 def judge(
     release: ReleaseFiles, contracts: Mapping[str, Contract], options: VerifyOptions
 ) -> tuple[ReleaseViolation, ...]:
-    """Return what the releases violate, in order; advice is included."""
+    """Return all violations in the releases, in reading order, including advice."""
     found = [_unreadable(finding, options.cores) for finding in release.findings]
     # The same violation may follow from both contracts: it is reported once, for all releases of
     # core.
@@ -40,7 +40,7 @@ def judge(
 
 
 def list_not_judged(release: ReleaseFiles, options: VerifyOptions) -> tuple[str, ...]:
-    """Return the files of releases whose contract no release of core in the target speaks."""
+    """Return the files of releases whose contract no targeted release of core supports."""
     return tuple(
         f"{manifest.file}: no target supports contract {contract}"
         for bundle in split(release.manifests, {})
@@ -152,7 +152,7 @@ def _uses(core: Core, crd: Crd | None, contract: Contract) -> bool:
 
 
 def read_series_contract(bundle: Bundle) -> str:
-    """Return the contract of the release by metadata.yaml; empty where that does not tell."""
+    """Return the contract that metadata.yaml gives the release, or an empty string if unknown."""
     for metadata in bundle.files(Artefact.METADATA):
         folder = metadata.file.replace("\\", "/").split("/")[-2:-1]
         release = parse_core(bundle.release) or parse_core("".join(folder))

@@ -1,4 +1,4 @@
-"""Source trees: the objects that kustomize builds, at the positions of their sources."""
+"""Build source trees with kustomize, and keep the positions of the sources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HINT = "Verify the output of kustomize, or a release."
 
 
 class BuiltFolder(NamedTuple):
-    """The output of kustomize for the folder of a kustomization."""
+    """The output of kustomize for a folder."""
 
     text: str
     name_of: Callable[[str], str]
@@ -31,11 +31,10 @@ ReadFile = Callable[[str], Sequence[Manifest]]
 def build_with_kustomize(
     run: BuildFolder, read: ReadFile, manifests: Sequence[Manifest]
 ) -> tuple[Manifest, ...]:
-    """Return the manifests with the kustomizations among them built by ``run``.
+    """Return the manifests, with the kustomizations among them built by ``run``.
 
-    ``read`` returns the objects of a file that is not among them.
-
-    Components are parts of other kustomizations.  Raises UnreadableInput if one cannot be built.
+    ``read`` returns the objects of a file that is not among the manifests.  Components are only
+    built as parts of other kustomizations.  Raises UnreadableInput if a build fails.
     """
     tree = Kustomizations(manifests)
     sources: dict[str, list[Manifest]] = {}
@@ -65,7 +64,7 @@ def build_with_kustomize(
 
 
 def refuse_what_needs_kustomize(manifests: Sequence[Manifest]) -> None:
-    """Raise UnreadableInput if only the real kustomize can build what is among the manifests."""
+    """Raise UnreadableInput if the manifests use features that require the real kustomize."""
     tree = Kustomizations(manifests)
     for folder, kustomization in tree.all.items():
         features = [key for key in _NOT_IN_MEMORY if kustomization.listing(key)]

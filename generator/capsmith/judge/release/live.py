@@ -1,6 +1,6 @@
-"""Judge the answers of a running API server on a release.
+"""Judge a running API server's answers about a release.
 
-Decides what to ask and what an answer means; :mod:`capsmith.judge.review` asks.
+Decides what to ask and how to interpret the answers; :mod:`capsmith.judge.review` asks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Condition(NamedTuple):
 
 
 class CrdAnswer(NamedTuple):
-    """What the API server says of a CRD."""
+    """The API server's answer about a CRD."""
 
     manifest: Manifest
     refusal: str = ""
@@ -43,7 +43,7 @@ class CrdAnswer(NamedTuple):
 
 
 class ObjectAnswer(NamedTuple):
-    """What the API server says of an object that is applied in a dry run."""
+    """The API server's answer to an object that was applied in a dry run."""
 
     manifest: Manifest
     refusal: str = ""
@@ -51,7 +51,7 @@ class ObjectAnswer(NamedTuple):
 
 
 class AccessAnswer(NamedTuple):
-    """The verbs on a kind that core lacks."""
+    """The verbs on a kind that core may not use."""
 
     crd: Crd
     user: str
@@ -60,7 +60,7 @@ class AccessAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class Answers:
-    """All answers, and what could not be asked or answered, for people."""
+    """All answers, with notes for the user on what could not be asked or answered."""
 
     crds: tuple[CrdAnswer, ...] = ()
     objects: tuple[ObjectAnswer, ...] = ()
@@ -70,7 +70,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Questions:
-    """What to ask about a release."""
+    """What to ask the API server about a release."""
 
     crds: tuple[Crd, ...] = ()
     objects: tuple[Manifest, ...] = ()
@@ -82,7 +82,7 @@ class Questions:
 def prepare_questions(
     release: ReleaseFiles, options: VerifyOptions, roles: Iterable[str]
 ) -> Questions:
-    """Return what to ask; ``roles`` are those of kinds that core uses."""
+    """Return the questions about a release; ``roles`` are the roles of kinds that core uses."""
     bundles = list(split(release.manifests, {}))
     manifests = {id(m): m for bundle in bundles for m in bundle.manifests}
     whole = Bundle(tuple(manifests.values()), {})
@@ -102,7 +102,7 @@ def prepare_questions(
 def judge_live(
     release: ReleaseFiles, answers: Answers, rules: Mapping[str, Rule], options: VerifyOptions
 ) -> tuple[ReleaseViolation, ...]:
-    """Return the violations that the answers show, in order; ``rules`` are by id."""
+    """Return the violations that the answers reveal, in reading order; ``rules`` are by id."""
     found = (
         ReleaseViolation.of(
             rules[breach.rule],
@@ -177,7 +177,7 @@ def _has_sample(document: Any) -> bool:
 
 
 def conditions_of(crd: Mapping[str, Any]) -> tuple[Condition, ...]:
-    """Return the conditions in the status of a CRD; fields that are missing are empty texts."""
+    """Return the conditions in a CRD's status; missing fields are empty strings."""
     return tuple(
         Condition(*(text_of(each, key) for key in ("type", "status", "message")))
         for each in list_of(crd, "status", "conditions")

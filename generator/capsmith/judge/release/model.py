@@ -1,4 +1,4 @@
-"""What verify answers, as plain data."""
+"""The results of verify, as plain data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ORDER = list(EffectClass)
 
 
 class Breach(NamedTuple):
-    """A place at which a release breaks a rule, before the rule's effect is looked up."""
+    """A place where a release violates a rule, before the rule's effect is known."""
 
     rule: str
     manifest: Manifest
@@ -33,7 +33,7 @@ class Breach(NamedTuple):
 
 
 class ReleaseViolation(NamedTuple):
-    """A rule that a release violates, and what follows."""
+    """A rule that a release violates, with the consequences."""
 
     id: str
     """A rule id, or an id in kebab case for a file that cannot be read."""
@@ -58,9 +58,9 @@ class ReleaseViolation(NamedTuple):
     def of(
         cls, rule: Rule, breach: Breach, location: Location, cores: tuple[Core, ...]
     ) -> ReleaseViolation:
-        """Return a breach with all that its rule says of it, in the releases of core it names.
+        """Create a violation from a breach and its rule.
 
-        ``cores`` are those of a breach that names none.
+        ``cores`` are the affected releases of core if the breach names none.
         """
         effect, manifest = rule.effect, breach.manifest
         return cls(
@@ -79,18 +79,18 @@ class ReleaseViolation(NamedTuple):
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:
-        """Return the key of the reading order: file, position, then the gravest first."""
+        """Return the key of reading order: file, position, then the most severe first."""
         where = self.location
         rank = _ORDER.index(self.effect)
         return (where.file, where.line, where.column, rank, self.id, self.message)
 
     @property
     def dotted(self) -> str:
-        """Return the path for people: ``spec.versions[0].name``."""
+        """Return the path for display: ``spec.versions[0].name``."""
         return format_path(self.path)
 
     def finding(self) -> Finding:
-        """Return it as a finding: an error, a warning or a notice."""
+        """Return the violation as a finding: an error, a warning or a notice."""
         condition = f" when {self.when}" if self.when else ""
         message = f"{self.message} ({self.effect.value.replace('-when', '')}{condition})"
         severity = _SEVERITIES[self.effect]
@@ -98,7 +98,7 @@ class ReleaseViolation(NamedTuple):
 
 
 class Ignored(NamedTuple):
-    """An entry of the configuration: violations that are accepted, and why."""
+    """A configuration entry that accepts violations, with the reason."""
 
     rule: str
     reason: str
@@ -110,7 +110,7 @@ class Ignored(NamedTuple):
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """What is judged, and what is reported."""
+    """What to judge, and what to report."""
 
     cores: tuple[Core, ...]
     roles: Mapping[str, str] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class VerifyOptions:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The violations in order, and what was left out."""
+    """The violations in reading order, and what was left out."""
 
     violations: tuple[ReleaseViolation, ...]
     files: int
@@ -142,10 +142,10 @@ class Verdict:
     """Releases that no release of core in the target can install, and why."""
 
     def count(self, effect: EffectClass) -> int:
-        """Return how many of the violations are of a class."""
+        """Return the number of violations with an effect."""
         return sum(1 for violation in self.violations if violation.effect is effect)
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if something breaks, else 0: neither a condition nor advice fails a run."""
+        """Return 1 if something breaks, else 0; conditions and advice do not fail a run."""
         return 1 if self.count(EffectClass.BREAKS) else 0

@@ -1,4 +1,4 @@
-"""A verdict as text, JSON, SARIF or JUnit.  Pure: data in, text out."""
+"""Format a verdict as text, JSON, SARIF or JUnit.  Pure: data in, strings out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TITLES = {
 
 
 def render_lines(violation: ReleaseViolation) -> Iterator[str]:
-    """Yield the lines of a violation for a terminal."""
+    """Yield lines that describe a violation on a terminal."""
     effect = violation.effect
     head = f"{violation.location}: {_TITLES[effect]} {violation.id}: {violation.message}"
     yield head
@@ -36,7 +36,7 @@ def render_lines(violation: ReleaseViolation) -> Iterator[str]:
 
 
 def render_summary(verdict: Verdict) -> str:
-    """Return the last line of the text: counts, files, releases of core."""
+    """Return the last line of text output: counts, files, releases of core."""
     parts = [
         f"{verdict.count(EffectClass.BREAKS)} break",
         f"{verdict.count(EffectClass.BREAKS_WHEN)} break under a condition",
@@ -54,7 +54,7 @@ def render_summary(verdict: Verdict) -> str:
 
 
 def make_data(verdict: Verdict) -> dict[str, Any]:
-    """Return the verdict as plain data, the shape of ``--format json``."""
+    """Return the verdict as plain data, in the form of ``--format json``."""
     return {
         "exitCode": verdict.exit_code,
         "core": [str(core) for core in verdict.cores],
@@ -90,7 +90,7 @@ def _violation(violation: ReleaseViolation) -> dict[str, Any]:
 
 
 def render_sarif(verdict: Verdict, version: str) -> str:
-    """Return a SARIF 2.1.0 log; class, path and releases are in the properties of a result."""
+    """Return a SARIF 2.1.0 log; each result's properties hold class, path and releases."""
     log = make_sarif_log([violation.finding() for violation in verdict.violations], version)
     for result, violation in zip(log["runs"][0]["results"], verdict.violations, strict=True):
         entry = _violation(violation)
@@ -100,7 +100,7 @@ def render_sarif(verdict: Verdict, version: str) -> str:
 
 
 def render_junit(verdict: Verdict) -> str:
-    """Return a JUnit report, in which only what breaks fails."""
+    """Return a JUnit report in which only breaking violations fail."""
     return format_junit(
         [violation.finding() for violation in verdict.violations], "capsmith verify"
     )

@@ -1,7 +1,7 @@
-"""Read the files of releases: objects after substitution, and the positions of what is in them.
+"""Read the files of releases: objects after substitution, with their original positions.
 
-``${VARIABLES}`` are replaced by sample values as clusterctl replaces them; each position in the
-result leads back to one in the original.
+``${VARIABLES}`` are replaced by sample values as clusterctl would replace them.  Each position in
+the result can be traced back to the original.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _KNOWN = {
 
 @dataclass(slots=True)
 class Substituted:
-    """A text without variables, and the way back to the original positions."""
+    """A string without variables, and a map back to the original positions."""
 
     text: str
     original: str
@@ -52,7 +52,7 @@ class Substituted:
     _original_lines: list[int] = field(default_factory=list)
 
     def position(self, line: int, column: int) -> tuple[int, int]:
-        """Return line and column (from 1) in the original of a position in ``text``."""
+        """Return the original line and column (from 1) of a position in ``text``."""
         if not self._starts:
             return line, column
         if not self._lines:
@@ -69,10 +69,10 @@ class Substituted:
 
 
 def substitute(text: str, alone: str = SAMPLE) -> Substituted:
-    """Return ``text`` with sample values.
+    """Return ``text`` with sample values for its variables.
 
-    A variable without a default becomes :data:`SAMPLE`, or ``alone`` if its line holds nothing
-    else: such a one is often a whole block.  What clusterctl refuses stays.
+    A variable without a default becomes :data:`SAMPLE`, or ``alone`` if the line holds nothing
+    else: such a variable often replaces a whole block.  Forms that clusterctl refuses stay.
     """
     if "$" not in text:
         return Substituted(text, text)
@@ -138,7 +138,7 @@ class SourceFile(NamedTuple):
 
 @dataclass
 class ReleaseFiles:
-    """The files of one or more releases, as objects and as texts."""
+    """The files of one or more releases, as objects and as source."""
 
     manifests: tuple[Manifest, ...] = ()
     findings: tuple[Finding, ...] = ()
@@ -149,7 +149,7 @@ class ReleaseFiles:
     _nodes: dict[tuple[str, int], yaml.Node | None] = field(default_factory=dict)
 
     def locate(self, manifest: Manifest, path: Path) -> Location:
-        """Return the position in the original file of ``path``, or of its nearest parent."""
+        """Return the original position of ``path``, or of its nearest existing parent."""
         text = self.texts.get(manifest.file)
         if text is None:
             return manifest.location
@@ -177,7 +177,7 @@ class ReleaseFiles:
 
 
 def read_release(files: Iterable[SourceFile]) -> ReleaseFiles:
-    """Return the objects of the files, with sample values for their variables."""
+    """Parse the files of a release, with sample values for variables."""
     release = ReleaseFiles()
     manifests: list[Manifest] = []
     findings: list[Finding] = []
@@ -264,13 +264,13 @@ def _original(text: Substituted, location: Location) -> Location:
 
 
 def is_release_asset(name: str) -> bool:
-    """Return whether clusterctl would read a file of that name."""
+    """Return whether clusterctl reads files with this name."""
     manifest = Manifest(name, 1, {"apiVersion": "v1", "kind": "Any"})
     return artefact(manifest) not in (Artefact.SOURCE, Artefact.ASIDE)
 
 
 def read_lines(texts: Mapping[str, Substituted], location: Location) -> tuple[str, ...]:
-    """Return the line of a location and the previous line, before substitution."""
+    """Return the original line at a location and the line before it."""
     text = texts.get(location.file)
     if text is None or not location.line:
         return ()

@@ -1,4 +1,4 @@
-"""What a user sets for verify: targets, roles, and violations that are accepted."""
+"""Parse the user's settings for verify: targets, roles, and accepted violations."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _IGNORED = {"rule", "reason", "file", "object"}
 
 
 def parse_target(text: str, targets: Targets) -> tuple[Core, ...]:
-    """Return the releases of ``core=v1.11..v1.13`` or ``core=v1.13``.
+    """Return the releases of core in ``core=v1.11..v1.13`` or ``core=v1.13``.
 
-    Raises ValueError for another form, and for releases that are not known.
+    Raises ValueError for any other form, and for unknown releases.
     """
     known = targets.known
     first, dots, last = text.removeprefix(_CORE).partition("..")
@@ -40,7 +40,7 @@ def parse_target(text: str, targets: Targets) -> tuple[Core, ...]:
 
 
 def parse_role(text: str, known: Iterable[str]) -> tuple[str, str]:
-    """Return kind and role of ``Kind=role``; raises ValueError for a role that is not known."""
+    """Return the kind and role in ``Kind=role``.  Raises ValueError for an unknown role."""
     kind, equals, role = text.partition("=")
     roles = {each.lower(): each for each in (*known, NONE)}
     if not kind or not equals or role.lower() not in roles:
@@ -53,9 +53,9 @@ def parse_role(text: str, known: Iterable[str]) -> tuple[str, str]:
 def parse_config(
     text: str, file: str, known: Iterable[str]
 ) -> tuple[dict[str, str], tuple[Ignored, ...]]:
-    """Return roles and accepted violations of a configuration file.
+    """Return the roles and accepted violations of a configuration file.
 
-    Raises UnreadableInput (``verify-config``) for anything else.
+    Raises UnreadableInput (``verify-config``) for an invalid file.
     """
     document, findings = parse_document(text, file)
     if document is None or findings:
@@ -118,9 +118,9 @@ def _wrong(
 
 
 def parse_baseline(text: str, file: str) -> dict[str, int]:
-    """Return how often each known violation is accepted.
+    """Return how often each known violation is accepted, by fingerprint.
 
-    Raises UnreadableInput (``verify-baseline``) if it is not a baseline.
+    Raises UnreadableInput (``verify-baseline``) for an invalid file.
     """
     try:
         data = json.loads(text)
@@ -135,7 +135,7 @@ def parse_baseline(text: str, file: str) -> dict[str, int]:
 
 
 def render_baseline(violations: Iterable[ReleaseViolation]) -> str:
-    """Return the baseline that accepts ``violations``."""
+    """Return the content of a baseline file that accepts ``violations``."""
     counts: dict[str, int] = {}
     for violation in violations:
         key = fingerprint(violation)

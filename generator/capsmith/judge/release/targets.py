@@ -1,4 +1,4 @@
-"""Releases of core: which contracts each of them speaks, and the API version that it chooses."""
+"""Releases of core: the contracts that each supports, and the API version that it uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STAGES = {"alpha": 0, "beta": 1, None: 2}
 
 
 class Core(NamedTuple):
-    """A minor release of core, and of clusterctl."""
+    """A minor release of core and clusterctl."""
 
     major: int
     minor: int
@@ -26,7 +26,7 @@ class Core(NamedTuple):
 
     @property
     def contracts(self) -> tuple[str, ...]:
-        """Return the contracts that it speaks, the preferred one first."""
+        """Return the supported contracts, the preferred one first."""
         return ("v1beta2", "v1beta1") if self >= _WITH_V1BETA2 else ("v1beta1",)
 
 
@@ -34,7 +34,7 @@ _WITH_V1BETA2 = Core(1, 11)
 
 
 class Choice(NamedTuple):
-    """The contract and the API version by which core uses a kind."""
+    """The contract and API version under which core uses a kind."""
 
     contract: str
     version: str
@@ -42,7 +42,7 @@ class Choice(NamedTuple):
 
 
 class Targets(NamedTuple):
-    """The releases whose behaviour the rules describe, the oldest first."""
+    """The releases of core whose behaviour the rules describe, oldest first."""
 
     known: tuple[Core, ...]
     executed: frozenset[Core]
@@ -50,12 +50,12 @@ class Targets(NamedTuple):
 
     @property
     def from_source(self) -> tuple[Core, ...]:
-        """Return those that no test runs, the oldest first."""
+        """Return the releases that no test runs, known from source only, oldest first."""
         return tuple(core for core in self.known if core not in self.executed)
 
 
 def list_targets(core: Project) -> Targets:
-    """Return the releases of core in the table of compatibility."""
+    """Return the releases of core in the compatibility table."""
 
     def minor(supported: Supported) -> Core:
         return Core(*supported.order[:2])
@@ -67,13 +67,13 @@ def list_targets(core: Project) -> Targets:
 
 
 def parse_core(text: str) -> Core | None:
-    """Return a release written as ``v1.13`` or ``v1.13.2``, or None."""
+    """Parse a release such as ``v1.13`` or ``v1.13.2``; None if it has another form."""
     match = _RELEASE.fullmatch(text)
     return Core(int(match[1]), int(match[2])) if match else None
 
 
 def choose(crd: Crd, core: Core) -> Choice:
-    """Return the choice of core for a kind, from the contract labels of its CRD (GEN-03)."""
+    """Return how core uses a kind, according to the contract labels of its CRD (GEN-03)."""
     for contract in core.contracts:
         # The first contract with a label decides, even if no version that it names is served.
         versions = crd.labelled(LABEL + contract)
@@ -83,7 +83,7 @@ def choose(crd: Crd, core: Core) -> Choice:
 
 
 def kubernetes_order(version: str) -> tuple[int, int, int, int, str]:
-    """Return the sort key of API versions: v2, v1, v1beta2, v1beta1, then names of other forms."""
+    """Return the sort key of API versions: v2, v1, v1beta2, v1beta1, then other names."""
     # As apimachinery orders them: core takes the greatest, and any other order would judge another
     # schema.
     match = _KUBERNETES_VERSION.fullmatch(version)
@@ -93,18 +93,21 @@ def kubernetes_order(version: str) -> tuple[int, int, int, int, str]:
 
 
 def filter_installable(cores: Iterable[Core], contract: str) -> tuple[Core, ...]:
-    """Return the releases whose clusterctl installs a provider of ``contract``; '' is any."""
+    """Return the releases whose clusterctl installs a provider of ``contract``; '' means any."""
     return tuple(core for core in cores if not contract or contract in core.contracts)
 
 
 def format_source_note(cores: Iterable[Core]) -> str:
-    """Return ``(v1.11, v1.12 as read from source)`` after a space; empty without releases."""
+    """Return a note such as ``(v1.11, v1.12 as read from source)``, after a space.
+
+    Empty without releases.
+    """
     names = ", ".join(map(str, cores))
     return f" ({names} as read from source)" if names else ""
 
 
 def format_span(cores: Sequence[Core]) -> str:
-    """Return releases for people: ``v1.10``, ``v1.11 to v1.15``."""
+    """Return releases for display: ``v1.10``, ``v1.11 to v1.15``."""
     ordered = sorted(cores)
     if not ordered:
         return ""

@@ -1,7 +1,7 @@
-"""Judge an upgrade: what an installed release loses when clusterctl replaces it by another one.
+"""Judge an upgrade: what an installed release loses when clusterctl replaces it.
 
-clusterctl deletes the old components except for CRDs and the Namespace, and then creates the new
-ones; what exists already, as CRDs do, it changes by a merge patch.
+clusterctl deletes the old components except CRDs and the Namespace, then creates the new ones.
+Existing objects, such as CRDs, are changed by a merge patch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FORMS = ("pattern", "format", "multipleOf")
 
 
 class SchemaChange(NamedTuple):
-    """A difference between two schemas that concerns stored objects."""
+    """A difference between two schemas that affects stored objects."""
 
     rule: str
     field: str
@@ -36,7 +36,7 @@ class SchemaChange(NamedTuple):
 
 
 def find_schema_changes(old: Any, new: Any) -> Iterator[SchemaChange]:
-    """Yield the changes of a version's schema outside of metadata and status."""
+    """Yield the changes of a version's schema, except in metadata and status."""
     before, after = mapping_of(old, "properties"), mapping_of(new, "properties")
     for name, part in before.items():
         if name in _OF_CONTROLLERS:
@@ -124,7 +124,7 @@ _DELETED = frozenset({*_HOOKS, "Namespace", "CustomResourceDefinition"})
 def judge_upgrade(
     old: ReleaseFiles, new: ReleaseFiles, rules: Mapping[str, Rule], options: VerifyOptions
 ) -> tuple[ReleaseViolation, ...]:
-    """Return what ``old`` loses when ``new`` replaces it, in order; advice is included."""
+    """Return what ``old`` loses when ``new`` replaces it, in reading order, including advice."""
     before, after = _whole(old, options), _whole(new, options)
     installed = {id(manifest) for manifest in before.manifests}
     found = []

@@ -1,4 +1,4 @@
-"""From all violations to those that are reported: selection, suppression, baseline."""
+"""Select the violations to report: filters, accepted violations, baseline."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def verify(
     baseline: Mapping[str, int] | None = None,
     more: Iterable[ReleaseViolation] = (),
 ) -> Verdict:
-    """Return the verdict on a release; ``baseline`` is how often each known violation may occur.
+    """Return the verdict on a release.
 
-    ``more`` are violations that something else than the files shows.
+    ``baseline`` tells how often each known violation may occur.  ``more`` are violations found by
+    other means than reading files, such as a running API server.
     """
     judged = sorted((*judge(release, contracts, options), *more), key=lambda each: each.sort_key)
     verdict = _verdict(judged, release, options, baseline)
@@ -41,7 +42,7 @@ def verify_upgrade(
     options: VerifyOptions,
     baseline: Mapping[str, int] | None = None,
 ) -> Verdict:
-    """Return the verdict on the upgrade of an installed release to another one."""
+    """Return the verdict on the upgrade from an installed release to another."""
     violations = judge_upgrade(before, after, rules, options)
     both = ReleaseFiles(texts={**before.texts, **after.texts})
     return _verdict(violations, both, options, baseline)
@@ -79,7 +80,7 @@ def _verdict(
 
 
 def fingerprint(violation: ReleaseViolation) -> str:
-    """Return what stays the same when lines move: rule, object and message."""
+    """Return an id of a violation that survives moved lines: rule, object and message."""
     return f"{violation.id} {violation.subject}: {violation.message}"
 
 

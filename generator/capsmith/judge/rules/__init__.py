@@ -1,1 +1,1 @@
-"""The static checks of the contract's rules."""
+"""Static checks of contract rules."""

@@ -1,4 +1,4 @@
-"""Check manifests against the contract: each rule with a check, on all that it applies to."""
+"""Evaluate the static rules of a contract on manifests."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _NO_ROLES: Mapping[str, str] = {}
 def evaluate_manifests(
     manifests: Sequence[Manifest], contract: Contract, roles: Mapping[str, str] = _NO_ROLES
 ) -> tuple[Finding, ...]:
-    """Return the violations of ``contract`` in the manifests of a provider.
+    """Return the violations of ``contract`` in a provider's manifests.
 
-    Works on a source tree (kustomizations among the manifests are applied as far as names,
-    namespaces and labels go), on built components, and on release folders.  ``roles`` names the
-    role of a CRD by the CRD's name; others are guessed from their kinds.
+    Accepts source trees, built components and release folders; in a source tree, the names,
+    namespaces and labels of kustomizations are applied.  ``roles`` gives the role of a CRD by the
+    CRD's name; other roles are guessed from kinds.
     """
     found = (
         finding
@@ -41,9 +41,9 @@ def _of_rule(rule: Rule, bundle: Bundle, contract: Contract) -> Iterator[Finding
 
 
 def find_violations(rule: Rule, bundle: Bundle, contract: Contract) -> Iterable[Violation]:
-    """Return what the check of one rule finds in a bundle; nothing for a rule without a check.
+    """Return the violations of one rule in a bundle; empty for a rule without a check.
 
-    Raises ValueError if the parameters of the rule are not those of its check.
+    Raises ValueError if the rule's parameters do not fit its check.
     """
     if rule.check is None:
         return ()

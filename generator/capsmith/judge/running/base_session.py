@@ -1,4 +1,4 @@
-"""What the checks of any role share: a namespace, the history of its objects, and waits."""
+"""What checks of every role need: a namespace, the history of its objects, and waits."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class ManagerProcess(Protocol):
     """The provider's manager, if this run started it."""
 
     def kill(self) -> None:
-        """End the process as a crash would."""
+        """Kill the process, as a crash would."""
 
     def start(self) -> None:
         """Start the process again and wait until it is ready.
 
-        Raises CapsmithError if it never is.
+        Raises CapsmithError if it does not become ready.
         """
 
 
 @dataclass
 class BaseSession:
-    """One run against one provider; subclasses know the objects of its roles."""
+    """A run against one provider; subclasses know the objects of its roles."""
 
     client: KubeClient
     core: CoreObjects
@@ -56,20 +56,24 @@ class BaseSession:
     def prepare(self) -> None:
         """Create what all checks of the roles need, such as bootstrap data.
 
-        :meth:`start` calls it after the objects of ``needed``, and before anything is recorded.
+        :meth:`start` calls it after creating the objects of ``needed`` and before recording
+        anything.
         """
 
     def clean_up(self) -> None:
-        """Delete all objects of the run, and its namespace."""
+        """Delete all objects of the run and its namespace."""
         raise NotImplementedError
 
     @property
     def namespace(self) -> str:
-        """The namespace of all objects of the run."""
+        """Return the namespace of all objects of the run."""
         return self.core.namespace
 
     def create_namespace(self) -> None:
-        """Create the namespace; raises Refused if it exists, because the run deletes it."""
+        """Create the namespace.
+
+        Raises Refused if it exists, because the run deletes it at the end.
+        """
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
         try:
             self.client.create(namespace)
@@ -82,7 +86,7 @@ class BaseSession:
         self._has_namespace = True
 
     def start(self) -> None:
-        """Create what all checks need, and start to record."""
+        """Create what all checks need, and start recording."""
         for each in self.needed:
             self.apply(each)
         self.prepare()
@@ -99,12 +103,12 @@ class BaseSession:
         self.client.apply(obj)
 
     def remove_applied(self) -> None:
-        """Delete what `apply` created outside of the run's namespace."""
+        """Delete the objects that :meth:`apply` created outside the run's namespace."""
         while self._applied:
             self.client.delete(self._applied.pop())
 
     def wait_removed(self) -> None:
-        """Wait until the namespace does not exist, so that another run may create it."""
+        """Wait until the namespace is deleted, so that another run can create it."""
         if not self._has_namespace:
             return  # that of another run
         with suppress(TimeoutError):
@@ -114,9 +118,9 @@ class BaseSession:
             )
 
     def run_once(self, step: str, create: Callable[[], None]) -> None:
-        """Run a step that several checks need, the first time that one of them asks.
+        """Run a step that several checks need, at the first call only.
 
-        Raises what the step raises; for later checks Skipped, with the reason of the first failure.
+        Raises what the step raises; later calls raise Skipped with the reason of that failure.
         """
         # The step would only wait in vain once more: the first check reports the cause.
         if step in self.failures:
@@ -133,7 +137,7 @@ class BaseSession:
     def wait(
         self, kind: str, name: str, probe: Callable[[JSON], bool], what: str, path: str = ""
     ) -> JSON:
-        """Wait until a probe of an object's latest state is true, and return that state.
+        """Wait until ``probe`` accepts the latest state of an object, and return that state.
 
         Raises Violated with the object's conditions on a timeout.
         """
@@ -153,7 +157,7 @@ class BaseSession:
         return obj
 
     def wait_deleted(self, kind: str, name: str, what: str) -> None:
-        """Wait until an object does not exist.
+        """Wait until an object no longer exists.
 
         Raises Violated on a timeout, with ``what``, the object's conditions and its finalizers.
         """
@@ -166,25 +170,27 @@ class BaseSession:
             )
 
     def patience(self, name: str, what: str) -> float:
-        """Return the seconds to wait for a state of an object; ``what`` reports its absence."""
+        """Return how many seconds to wait for a state of an object.
+
+        ``what`` describes the state in the report of a timeout.
+        """
         return self.timing.patience
 
     def stays(self, probe: Callable[[], bool]) -> bool:
-        """Return whether a probe of the history stays true for the quiet time.
+        """Return whether ``probe`` stays true for the quiet time.
 
-        The probe runs at each recorded change, so that a violation of a moment is seen; it must not
-        write.
+        It runs at each recorded change, so even a momentary violation is seen.  It must not write.
         """
         return not self.history.wait(lambda: not probe(), self.timing.quiet)
 
     def settle(self) -> None:
-        """Wait for the quiet time, in which a wrong manager does what it must not do."""
+        """Wait for the quiet time, in which a faulty manager would do what it must not."""
         self.stays(lambda: True)
 
     def latest(self, kind: str, name: str) -> JSON:
         """Return the latest recorded state of an object, which may lag behind a request.
 
-        Raises Violated if it does not exist.
+        Raises Violated if the object does not exist.
         """
         obj = self.history.latest(kind, name)
         if obj is None:
@@ -192,7 +198,7 @@ class BaseSession:
         return obj
 
     def subject(self, kind: str, name: str) -> str:
-        """Return an object of the run for a report: ``AcmeMachine conformance-1/main-0``."""
+        """Return the name of an object for reports: ``AcmeMachine conformance-1/main-0``."""
         return f"{kind} {self.namespace}/{name}"
 
     def _state(self, kind: str, name: str) -> str:

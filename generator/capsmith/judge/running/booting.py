@@ -1,8 +1,8 @@
-"""Machines that nothing boots: the API server and the Nodes of a simulated whole cluster.
+"""Simulate what runs on machines that nothing boots: an API server and Nodes.
 
-Simulated infrastructure creates no machine that could serve the endpoint of its cluster. If the
-endpoint is an address of this machine, a real API server with the CA of the cluster is started
-there once a control plane machine has a provider ID, and each machine becomes a Node.
+Simulated infrastructure creates no machine that could serve the endpoint of its cluster.  If the
+endpoint is an address of this computer, a real API server with the cluster's CA starts there once a
+control plane machine has a provider ID, and each machine becomes a Node.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STEP_SECONDS = 0.3
 
 
 class Booting:
-    """What the machines of the whole cluster would run; a context."""
+    """A context in which the machines of the whole cluster appear to run."""
 
     def __init__(self, base: Base, session: ClusterSession, report: Callable[[str], None]) -> None:
         """Define it; ``report`` gets the reason if the API server does not start."""

@@ -1,4 +1,4 @@
-"""A run with the whole cluster of a template, for bootstrap and control plane providers."""
+"""Run checks with the whole cluster of a template, for bootstrap and control plane providers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _CREATION = "the creation of the whole cluster"
 
 @dataclass
 class ClusterSession(Session):
-    """What the checks of a run share, and the documents of the cluster template."""
+    """The state that the checks of a run share, and the documents of the cluster template."""
 
     documents: tuple[JSON, ...] = field(kw_only=True)
     roles: Mapping[str, str] = field(kw_only=True)
     """The role of each kind: `ControlPlane`, `BootstrapConfigTemplate`."""
 
     def provider_kinds(self) -> list[WatchedKind]:
-        """Return the kinds of all providers of which the cluster has objects."""
+        """Return the kinds of all providers' objects in the cluster."""
         kinds = super().provider_kinds()
         template, control_plane = self._config_template, self._control_plane
         if template is not None:
@@ -44,34 +44,34 @@ class ClusterSession(Session):
 
     @property
     def config_kind(self) -> str:
-        """The kind of bootstrap configurations; raises Skipped without a template of one."""
+        """Return the kind of bootstrap configurations.  Raises Skipped without a template."""
         if self._config_template is None:
             raise Skipped("the cluster template has no bootstrap configuration for workers")
         return str(self._config_template["kind"]).removesuffix("Template")
 
     @property
     def control_plane_kind(self) -> str:
-        """The kind of the control plane; raises Skipped without one."""
+        """Return the kind of the control plane.  Raises Skipped if there is none."""
         if self._control_plane is None:
             raise Skipped("the cluster template has no control plane")
         return str(self._control_plane["kind"])
 
     @property
     def control_plane_name(self) -> str:
-        """The name of the control plane; raises Skipped without one."""
+        """Return the name of the control plane.  Raises Skipped if there is none."""
         if self._control_plane is None:
             raise Skipped("the cluster template has no control plane")
         return str(self._control_plane["metadata"]["name"])
 
     @property
     def machines(self) -> int:
-        """The number of Machines that the cluster template requests."""
+        """Return the number of Machines that the cluster template requests."""
         kinds = ("MachineDeployment", self.control_plane_kind)
         sizes = [each["spec"].get("replicas") for each in self.documents if each["kind"] in kinds]
         return sum(int(size) for size in sizes if size is not None)
 
     def ensure_whole_cluster(self) -> JSON:
-        """Return the Cluster of the template, once each of its Machines has bootstrap data."""
+        """Return the template's Cluster once each of its Machines has bootstrap data."""
 
         def create() -> None:
             self._create_ownerless()
@@ -95,7 +95,7 @@ class ClusterSession(Session):
             raise
 
     def take_over(self) -> None:
-        """Use the cluster that exists already; only the ownerless configuration is created."""
+        """Use the existing cluster; create only the ownerless configuration."""
         self.run_once(_CREATION, self._create_ownerless)
         self.wait(self.config_kind, OWNERLESS_CONFIG, bool, "it does not exist")
         self.wait("Cluster", WHOLE, self._has_machines, "not every Machine has bootstrap data")
@@ -160,7 +160,7 @@ class ClusterSession(Session):
 
 
 def read_referenced_roles(documents: Iterable[JSON]) -> dict[str, str]:
-    """Return the roles, by kind, that a Cluster and its MachineDeployments give by references."""
+    """Return roles by kind, as the references in a Cluster and its MachineDeployments show them."""
     roles: dict[str, str] = {}
     for document in documents:
         spec = document.get("spec") or {}
@@ -180,9 +180,9 @@ def _named(spec: JSON, reference: str, role: str) -> dict[str, str]:
 
 
 def find_provided_kind(documents: Iterable[JSON], roles: Mapping[str, str]) -> tuple[str, str]:
-    """Return kind and API version of the first document of a provider; ``roles`` are its kinds.
+    """Return kind and API version of the first document whose kind is in ``roles``.
 
-    Raises UnreadableInput (``conformance-objects``) without one.
+    Raises UnreadableInput (``conformance-objects``) if there is none.
     """
     for document in documents:
         if document["kind"] in roles:
@@ -195,7 +195,7 @@ def find_provided_kind(documents: Iterable[JSON], roles: Mapping[str, str]) -> t
 
 
 def is_data_created(obj: JSON, contract: str) -> bool:
-    """Return whether a bootstrap configuration reports its data."""
+    """Return whether a bootstrap configuration reports that its data exist."""
     status = obj.get("status") or {}
     if contract == V1BETA1:
         return bool(status.get("ready"))
@@ -203,17 +203,17 @@ def is_data_created(obj: JSON, contract: str) -> bool:
 
 
 def data_path(contract: str) -> str:
-    """Return the path of the field that `is_data_created` reads."""
+    """Return the path of the field that :func:`is_data_created` reads."""
     return "status.ready" if contract == V1BETA1 else "status.initialization.dataSecretCreated"
 
 
 def data_name(obj: JSON) -> str:
-    """Return the name of the bootstrap data Secret, or "" if it is not set."""
+    """Return the name of the bootstrap data Secret, or an empty string if it is not set."""
     return str((obj.get("status") or {}).get("dataSecretName") or "")
 
 
 def is_initialized(obj: JSON, contract: str) -> bool:
-    """Return whether a control plane reports that its API server answers."""
+    """Return whether a control plane reports that its API server responds."""
     status = obj.get("status") or {}
     if contract == V1BETA1:
         return bool(status.get("initialized"))
@@ -221,7 +221,7 @@ def is_initialized(obj: JSON, contract: str) -> bool:
 
 
 def initialized_path(contract: str) -> str:
-    """Return the path of the field that `is_initialized` reads."""
+    """Return the path of the field that :func:`is_initialized` reads."""
     if contract == V1BETA1:
         return "status.initialized"
     return "status.initialization.controlPlaneInitialized"

@@ -1,4 +1,4 @@
-"""The fields of the contract in objects of either version.  Pure."""
+"""Read and write contract fields of objects in either contract version.  Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ V1BETA1 = "v1beta1"
 
 @dataclass(frozen=True)
 class CoreObjects:
-    """Objects of core's kinds, in the API version that a core serves."""
+    """Builds objects of core's kinds in the API version that core serves."""
 
     version: str
     """`v1beta2`."""
@@ -25,7 +25,7 @@ class CoreObjects:
 
     @property
     def api_version(self) -> str:
-        """API version of Cluster and Machine."""
+        """Return the API version of Cluster and Machine."""
         return f"{CORE_GROUP}/{self.version}"
 
     def cluster(self, name: str, infrastructure: JSON) -> JSON:
@@ -111,7 +111,7 @@ class CoreObjects:
         }
 
     def health_check(self, cluster: str, name: str) -> JSON:
-        """Return a MachineHealthCheck of a MachineDeployment's Machines."""
+        """Return a MachineHealthCheck for the Machines of a MachineDeployment."""
         conditions = [{"type": "Ready", "status": "Unknown"}]
         if self.version == V1BETA1:
             checks: JSON = {"unhealthyConditions": [{**conditions[0], "timeout": "300s"}]}
@@ -130,7 +130,7 @@ class CoreObjects:
         }
 
     def reference(self, obj: JSON) -> JSON:
-        """Return a reference to an object of a provider."""
+        """Return a reference to a provider's object."""
         name = obj["metadata"]["name"]
         if self.version == V1BETA1:
             return {
@@ -144,7 +144,7 @@ class CoreObjects:
 
 
 def is_provisioned(obj: JSON, contract: str) -> bool:
-    """Return whether an infrastructure object reports that it is complete."""
+    """Return whether an infrastructure object reports that it is provisioned."""
     status = obj.get("status") or {}
     if contract == V1BETA1:
         return bool(status.get("ready"))
@@ -152,17 +152,17 @@ def is_provisioned(obj: JSON, contract: str) -> bool:
 
 
 def provisioned_path(contract: str) -> str:
-    """Return the path of the field that `is_provisioned` reads."""
+    """Return the path of the field that :func:`is_provisioned` reads."""
     return "status.ready" if contract == V1BETA1 else "status.initialization.provisioned"
 
 
 def is_pool_provisioned(obj: JSON) -> bool:
-    """Return whether a machine pool reports to core that it is complete, in either contract."""
+    """Return whether a machine pool reports, in either contract, that it is provisioned."""
     return bool((obj.get("status") or {}).get("ready"))
 
 
 def provider_id(obj: JSON) -> str:
-    """Return the provider ID of an infrastructure machine, or '' if it is not set."""
+    """Return the provider ID of an infrastructure machine, or an empty string if it is not set."""
     return str((obj.get("spec") or {}).get("providerID") or "")
 
 
@@ -172,13 +172,13 @@ def provider_ids(obj: JSON) -> list[str]:
 
 
 def endpoint(obj: JSON) -> JSON:
-    """Return the endpoint of an infrastructure cluster; empty if host and port are unset."""
+    """Return the endpoint of an infrastructure cluster; empty if neither host nor port is set."""
     found: JSON = (obj.get("spec") or {}).get("controlPlaneEndpoint") or {}
     return found if found.get("host") and found.get("port") else {}
 
 
 def find_condition(obj: JSON, kind: str) -> JSON | None:
-    """Return the condition of a type, wherever the contract's migration keeps it."""
+    """Return the condition of a type, wherever the contract version keeps it, or None."""
     status = obj.get("status") or {}
     # A provider that moves from v1beta1 to v1beta2 keeps new conditions here until the old ones
     # end.
@@ -190,7 +190,7 @@ def find_condition(obj: JSON, kind: str) -> JSON | None:
 
 
 def find_effects(obj: JSON, contract: str, before: JSON) -> list[str]:
-    """Return the paths that show an effect outside, and that ``before`` lacks."""
+    """Return the paths that show an external effect and that ``before`` lacks."""
     found = []
     if is_provisioned(obj, contract):
         found.append(provisioned_path(contract))
@@ -207,12 +207,12 @@ def find_effects(obj: JSON, contract: str, before: JSON) -> list[str]:
 
 
 def subject(obj: JSON) -> str:
-    """Return any object for a report: ``Cluster conformance-1/main``."""
+    """Return the name of any object for reports: ``Cluster conformance-1/main``."""
     metadata = obj["metadata"]
     return f"{obj['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
 
 
 def failure_domains(obj: JSON) -> list[str]:
-    """Return the names of the failure domains that a status reports."""
+    """Return the names of the failure domains in a status."""
     domains: Any = (obj.get("status") or {}).get("failureDomains") or []
     return sorted(domains) if isinstance(domains, dict) else sorted(d["name"] for d in domains)

@@ -1,6 +1,6 @@
-"""Every state of some objects, recorded by watches.
+"""Record every state of some objects, with watches.
 
-A state that lasts only a moment is a state too: polling would miss it.
+Polling would miss states that last only a moment.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class WatchedKind(NamedTuple):
 
 
 class State(NamedTuple):
-    """An object as stored at one moment."""
+    """An object as stored at some moment."""
 
     obj: JSON
     is_deleted: bool
 
 
 class History:
-    """The states of all objects of some kinds in a namespace, in order.
+    """All states, in order, of all objects of some kinds in a namespace.
 
     Threads record while checks read: each method returns what is known at that moment.
     """
@@ -54,7 +54,7 @@ class History:
         ]
 
     def start(self) -> None:
-        """Start to record: first what exists, then each change."""
+        """Start recording: first existing objects, then each change."""
         for thread in self._threads:
             thread.start()
 
@@ -77,27 +77,27 @@ class History:
             return [state.obj for state in found if not state.is_deleted]
 
     def latest(self, kind: str, name: str) -> JSON | None:
-        """Return the last state of an object; None if it does not exist."""
+        """Return the last state of an object, or None if it does not exist."""
         with self._changed:
             found = self._states.get((kind, name), [])
         return None if not found or found[-1].is_deleted else found[-1].obj
 
     def names(self, kind: str) -> list[str]:
-        """Return the names of the objects that exist, sorted."""
+        """Return the sorted names of existing objects of a kind."""
         with self._changed:
             found = [name for each, name in self._states if each == kind]
         return sorted(name for name in found if self.latest(kind, name) is not None)
 
     def all_names(self, kind: str) -> list[str]:
-        """Return the names of the objects that exist or existed."""
+        """Return the names of all objects of a kind that exist or existed."""
         with self._changed:
             return sorted(name for each, name in self._states if each == kind)
 
     def wait(self, probe: Callable[[], T], seconds: float) -> T:
-        """Wait up to some seconds until the probe is true, and return its value.
+        """Wait until ``probe`` returns a true value, and return that value.
 
-        On a timeout that is its last, false value.  The probe runs at each recorded change; it may
-        read the history, and must not block.
+        After ``seconds`` return its last, false value.  The probe runs at each recorded change; it
+        may read the history but must not block.
         """
         with self._changed:
             self._changed.wait_for(probe, seconds)

@@ -1,6 +1,6 @@
-"""A run against an IPAM provider: pools, claims and the addresses that follow from them.
+"""Run checks against an IPAM provider: pools, claims and the resulting addresses.
 
-Pools are given by the user, or made for kinds that have ranges and a prefix.
+The user provides pools, or they are created for kinds that have ranges and a prefix.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _PREFIX = 24
 
 @dataclass(frozen=True)
 class IpamObjects:
-    """One pool of each kind."""
+    """A pool of each kind."""
 
     documents: tuple[JSON, ...]
 
     @property
     def kinds(self) -> list[tuple[str, str]]:
-        """API version and kind of each pool."""
+        """Return API version and kind of each pool."""
         return [(str(each["apiVersion"]), str(each["kind"])) for each in self.documents]
 
     @property
     def names(self) -> list[str]:
-        """The kinds of the pools."""
+        """Return the kinds of the pools."""
         return [kind for _, kind in self.kinds]
 
     def group(self, kind: str) -> str:
-        """Return the API group of a kind of pools, which has to be one of :attr:`names`."""
+        """Return the API group of a kind, which must be one of :attr:`names`."""
         version = next(version for version, each in self.kinds if each == kind)
         return version.partition("/")[0]
 
     def pool(self, kind: str, namespace: str) -> JSON:
-        """Return the pool of a kind; the namespace is also the name of one without a namespace."""
+        """Return the pool of a kind; a cluster-scoped pool is named after the namespace."""
         document = next(each for each in self.documents if each["kind"] == kind)
         metadata = {**(document.get("metadata") or {}), "name": namespace, "namespace": namespace}
         return {**document, "metadata": metadata}
@@ -59,7 +59,7 @@ class IpamObjects:
 def select_ipam_objects(
     documents: Iterable[JSON], crds: Sequence[JSON], roles: Mapping[str, str]
 ) -> IpamObjects:
-    """Return one pool of each kind: of the documents, else made where the schema is known.
+    """Return a pool of each kind, from the documents or else created if its schema is known.
 
     Raises UnreadableInput (``conformance-objects``) if there is no pool of any kind.
     """
@@ -111,13 +111,13 @@ FOREIGN = "Foreign"
 
 @dataclass
 class IpamSession(BaseSession):
-    """What the checks of IPAM providers share."""
+    """The state that the checks of IPAM providers share."""
 
     pools: IpamObjects
 
     @property
     def version(self) -> str:
-        """The API version of claims and addresses; that of core."""
+        """Return the API version of claims and addresses that core serves."""
         return f"{IPAM_GROUP}/{self.contract}"
 
     def kinds(self) -> list[WatchedKind]:
@@ -139,7 +139,7 @@ class IpamSession(BaseSession):
         cluster: str = "",
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a claim on the pool of a kind, for a cluster if one is named."""
+        """Create a claim on the pool of a kind, for a cluster if given."""
         group = self.pools.group(kind.removeprefix(FOREIGN))
         reference = {"apiGroup": group, "kind": kind, "name": self.namespace}
         metadata: JSON = {"name": name, "namespace": self.namespace}
@@ -155,18 +155,18 @@ class IpamSession(BaseSession):
         self.client.create(claim)
 
     def wait_allocated(self, claim: str) -> JSON:
-        """Wait until a claim names an address that exists, and return the IPAddress."""
+        """Wait until a claim names an existing IPAddress, and return that."""
         obj = self.wait(CLAIM, claim, has_address, "it gets no address", "status.addressRef")
         name = _reference(obj)
         return self.wait(ADDRESS, name, bool, f"the claim {claim} names it, but it does not exist")
 
     def release(self, claim: str) -> None:
-        """Delete a claim, and wait until it is gone; raises Violated if it stays."""
+        """Delete a claim and wait until it is gone.  Raises Violated if it stays."""
         self.client.delete(self.latest(CLAIM, claim))
         self.wait_deleted(CLAIM, claim, "it was deleted, but still exists")
 
     def address_of(self, claim: str) -> JSON | None:
-        """Return the IPAddress of a claim, if there is one."""
+        """Return the IPAddress of a claim, or None."""
         for name in self.history.names(ADDRESS):
             found = self.history.latest(ADDRESS, name)
             if found and found["spec"].get("claimRef", {}).get("name") == claim:
@@ -174,7 +174,7 @@ class IpamSession(BaseSession):
         return None
 
     def refuse_address(self, claim: str, reason: str) -> None:
-        """Raise Violated if a claim ever got an address; ``reason`` says why it must not."""
+        """Raise Violated if a claim ever got an address; ``reason`` explains why it must not."""
         for state in self.history.states(CLAIM, claim):
             if has_address(state):
                 message = f"the manager wrote status.addressRef although {reason}"
@@ -184,7 +184,7 @@ class IpamSession(BaseSession):
             raise Violated(message, self.subject(CLAIM, claim))
 
     def clean_up(self) -> None:
-        """Delete claims, then pools, then the namespace; finalizers that stay are removed."""
+        """Delete claims, then pools, then the namespace; remove finalizers that block this."""
         # Nothing deletes a paused claim.
         for kind in (CLAIM, "Cluster"):
             for each in self._list(kind):

@@ -12,7 +12,7 @@ S = TypeVar("S")
 
 
 class Violated(Exception):
-    """A check that fails: what the manager did, at which object, and what to do."""
+    """Raised by a failing check: what the manager did, with which object, and the remedy."""
 
     def __init__(self, message: str, subject: str = "", path: str = "", hint: str = "") -> None:
         super().__init__(message)
@@ -22,7 +22,7 @@ class Violated(Exception):
 
 
 class Skipped(Exception):
-    """A check that cannot run here, with the reason."""
+    """Raised by a check that cannot run, with the reason."""
 
 
 class CheckOutcome(StrEnum):
@@ -37,7 +37,7 @@ class CheckOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class ConformanceCheck(Generic[S]):
-    """One check of a manager's behaviour."""
+    """A check of a manager's behaviour."""
 
     name: str
     """In kebab case, unique."""
@@ -73,7 +73,7 @@ class CheckResult(NamedTuple):
 class Timing:
     """How long checks wait, in seconds.
 
-    A run that passes takes little of ``patience``, but the whole of ``quiet`` each time.
+    A passing run rarely needs much of ``patience`` but always waits the whole ``quiet`` time.
     """
 
     patience: float = 180.0
@@ -95,24 +95,24 @@ class ConformanceReport:
     """Whether warnings count as failures."""
 
     def count(self, outcome: CheckOutcome) -> int:
-        """Return how many results have an outcome."""
+        """Return the number of results with an outcome."""
         return sum(result.outcome is outcome for result in self.results)
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if a check failed, or if one warned and the run is strict; else 0."""
+        """Return 1 if a check failed, or if one warned in a strict run; else 0."""
         warnings = self.count(CheckOutcome.WARNING) if self.strict else 0
         return int(self.count(CheckOutcome.FAILED) + warnings > 0)
 
 
 class Selection(NamedTuple):
-    """Which checks run, by name, rule or page of rules; all if nothing is selected."""
+    """The checks to run, by name, rule or page of rules; all if nothing is selected."""
 
     select: frozenset[str] = frozenset()
     ignore: frozenset[str] = frozenset()
 
     def includes(self, check: ConformanceCheck[Any], rules: Mapping[str, object]) -> bool:
-        """Return whether a check runs: it proves one of the contract's ``rules``, given by id."""
+        """Return whether to run a check: it is selected and proves a rule in ``rules``, by id."""
         ids = {rule for rule in check.rules if rule in rules}
         names = {check.name, *ids, *(rule.partition("-")[0] for rule in ids)}
         if not ids or names & self.ignore:

@@ -1,4 +1,4 @@
-"""The provider's objects: from the documents of a cluster template to objects of test clusters.
+"""Build the provider's objects in test clusters from the documents of a cluster template.
 
 Pure: data in, data out.
 """
@@ -27,7 +27,7 @@ _FOREIGN_GROUPS = ("bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"
 
 @dataclass(frozen=True)
 class ProviderObjects:
-    """The infrastructure objects of a cluster template, and what they need."""
+    """The infrastructure objects of a cluster template, and the objects that they need."""
 
     cluster_document: JSON
     template_document: JSON
@@ -39,31 +39,31 @@ class ProviderObjects:
 
     @property
     def cluster_kind(self) -> str:
-        """The kind of infrastructure clusters."""
+        """Return the kind of infrastructure clusters."""
         return str(self.cluster_document["kind"])
 
     @property
     def machine_kind(self) -> str:
-        """The kind of infrastructure machines."""
+        """Return the kind of infrastructure machines."""
         return str(self.template_document["kind"]).removesuffix("Template")
 
     @property
     def cluster_version(self) -> str:
-        """The API version of infrastructure clusters."""
+        """Return the API version of infrastructure clusters."""
         return str(self.cluster_document["apiVersion"])
 
     @property
     def machine_version(self) -> str:
-        """The API version of infrastructure machines."""
+        """Return the API version of infrastructure machines."""
         return str(self.template_document["apiVersion"])
 
     def cluster(self, cluster: str, namespace: str) -> JSON:
-        """Return the infrastructure cluster of a test cluster."""
+        """Return an infrastructure cluster for a test cluster."""
         return _renamed(self.cluster_document, cluster, namespace, cluster)
 
     @property
     def pool_kinds(self) -> list[str]:
-        """The kinds of machine pools."""
+        """Return the kinds of machine pools."""
         return [str(each["kind"]) for each in self.pool_documents]
 
     def pool(self, kind: str, cluster: str, namespace: str, name: str) -> JSON:
@@ -76,7 +76,7 @@ class ProviderObjects:
         return _renamed(self.template_document, cluster, namespace, name)
 
     def machine(self, cluster: str, namespace: str, name: str) -> JSON:
-        """Return an infrastructure machine, as a control plane clones it from the template."""
+        """Return an infrastructure machine, as a control plane would clone it from the template."""
         template = self.template(cluster, namespace, name)
         inner = template["spec"]["template"]
         group = template["apiVersion"].partition("/")[0]
@@ -100,7 +100,7 @@ class ProviderObjects:
         }
 
     def others(self, cluster: str, namespace: str) -> list[JSON]:
-        """Return the other objects of a test cluster."""
+        """Return all other objects for a test cluster."""
         return [
             _renamed(each, cluster, namespace, _replaced(each["metadata"]["name"], cluster))
             for each in self.other_documents
@@ -108,10 +108,10 @@ class ProviderObjects:
 
 
 def select_provider_objects(documents: Iterable[JSON], roles: Mapping[str, str]) -> ProviderObjects:
-    """Return the objects of a cluster template; ``roles`` are by kind.
+    """Return the provider's objects in a cluster template; ``roles`` are by kind.
 
-    Raises UnreadableInput (``conformance-objects``) without an infrastructure cluster or a machine
-    template among them.
+    Raises UnreadableInput (``conformance-objects``) if the template has no infrastructure cluster
+    or no machine template.
     """
     documents = list(documents)
     clusters = [each for each in documents if roles.get(each["kind"]) == _CLUSTER]

@@ -1,4 +1,4 @@
-"""A report as text, JSON or JUnit.  Pure: data in, text out."""
+"""Format a conformance report as text, JSON or JUnit.  Pure: data in, strings out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VIOLATED = (CheckOutcome.FAILED, CheckOutcome.WARNING)
 
 
 def render_lines(result: CheckResult) -> Iterator[str]:
-    """Yield the lines of a result for a terminal."""
+    """Yield lines that describe a result on a terminal."""
     yield f"{result.outcome}: {result.name} ({', '.join(result.rules)}): {result.title}"
     if result.message:
         label = "reason" if result.outcome is CheckOutcome.SKIPPED else "what happened"
@@ -28,7 +28,7 @@ def render_lines(result: CheckResult) -> Iterator[str]:
 
 
 def render_summary(report: ConformanceReport) -> str:
-    """Return the last line of the text: provider, contract, and the number of each outcome."""
+    """Return the last line of text output: provider, contract, and the number of each outcome."""
     words = {
         outcome: "warnings" if outcome is CheckOutcome.WARNING else outcome
         for outcome in CheckOutcome
@@ -38,7 +38,7 @@ def render_summary(report: ConformanceReport) -> str:
 
 
 def make_data(report: ConformanceReport) -> dict[str, Any]:
-    """Return the report as plain data, the shape of ``--format json``."""
+    """Return the report as plain data, in the form of ``--format json``."""
     return {
         "exitCode": report.exit_code,
         "provider": report.provider,
@@ -64,7 +64,7 @@ def _result(result: CheckResult) -> dict[str, Any]:
 
 
 def render_junit(report: ConformanceReport) -> str:
-    """Return a JUnit report with one case for each check."""
+    """Return a JUnit report with a test case for each check."""
     cases = [
         JUnitCase(
             ",".join(result.rules),

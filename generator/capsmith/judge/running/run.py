@@ -1,4 +1,4 @@
-"""Run checks one after another, and remove what they created."""
+"""Run checks one after another, and remove everything that they created."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def run_checks(
     done: Callable[[CheckResult], None] = lambda result: None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> tuple[CheckResult, ...]:
-    """Run the selected checks, and return their results in order; ``done`` gets each at once.
+    """Run the selected checks and return their results in order.
 
-    ``rules`` are those of the provider's contract. Everything that the checks created is removed,
-    also when the run is interrupted. Raises Refused if the namespace exists already, and
-    RequestError if objects cannot be created or removed.
+    ``done`` receives each result immediately.  ``rules`` are those of the provider's contract.
+    Everything that the checks created is removed, even after an interruption.  Raises Refused if
+    the namespace exists, and RequestError if objects cannot be created or removed.
     """
     results = []
     with _requests("the run cannot start", _PERMISSIONS):
@@ -84,7 +84,7 @@ def skip_checks(
     reason: str,
     done: Callable[[CheckResult], None],
 ) -> tuple[CheckResult, ...]:
-    """Return the results of the selected checks, none of which can run; the reason is the same."""
+    """Return a skipped result for each selected check, all with the same reason."""
     results = []
     for check in checks:
         if selection.includes(check, rules):

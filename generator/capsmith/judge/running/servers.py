@@ -1,4 +1,4 @@
-"""Management clusters that a run starts: core, the installed releases, and their managers."""
+"""Start management clusters for a run: core, the installed releases, and their managers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DEFAULTS = {"bootstrap": _NONE, "control-plane": _NONE}
 
 
 class ManagerCommand(NamedTuple):
-    """A component, and the command of its manager."""
+    """A component, and the command that runs its manager."""
 
     component: ReleaseComponent
     argv: tuple[str, ...]
@@ -36,7 +36,7 @@ class ManagerCommand(NamedTuple):
 
 @dataclass(frozen=True)
 class Installation:
-    """What is installed into each management cluster, and started there."""
+    """The releases to install into each management cluster, and the managers to start."""
 
     releases: tuple[ProviderRelease, ...]
     commands: tuple[ManagerCommand, ...]
@@ -52,7 +52,7 @@ class Installation:
 
 
 class RunningProvider:
-    """A management cluster with core and the managers of the providers."""
+    """A management cluster with core and the provider's managers."""
 
     def __init__(
         self, base: Base, name: str, series: str, clusterctl: Clusterctl, installed: Installation
@@ -69,11 +69,11 @@ class RunningProvider:
 
     @property
     def manager(self) -> ProviderManager:
-        """The manager of the infrastructure, or the first one without it."""
+        """Return the infrastructure manager, or the first manager if there is none."""
         return self.managers.get(_INFRASTRUCTURE) or next(iter(self.managers.values()))
 
     def start(self) -> None:
-        """Start all processes and install the releases; raises CapsmithError if one fails."""
+        """Start all processes and install the releases.  Raises CapsmithError if one fails."""
         names = {component.type: component.name for component, _ in self._installed.commands}
         variables = dict(self._installed.variables)
         for manager in self.managers.values():
@@ -97,7 +97,7 @@ class RunningProvider:
 
 
 class ManagementServers:
-    """The first management cluster of a run, and a second one when a check moves clusters."""
+    """The first management cluster of a run, and a second one if a check moves clusters."""
 
     def __init__(
         self,
@@ -121,12 +121,12 @@ class ManagementServers:
         self._second: RunningProvider | None = None
 
     def start(self) -> None:
-        """Start the first management cluster; raises CapsmithError if a process fails."""
+        """Start the first management cluster.  Raises CapsmithError if a process fails."""
         self._progress(f"starting kube-apiserver, core {self._series} and the managers")
         self.first.start()
 
     def start_target(self) -> KubeClient:
-        """Start the second management cluster, and return its client."""
+        """Start the second management cluster and return its client."""
         if self._second is None:
             self._progress("starting a second management cluster")
             self._second = self._define("conformance-second")
@@ -134,14 +134,14 @@ class ManagementServers:
         return self._second.management.client
 
     def move(self, namespace: str) -> None:
-        """Move the clusters of a namespace to the second management cluster, which must run."""
+        """Move the clusters of a namespace to the second management cluster, if it runs."""
         if self._second is None:
             raise ValueError("There is no second management cluster.")
         target = self._second.management
         self.clusterctl.move(self.first.management.kubeconfig, target.kubeconfig, namespace)
 
     def booting(self, session: ClusterSession, report: Callable[[str], None]) -> Booting:
-        """Return what the machines of a whole cluster run if nothing boots them; a context."""
+        """Return a context in which machines that nothing boots appear to run."""
         return Booting(self._base, session, report)
 
     def stop(self) -> None:
@@ -163,7 +163,7 @@ def start_servers(
     folder: Path,
     progress: Callable[[str], None],
 ) -> Iterator[ManagementServers]:
-    """Start etcd and the first management cluster, and stop everything in the end."""
+    """Start etcd and the first management cluster; stop everything when the context ends."""
     etcd = Etcd(tools, folder)
     base = Base(tools, Pki(folder / "pki"), etcd, folder)
     servers = ManagementServers(base, series, installed, folder, progress)

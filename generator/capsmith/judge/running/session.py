@@ -1,4 +1,4 @@
-"""A run against an infrastructure provider: what creates its objects and those of core."""
+"""Run checks against an infrastructure provider: create its objects and core's."""
 
 from __future__ import annotations
 
@@ -28,18 +28,21 @@ class Mover(Protocol):
     """A second management cluster with its own manager."""
 
     def start_target(self) -> KubeClient:
-        """Start it unless it runs, and return its client; raises CapsmithError if it cannot."""
+        """Start the cluster unless it is running, and return its client.
+
+        Raises CapsmithError if it cannot start.
+        """
 
     def move(self, namespace: str) -> None:
         """Move the clusters of a namespace there with clusterctl.
 
-        Raises ClusterctlError; :meth:`start_target` has to be called before.
+        Call :meth:`start_target` first.  Raises ClusterctlError.
         """
 
 
 @dataclass
 class Session(BaseSession):
-    """What the checks of infrastructure providers share."""
+    """The state that the checks of infrastructure providers share."""
 
     objects: ProviderObjects
     mover: Mover | None = field(default=None, kw_only=True)
@@ -67,7 +70,7 @@ class Session(BaseSession):
 
     @cached_property
     def provides_endpoint(self) -> bool:
-        """Whether infrastructure clusters have a field for the endpoint; if unknown, they do."""
+        """Return whether infrastructure clusters have an endpoint field; True if unknown."""
         version, kind = self.objects.cluster_version, self.objects.cluster_kind
         name = f"{self.client.resolve(version, kind).plural}.{version.partition('/')[0]}"
         try:
@@ -81,7 +84,7 @@ class Session(BaseSession):
         return bool(found)
 
     def clean_up(self) -> None:
-        """Delete all objects of the run and its namespace, also where they were moved to."""
+        """Delete all objects of the run and its namespace, in the second cluster too."""
         clean_up(self)
 
     def prepare(self) -> None:
@@ -126,7 +129,8 @@ class Session(BaseSession):
     def create_paused_machine(self, cluster: str, name: str, annotation: str) -> None:
         """Create a Machine, then its paused infrastructure machine with the owner reference.
 
-        Core sets no owner of a paused object, and without an owner it is left alone anyway.
+        The owner is set here, because core sets none on a paused object, and managers ignore
+        objects without owner anyway.
         """
         infrastructure = self.objects.machine(cluster, self.namespace, name)
         machine = self.client.create(self._machine(cluster, infrastructure, None, False))
@@ -151,14 +155,17 @@ class Session(BaseSession):
         self.client.create(_owned(infrastructure, pool, controller=True))
 
     def provide_data(self, machine: JSON, client: KubeClient | None = None) -> None:
-        """Give a Machine or MachinePool data instead of a bootstrap configuration."""
+        """Give a Machine or MachinePool bootstrap data without a bootstrap configuration."""
         spec: JSON = {"bootstrap": {"configRef": None, "dataSecretName": SECRET}}
         if machine["kind"] == "MachinePool":
             spec = {"template": {"spec": spec}}
         (client or self.client).patch(machine, {"spec": spec})
 
     def wait_provisioned(self, kind: str, name: str) -> JSON:
-        """Wait until an infrastructure object is complete, and return it; raises Violated."""
+        """Wait until an infrastructure object is provisioned, and return it.
+
+        Raises Violated on a timeout.
+        """
         return self.wait(
             kind,
             name,
@@ -238,7 +245,7 @@ _CORE_KINDS = (
 
 
 def clean_up(session: Session) -> None:
-    """Delete all objects of the run and its namespace, in each cluster in which it has some.
+    """Delete all objects of the run and its namespace, in each cluster that has some.
 
     Finalizers are removed from objects that a manager does not release in time.
     """
@@ -262,9 +269,10 @@ def delete_namespace(client: KubeClient, name: str) -> None:
 
 
 def resume_all(session: Session, client: KubeClient) -> None:
-    """End each pause, and give data to what refers to a missing bootstrap configuration.
+    """Unpause everything, and provide data where a bootstrap configuration is missing.
 
-    Core may not know its kind, and then never deletes a Machine or MachinePool with it.
+    Core may not know the kind of that configuration, and would then never delete its Machine or
+    MachinePool.
     """
     version, namespace = session.core.api_version, session.namespace
     for each in _provider_objects(session, client):
@@ -322,7 +330,7 @@ def make_node(name: str, id: str) -> JSON:
 
 
 def register_node(client: KubeClient, obj: JSON) -> None:
-    """Create a Node unless it exists; raises ApiError for another refusal."""
+    """Create a Node unless it exists.  Raises ApiError for any other refusal."""
     try:
         client.create(obj)
     except ApiError as error:
@@ -331,5 +339,5 @@ def register_node(client: KubeClient, obj: JSON) -> None:
 
 
 def report_node_ready(client: KubeClient, obj: JSON) -> None:
-    """Report a Node as healthy, as its kubelet would every few seconds."""
+    """Report a Node as healthy, as its kubelet would do every few seconds."""
     client.patch(obj, {"status": {"conditions": build_healthy_conditions()}}, "status")

@@ -1,4 +1,4 @@
-"""The named checks that rules refer to, a module for each kind of thing that is checked."""
+"""The named checks that rules refer to, with one module for each subject."""
 
 from capsmith.judge.rules.checks import (
     access,

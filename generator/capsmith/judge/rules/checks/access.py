@@ -1,6 +1,6 @@
-"""RBAC: what core may do with the provider's kinds, and what managers may do.
+"""Check RBAC: what core may do with the provider's kinds, and what managers may do.
 
-Managers of other providers have ClusterRoles that aggregate no other ones, so only bindings of this
+The ClusterRoles of other providers' managers do not aggregate others, so only bindings of this
 provider can give them access.
 """
 
@@ -29,7 +29,7 @@ from capsmith.manifests.permissions import (
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """A label that makes a ClusterRole part of another manager's."""
+    """A label that aggregates a ClusterRole into another manager's."""
 
     label: str
     """The key of the label; its value is ``true``."""
@@ -39,7 +39,7 @@ class Aggregation:
 
 @check("aggregate-role", Aggregation)
 def check_aggregate_role(context: Context, params: Aggregation) -> Iterator[Violation]:
-    """RB-01, RB-02, ER-04: a ClusterRole gives another manager access to the group."""
+    """RB-01, RB-02, ER-04: A ClusterRole gives another manager access to the group."""
     if not context.bundle.installs:
         return
     roles = find_aggregated(context.bundle, params.label)
@@ -67,7 +67,7 @@ class RoleVerbs:
 
 @dataclass(frozen=True, slots=True)
 class AggregatedVerbs:
-    """Verbs that a label has to bring, by role."""
+    """Verbs that ClusterRoles with a label must grant, by role."""
 
     label: str
     """The key of the label; its value is ``true``."""
@@ -79,7 +79,7 @@ class AggregatedVerbs:
 
 @check("aggregate-verbs", AggregatedVerbs)
 def check_aggregate_verbs(context: Context, params: AggregatedVerbs) -> Iterator[Violation]:
-    """RB-03, RB-05, ER-05: the aggregated ClusterRole has the verbs that core uses."""
+    """RB-03, RB-05, ER-05: The aggregated ClusterRole grants the verbs that core uses."""
     roles = find_aggregated(context.bundle, params.label)
     grants = [grant for role in roles for grant in grants_of(role)]
     by_role = {kind.role: kind.verbs for kind in params.kinds}
@@ -95,7 +95,7 @@ def check_aggregate_verbs(context: Context, params: AggregatedVerbs) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class OwnVerbs:
-    """Verbs that the manager needs on its own kinds."""
+    """Verbs that the manager needs on the provider's kinds."""
 
     verbs: tuple[str, ...]
     """All needed on the kind."""
@@ -107,7 +107,7 @@ class OwnVerbs:
 
 @check("manager-own-kinds", OwnVerbs)
 def check_manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Violation]:
-    """RB-06: the manager reads and writes its own kinds."""
+    """RB-06: The manager may read and write the provider's kinds."""
     for deployment in find_managers(context.bundle):
         grants = find_manager_grants(context.bundle, deployment)
         for crd in context.crds():
@@ -131,7 +131,7 @@ def check_manager_own_kinds(context: Context, params: OwnVerbs) -> Iterator[Viol
 
 @dataclass(frozen=True, slots=True)
 class ResourceVerbs:
-    """What a manager may do on one resource."""
+    """The verbs that a manager needs on one resource."""
 
     group: str
     resource: str
@@ -150,7 +150,7 @@ class OwnerVerbs:
 
 @check("manager-finalizers", OwnerVerbs)
 def check_manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[Violation]:
-    """RB-04, RB-13: the manager may block the deletion of owners."""
+    """RB-04, RB-13: The manager may block the deletion of owners."""
     for deployment in find_managers(context.bundle):
         grants = find_manager_grants(context.bundle, deployment)
         # A manager that cannot create what its kinds would own needs no right to block their
@@ -183,7 +183,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What the manager needs, always or when it is run with an argument."""
+    """Permissions that the manager needs, always or if it runs with a certain argument."""
 
     needs: tuple[Need, ...]
     """What the manager needs on resources of others."""
@@ -195,7 +195,7 @@ class Needs:
 
 @check("manager-access", Needs)
 def check_manager_access(context: Context, params: Needs) -> Iterator[Violation]:
-    """RB-07, RB-10, RB-12, MP-12, IP-14: the manager has what it needs beyond its own kinds."""
+    """RB-07, RB-10, RB-12, MP-12, IP-14: The manager may use all other resources that it needs."""
     if not context.concerned() or not _declared(context, params.when_declared):
         return
     needs = [need for need in params.needs if _is_due(context, need)]
@@ -236,7 +236,7 @@ def _full_name(crd: Crd) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AccountAccess:
-    """Verbs of another provider's manager on the kinds of the rule."""
+    """Verbs that another provider's manager needs on the kinds of the rule."""
 
     namespace: str
     """The namespace in which clusterctl installs that provider."""
@@ -254,7 +254,7 @@ class AccountAccess:
 
 @check("account-access", AccountAccess)
 def check_account_access(context: Context, params: AccountAccess) -> Iterator[Violation]:
-    """RB-11: a ClusterRoleBinding gives the manager of another provider access to the kinds."""
+    """RB-11: A ClusterRoleBinding gives the manager of another provider access to the kinds."""
     bundle = context.bundle
     if not bundle.installs:
         return

@@ -1,4 +1,4 @@
-"""Patches of a ClusterClass: the templates they select, their paths, variables and Go templates."""
+"""Check patches of ClusterClasses: selected templates, paths, variables and Go templates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CLASSES = {
 
 @check("class-patches")
 def check_class_patches(context: Context) -> Iterator[Violation]:
-    """TP-22: each patch of a ClusterClass selects a template, and names what is declared."""
+    """TP-22: Each patch of a ClusterClass selects a template and uses declared names only."""
     known = context.bundle.known_crds
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):
@@ -196,7 +196,7 @@ class _Text(NamedTuple):
 
 @check("class-templates")
 def check_class_templates(context: Context) -> Iterator[Violation]:
-    """TP-23: templates of patches parse, and read variables that the class defines."""
+    """TP-23: Go templates in patches parse and read variables that the class defines."""
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):
             if manifest.kind == "ClusterClass":

@@ -1,6 +1,6 @@
-"""The components file: what clusterctl refuses, waits for, or would leave behind.
+"""Check components files for what clusterctl refuses, waits for or would leave behind.
 
-So are the Deployment of the manager and ExtensionConfigs, which are a part of it.
+Also covers the manager's Deployment and ExtensionConfigs, which are part of the file.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _IMAGE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """The allowed prefixes of names."""
+    """The allowed prefixes of file names."""
 
     prefixes: tuple[str, ...]
 
 
 @check("components-name", Prefixes)
 def check_components_name(context: Context, params: Prefixes) -> Iterator[Violation]:
-    """CC-20: the file's name contains the type of provider."""
+    """CC-20: The name of the file contains the type of provider."""
     seen: set[str] = set()
     for manifest in context.bundle.files(Artefact.COMPONENTS):
         name = manifest.base_name
@@ -51,7 +51,7 @@ def check_components_name(context: Context, params: Prefixes) -> Iterator[Violat
 
 @check("namespace-count")
 def check_namespace_count(context: Context) -> Iterator[Violation]:
-    """CC-22: no second Namespace."""
+    """CC-22: There is at most one Namespace."""
     found = context.bundle.of("Namespace")
     # Which one is meant is not known: the first one counts, and each further one is reported.
     for manifest in found[1:]:
@@ -64,7 +64,7 @@ def check_namespace_count(context: Context) -> Iterator[Violation]:
 
 @check("namespace-there")
 def check_namespace_there(context: Context) -> Iterator[Violation]:
-    """CC-34: a Namespace, from which clusterctl takes the default."""
+    """CC-34: There is a Namespace, which clusterctl uses by default."""
     if context.bundle.installs and not context.bundle.of("Namespace"):
         first = context.bundle.of("Deployment")[0]
         yield Violation(first, "no Namespace, so clusterctl cannot determine the default one")
@@ -72,7 +72,7 @@ def check_namespace_there(context: Context) -> Iterator[Violation]:
 
 @check("objects-in-namespace")
 def check_objects_in_namespace(context: Context) -> Iterator[Violation]:
-    """CC-35: namespaced objects are in the namespace of the components."""
+    """CC-35: All namespaced objects are in the namespace of the components."""
     namespaces = context.bundle.of("Namespace")
     # With none or several it is not known which one is meant; other rules report that.
     if len(namespaces) != 1:
@@ -89,7 +89,7 @@ def check_objects_in_namespace(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class LabelOn:
-    """A label and the kinds that should have it."""
+    """A label, and the kinds that should have it."""
 
     label: str
     """The key of the label."""
@@ -99,7 +99,7 @@ class LabelOn:
 
 @check("selectors-labelled", LabelOn)
 def check_selectors_labelled(context: Context, params: LabelOn) -> Iterator[Violation]:
-    """CC-26: selectors carry the provider label from the first release on."""
+    """CC-26: Selectors contain the provider label from the first release on."""
     for manifest in context.bundle.of(*params.kinds):
         if params.label not in manifest.mapping("spec", "selector", "matchLabels"):
             yield Violation(
@@ -111,7 +111,7 @@ def check_selectors_labelled(context: Context, params: LabelOn) -> Iterator[Viol
 
 @check("objects-labelled", LabelOn)
 def check_objects_labelled(context: Context, params: LabelOn) -> Iterator[Violation]:
-    """MG-09: the provider label is on what is shared."""
+    """MG-09: Shared objects have the provider label."""
     if not context.bundle.installs:
         return
     for manifest in context.bundle.of(*params.kinds):
@@ -123,7 +123,7 @@ def check_objects_labelled(context: Context, params: LabelOn) -> Iterator[Violat
 
 @dataclass(frozen=True, slots=True)
 class LabelValue:
-    """A label and what its value may begin with."""
+    """A label, and the allowed prefixes of its value."""
 
     label: str
     """The key of the label."""
@@ -133,7 +133,7 @@ class LabelValue:
 
 @check("provider-label-value", LabelValue)
 def check_provider_label_value(context: Context, params: LabelValue) -> Iterator[Violation]:
-    """CC-51: the label's value is the manifest label of the provider."""
+    """CC-51: The value of the label is the manifest label of the provider."""
     reported: set[str] = set()
     for manifest in context.bundle.objects:
         value = manifest.mapping("metadata", "labels").get(params.label)
@@ -154,7 +154,7 @@ def check_provider_label_value(context: Context, params: LabelValue) -> Iterator
 
 @check("images-canonical")
 def check_images_canonical(context: Context) -> Iterator[Violation]:
-    """CC-27: clusterctl parses image names strictly."""
+    """CC-27: Image names have the canonical form that clusterctl can parse."""
     for manifest in context.bundle.of("Deployment", "DaemonSet"):
         found = [
             (key, number, text_of(container, "image"))
@@ -192,7 +192,7 @@ class Container:
 
 @check("container-named", Container)
 def check_container_named(context: Context, params: Container) -> Iterator[Violation]:
-    """CC-28: clusterctl knows the manager by its container's name."""
+    """CC-28: The manager's container has the name by which clusterctl finds it."""
     deployments = context.bundle.of("Deployment")
     if deployments and not find_managers(context.bundle, params.name):
         names = [text_of(part, "name") for d in deployments for part in containers(d)]
@@ -205,7 +205,7 @@ def check_container_named(context: Context, params: Container) -> Iterator[Viola
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """The key of an annotation and what the second part of its value names."""
+    """An annotation, and the kind that the second part of its value names."""
 
     annotation: str
     """The key of the annotation."""
@@ -215,7 +215,7 @@ class Annotation:
 
 @check("inject-ca-form", Annotation)
 def check_inject_ca_form(context: Context, params: Annotation) -> Iterator[Violation]:
-    """CC-30, RX-02: ``<namespace>/<name>``, both parts."""
+    """CC-30, RX-02: The annotation has the form ``<namespace>/<name>``, with both parts."""
     for manifest in context.bundle.objects:
         value = manifest.mapping("metadata", "annotations").get(params.annotation)
         if value is None:
@@ -232,14 +232,14 @@ def check_inject_ca_form(context: Context, params: Annotation) -> Iterator[Viola
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """Some kinds."""
+    """A list of kinds."""
 
     kinds: tuple[str, ...]
 
 
 @check("cluster-scoped-prefix", Kinds)
 def check_cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Violation]:
-    """CC-31: clusterctl finds cluster-scoped objects again by the namespace in their names."""
+    """CC-31: Cluster-scoped objects have the namespace in their names, so clusterctl finds them."""
     namespaces = context.bundle.of("Namespace")
     if len(namespaces) != 1:
         return
@@ -255,14 +255,14 @@ def check_cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Vio
 
 @dataclass(frozen=True, slots=True)
 class RequiredArguments:
-    """Command-line options."""
+    """Required command line options."""
 
     arguments: tuple[str, ...]
 
 
 @check("manager-arguments", RequiredArguments)
 def check_manager_arguments(context: Context, params: RequiredArguments) -> Iterator[Violation]:
-    """MG-02, MG-03: the Deployment sets an option."""
+    """MG-02, MG-03: The manager's Deployment sets the options."""
     for deployment in find_managers(context.bundle):
         given = arguments(deployment)
         for argument in params.arguments:
@@ -274,7 +274,7 @@ def check_manager_arguments(context: Context, params: RequiredArguments) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """What the manager's container must have."""
+    """Requirements on the manager's container."""
 
     container: str
     """The name of the container."""
@@ -286,7 +286,7 @@ class Pod:
 
 @check("manager-pod", Pod)
 def check_manager_pod(context: Context, params: Pod) -> Iterator[Violation]:
-    """MG-08: probes, its own name, and the restricted Pod Security profile."""
+    """MG-08: The manager has probes, environment variables and restricted Pod Security."""
     for deployment in find_managers(context.bundle, params.container):
         for complaint in (*_container(deployment, params), *_restricted(deployment)):
             yield Violation(deployment, f"{deployment}: {complaint}", path=CONTAINERS)
@@ -338,7 +338,7 @@ def _security(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[
 
 @check("extension-config")
 def check_extension_config(context: Context) -> Iterator[Violation]:
-    """RX-01: an ExtensionConfig names exactly one way to reach the server, and by TLS."""
+    """RX-01: An ExtensionConfig names exactly one way to reach the server, over TLS."""
     for manifest in context.bundle.of("ExtensionConfig"):
         client = manifest.mapping("spec", "clientConfig")
         ways = [key for key in ("url", "service") if client.get(key)]

@@ -1,4 +1,4 @@
-"""Names, scope and metadata of CRDs, CRDs that only core ships, and kinds of pools' machines."""
+"""Check names, scope and metadata of CRDs, CRDs that only core ships, and pools' machine kinds."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _TEMPLATE = "Template"
 
 @dataclass(frozen=True, slots=True)
 class RequiredScope:
-    """The scope that is expected."""
+    """The expected scope."""
 
     scope: str
 
 
 @check("crd-scope", RequiredScope)
 def check_crd_scope(context: Context, params: RequiredScope) -> Iterator[Violation]:
-    """CRD-01, ER-03: core looks objects up in the namespace of their Cluster."""
+    """CRD-01, ER-03: The kind has the scope in which core looks for its objects."""
     for crd in context.crds():
         if crd.scope != params.scope:
             yield Violation(
@@ -37,14 +37,14 @@ def check_crd_scope(context: Context, params: RequiredScope) -> Iterator[Violati
 
 @dataclass(frozen=True, slots=True)
 class OptOut:
-    """The annotation that switches a check off for one CRD."""
+    """An annotation that disables a check for one CRD."""
 
     unless_annotated: str
 
 
 @check("crd-name", OptOut)
 def check_crd_name(context: Context, params: OptOut) -> Iterator[Violation]:
-    """CRD-02: core computes the CRD's name from kind and group, by flect's plural."""
+    """CRD-02: The name is the one that core computes from kind and group, with flect's plural."""
     for crd in context.bundle.crds:
         # The annotation switches off a check of clusterctl only; the name of a kind of the contract
         # is computed by core, whatever the annotation says.
@@ -68,14 +68,14 @@ def check_crd_name(context: Context, params: OptOut) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """The greatest length, in characters."""
+    """The maximum length in characters."""
 
     longest: int
 
 
 @check("crd-kind", Length)
 def check_crd_kind(context: Context, params: Length) -> Iterator[Violation]:
-    """CRD-04: the kind's form, and its length with ``Template``."""
+    """CRD-04: The kind is in CamelCase and short enough for the suffix ``Template``."""
     for crd in context.crds():
         plain = crd.kind.removesuffix(_TEMPLATE)
         length = len(plain + _TEMPLATE)
@@ -103,7 +103,7 @@ def check_crd_kind(context: Context, params: Length) -> Iterator[Violation]:
 
 @check("crd-group", Length)
 def check_crd_group(context: Context, params: Length) -> Iterator[Violation]:
-    """CRD-05: the API group is a DNS subdomain."""
+    """CRD-05: The API group is a DNS subdomain."""
     for crd in context.crds():
         if not _GROUP.fullmatch(crd.group):
             yield Violation(
@@ -121,7 +121,7 @@ def check_crd_group(context: Context, params: Length) -> Iterator[Violation]:
 
 @check("crd-status-subresource")
 def check_crd_status_subresource(context: Context) -> Iterator[Violation]:
-    """CRD-06: status is a subresource."""
+    """CRD-06: The status is a subresource."""
     for crd, version in context.versions():
         if "status" not in version.subresources:
             yield Violation(
@@ -140,7 +140,7 @@ class Category:
 
 @check("crd-category", Category)
 def check_crd_category(context: Context, params: Category) -> Iterator[Violation]:
-    """CRD-10: ``kubectl get cluster-api`` shows the kind."""
+    """CRD-10: The kind is in the category that ``kubectl get cluster-api`` shows."""
     for crd in context.crds():
         if params.category not in crd.manifest.listing("spec", "names", "categories"):
             yield Violation(
@@ -152,7 +152,7 @@ def check_crd_category(context: Context, params: Category) -> Iterator[Violation
 
 @dataclass(frozen=True, slots=True)
 class RoleColumns:
-    """Column names that kinds of a role should have."""
+    """Printer columns that kinds of a role should have."""
 
     role: str
     names: tuple[str, ...]
@@ -160,14 +160,14 @@ class RoleColumns:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Columns by role."""
+    """Printer columns by role."""
 
     columns: tuple[RoleColumns, ...]
 
 
 @check("crd-printer-columns", Columns)
 def check_crd_printer_columns(context: Context, params: Columns) -> Iterator[Violation]:
-    """CRD-11: the usual columns of ``kubectl get``."""
+    """CRD-11: The kind has the usual columns of ``kubectl get``."""
     by_role = {entry.role: entry.names for entry in params.columns}
     for crd, version in context.versions():
         missing = [name for name in by_role.get(crd.role, ()) if name not in version.columns]
@@ -181,7 +181,7 @@ def check_crd_printer_columns(context: Context, params: Columns) -> Iterator[Vio
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label that is expected; its value does not matter."""
+    """A required label with any value."""
 
     label: str
     """The key of the label."""
@@ -191,7 +191,7 @@ class Label:
 
 @check("crd-label", Label)
 def check_crd_label(context: Context, params: Label) -> Iterator[Violation]:
-    """MV-03, IP-11: a label on the CRD that speaks for all objects of its kind."""
+    """MV-03, IP-11: The CRD has a label that applies to all objects of its kind."""
     for crd in context.crds():
         if not {params.label, params.otherwise} & set(crd.labels):
             yield Violation(
@@ -203,7 +203,7 @@ def check_crd_label(context: Context, params: Label) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class MachineKind:
-    """Where a pool names the kind of its machines, and the role of that kind."""
+    """The field in which a pool names the kind of its machines, and the role of that kind."""
 
     path: str
     """Where a pool names the kind."""
@@ -213,7 +213,7 @@ class MachineKind:
 
 @check("pool-machine-kind", MachineKind)
 def check_pool_machine_kind(context: Context, params: MachineKind) -> Iterator[Violation]:
-    """MP-11: core lists the machines of a pool in the pool's own group and version."""
+    """MP-11: Machines of a pool have the pool's group and version, where core looks for them."""
     for crd, version in context.versions():
         if find_field(version.schema, params.path) is None:
             continue
@@ -235,7 +235,7 @@ def check_pool_machine_kind(context: Context, params: MachineKind) -> Iterator[V
 
 @dataclass(frozen=True, slots=True)
 class CoreCrds:
-    """CRDs that core ships, and one by which core itself is known."""
+    """CRDs that core ships, and a CRD that identifies core itself."""
 
     names: tuple[str, ...]
     """Names of CRDs."""
@@ -245,7 +245,7 @@ class CoreCrds:
 
 @check("crd-not-shipped", CoreCrds)
 def check_crd_not_shipped(context: Context, params: CoreCrds) -> Iterator[Violation]:
-    """IP-01: a provider does not ship what core ships."""
+    """IP-01: A provider does not ship CRDs that core ships."""
     crds = [
         manifest
         for manifest in context.bundle.files(Artefact.COMPONENTS)

@@ -1,4 +1,4 @@
-"""Cluster templates and ClusterClasses as clusterctl takes them, and the variables of all files."""
+"""Check cluster templates and ClusterClasses for clusterctl, and variables in all files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capsmith.yamldoc.compose import Path, format_path
 
 @check("flavor-namespace")
 def check_flavor_namespace(context: Context) -> Iterator[Violation]:
-    """CC-71: one namespace, which exists already."""
+    """CC-71: All objects are in one namespace, which already exists."""
     for found in _by_file(context, Artefact.CLUSTER_TEMPLATE).values():
         namespaces: dict[str, Manifest] = {}
         for manifest in found:
@@ -33,7 +33,7 @@ def check_flavor_namespace(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """Names of variables."""
+    """A list of variables."""
 
     variables: tuple[str, ...]
     """Those that each template should use."""
@@ -45,7 +45,7 @@ class Variables:
 
 @check("flavor-variables", Variables)
 def check_flavor_variables(context: Context, params: Variables) -> Iterator[Violation]:
-    """CC-72: the variables that ``clusterctl generate cluster`` has options for."""
+    """CC-72: The template has the variables that ``clusterctl generate cluster`` sets."""
     for found in _by_file(context, Artefact.CLUSTER_TEMPLATE).values():
         variables = scan(found[0].text)
         used = {name for each in variables for name in (each.name, *each.inner)}
@@ -60,7 +60,7 @@ def check_flavor_variables(context: Context, params: Variables) -> Iterator[Viol
 
 @check("class-file-name")
 def check_class_file_name(context: Context) -> Iterator[Violation]:
-    """CC-73: clusterctl requests the file by the name of the class."""
+    """CC-73: The file has the name of the class, which clusterctl requests."""
     for found in _by_file(context, Artefact.CLUSTER_CLASS).values():
         name = found[0].base_name.removeprefix("clusterclass-").removesuffix(".yaml")
         classes = [manifest.name for manifest in found if manifest.kind == "ClusterClass"]
@@ -73,7 +73,7 @@ def check_class_file_name(context: Context) -> Iterator[Violation]:
 
 @check("class-plain")
 def check_class_plain(context: Context) -> Iterator[Violation]:
-    """CC-74: no variables, no namespaces, nothing shared with another class."""
+    """CC-74: A class has no variables or namespaces, and shares nothing with another class."""
     owners: dict[tuple[str, str], str] = {}
     for file, found in _by_file(context, Artefact.CLUSTER_CLASS).items():
         for variable in scan(found[0].text):
@@ -143,14 +143,14 @@ _ALWAYS = (Artefact.COMPONENTS, Artefact.CLUSTER_TEMPLATE)
 
 @dataclass(frozen=True, slots=True)
 class TroubleKind:
-    """The kind of problem: ``syntax`` or ``empty``."""
+    """The kind of problem to report: ``syntax`` or ``empty``."""
 
     trouble: str
 
 
 @check("variable-trouble", TroubleKind)
 def check_variable_trouble(context: Context, params: TroubleKind) -> Iterator[Violation]:
-    """CC-40, CC-41: forms that clusterctl refuses, or that have no default though they seem to."""
+    """CC-40, CC-41: Variables have a form that clusterctl accepts, and no empty default."""
     trouble = Trouble(params.trouble)
     for manifest, variables in _files(context, (*_ALWAYS, Artefact.SOURCE)):
         for variable in variables:
@@ -171,7 +171,7 @@ class Given:
 
 @check("variable-unasked", Given)
 def check_variable_unasked(context: Context, params: Given) -> Iterator[Violation]:
-    """CC-42: clusterctl requires a variable only if its first occurrence shows no default."""
+    """CC-42: clusterctl requires each variable without a default; it looks at the first occurrence."""
     for manifest, variables in _files(context, _ALWAYS):
         known = {*find_required(variables), *params.given}
         for variable in variables:
@@ -187,7 +187,7 @@ def check_variable_unasked(context: Context, params: Given) -> Iterator[Violatio
 
 @check("variable-commented")
 def check_variable_commented(context: Context) -> Iterator[Violation]:
-    """CC-43: clusterctl requires variables that are in comments only."""
+    """CC-43: No variable occurs in comments only, because clusterctl would require it."""
     for manifest, variables in _files(context, _ALWAYS):
         used = find_required(variable for variable in variables if not variable.commented)
         for name in sorted(find_required(variables) - used):

@@ -1,4 +1,4 @@
-"""metadata.yaml, as strictly as clusterctl reads it."""
+"""Check metadata.yaml as strictly as clusterctl reads it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RELEASE = re.compile(r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)([-+].*)?")
 
 @check("metadata-there")
 def check_metadata_there(context: Context) -> Iterator[Violation]:
-    """CC-01: a release has its metadata.yaml."""
+    """CC-01: A release has a metadata.yaml."""
     components = context.bundle.files(Artefact.COMPONENTS)
     if components and not context.bundle.files(Artefact.METADATA):
         yield Violation(components[0], "no metadata.yaml beside the components")
@@ -25,7 +25,7 @@ def check_metadata_there(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A field and its only value."""
+    """A field and its only allowed value."""
 
     field: str
     """A key of the file."""
@@ -37,7 +37,7 @@ class Value:
 
 @check("metadata-field", Value)
 def check_metadata_field(context: Context, params: Value) -> Iterator[Violation]:
-    """CC-02, CC-03: apiVersion and kind."""
+    """CC-02, CC-03: The field has the required value."""
     for metadata in context.bundle.files(Artefact.METADATA):
         found = metadata.document.get(params.field)
         if found != params.value and not (params.may_be_missing and not found):
@@ -50,14 +50,14 @@ def check_metadata_field(context: Context, params: Value) -> Iterator[Violation]
 
 @dataclass(frozen=True, slots=True)
 class RequiredField:
-    """A field, whatever its value."""
+    """A required field with any value."""
 
     field: str
 
 
 @check("metadata-field-there", RequiredField)
 def check_metadata_field_there(context: Context, params: RequiredField) -> Iterator[Violation]:
-    """CC-11: the file has a kind."""
+    """CC-11: The field is present."""
     for metadata in context.bundle.files(Artefact.METADATA):
         if not metadata.document.get(params.field):
             yield Violation(metadata, f"{params.field} is missing")
@@ -65,7 +65,7 @@ def check_metadata_field_there(context: Context, params: RequiredField) -> Itera
 
 @check("metadata-series-there")
 def check_metadata_series_there(context: Context) -> Iterator[Violation]:
-    """CC-04: at least one release series."""
+    """CC-04: There is at least one release series."""
     for metadata in context.bundle.files(Artefact.METADATA):
         if not list_of(metadata.document, "releaseSeries"):
             yield Violation(metadata, "releaseSeries is empty", path=("releaseSeries",))
@@ -73,7 +73,7 @@ def check_metadata_series_there(context: Context) -> Iterator[Violation]:
 
 @check("metadata-series-types")
 def check_metadata_series_types(context: Context) -> Iterator[Violation]:
-    """CC-05: integers are integers, text is text."""
+    """CC-05: Release series have integers and strings where clusterctl expects them."""
     for metadata in context.bundle.files(Artefact.METADATA):
         for number, entry in enumerate(list_of(metadata.document, "releaseSeries"), start=1):
             for key, kind in (("major", int), ("minor", int), ("contract", str)):
@@ -89,7 +89,7 @@ def check_metadata_series_types(context: Context) -> Iterator[Violation]:
 
 @check("metadata-has-release")
 def check_metadata_has_release(context: Context) -> Iterator[Violation]:
-    """CC-06: the release, known by its folder's name, is in a series."""
+    """CC-06: The release, identified by the name of its folder, belongs to a series."""
     for metadata in context.bundle.files(Artefact.METADATA):
         folder = PurePosixPath(metadata.file).parent.name
         release = _RELEASE.fullmatch(context.bundle.release or folder)
@@ -107,7 +107,7 @@ def check_metadata_has_release(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class SeriesContracts:
-    """Contract names."""
+    """The allowed contracts of a series."""
 
     current: tuple[str, ...]
     """Those that clusterctl installs today."""
@@ -117,7 +117,7 @@ class SeriesContracts:
 
 @check("metadata-contracts", SeriesContracts)
 def check_metadata_contracts(context: Context, params: SeriesContracts) -> Iterator[Violation]:
-    """CC-07: the newest series can be installed; no series names an unknown contract."""
+    """CC-07: The newest series can be installed, and no series names an unknown contract."""
     for metadata in context.bundle.files(Artefact.METADATA):
         series = sorted(_series(metadata), key=lambda entry: (entry["major"], entry["minor"]))
         entries = metadata.listing("releaseSeries")
@@ -135,7 +135,7 @@ def check_metadata_contracts(context: Context, params: SeriesContracts) -> Itera
 
 @check("metadata-series-once")
 def check_metadata_series_once(context: Context) -> Iterator[Violation]:
-    """CC-09: one contract for each major.minor."""
+    """CC-09: Each major.minor has only one contract."""
     for metadata in context.bundle.files(Artefact.METADATA):
         names = [_name(entry) for entry in _series(metadata)]
         for name in dict.fromkeys(name for name in names if names.count(name) > 1):

@@ -1,6 +1,6 @@
-"""Objects in cluster templates and classes against the CRDs that are known.
+"""Check objects in cluster templates and classes against all known CRDs.
 
-The schema may be any text of a foreign CRD: what is no limit is left out.
+Schemas may come from anywhere: limits of the wrong type are ignored.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 class Mismatch(NamedTuple):
-    """One place at which an object does not fit its schema."""
+    """A place where an object does not match its schema."""
 
     path: Path
     message: str
@@ -51,7 +51,7 @@ class Mismatch(NamedTuple):
 
 @check("objects-fit")
 def check_objects_fit(context: Context) -> Iterator[Violation]:
-    """CC-80: every object of a cluster template or class is valid by its CRD.
+    """CC-80: Every object of a cluster template or class is valid for its CRD.
 
     The same mismatch in several objects of a kind is reported once.
     """
@@ -105,7 +105,10 @@ def _defaulted(context: Context) -> Iterator[tuple[str, str]]:
 
 
 def find_mismatches(schema: Any, document: Any, complete: bool) -> Iterator[Mismatch]:
-    """Yield where an object does not fit; ``complete``: required fields have to be there."""
+    """Yield each mismatch of an object with its schema.
+
+    If ``complete``, missing required fields count too.
+    """
     for name, value in mapping_of(document).items():
         if name in _OF_EVERY_OBJECT or name == "status":
             continue
@@ -214,10 +217,10 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 
 
 def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tuple[Path, str, bool]]:
-    """Yield the place below a value at which a limit is broken, why, and if all below counts.
+    """Yield each violated limit of a value: path, reason, and whether all values below count.
 
-    ``complete``: nothing adds fields that are missing.  The value is of the schema's type.  What
-    its parts break by themselves is not included.
+    If ``complete``, nothing adds missing fields.  ``value`` must have the schema's type.
+    Violations in its parts alone are not included.
     """
     value = fill_defaults(schema, value)
     for path, why in find_value_errors(value, {**_plain(schema), OPEN: True}):
@@ -231,7 +234,7 @@ def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tupl
 
 
 def fill_defaults(schema: Any, value: Any) -> Any:
-    """Return a value with the defaults of its schema, which the API server fills in first."""
+    """Return a value with the defaults of its schema, as the API server fills them in."""
     if isinstance(value, list):
         items = mapping_of(schema, "items")
         return [fill_defaults(items, item) for item in value]
@@ -249,7 +252,7 @@ def fill_defaults(schema: Any, value: Any) -> Any:
 
 
 def has_unknown(value: Any) -> bool:
-    """Return whether any part of a value is not known."""
+    """Return whether any part of a value depends on an unknown variable."""
     if isinstance(value, dict):
         return any(has_unknown(each) for pair in value.items() for each in pair)
     if isinstance(value, list):

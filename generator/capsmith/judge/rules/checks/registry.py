@@ -1,4 +1,4 @@
-"""Named checks: functions with typed parameters, by the names that rules use."""
+"""Register checks: functions with typed parameters, under the names that rules use."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation: the object, and what was found and expected."""
+    """A violation: the object, and the difference between what is and what should be."""
 
     manifest: Manifest
     message: str
@@ -42,7 +42,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The input of a check, and the rule that it checks."""
+    """The input of a check: a bundle and the rule to check."""
 
     bundle: Bundle
     contract: Contract
@@ -57,12 +57,12 @@ class Context:
         )
 
     def concerned(self) -> bool:
-        """Return whether the rule applies: it names no roles, or a kind has one of them."""
+        """Return whether the rule applies: it names no roles, or some kind has one of them."""
         roles = set(self.rule.applies_to) & set(self.contract.types)
         return not roles or bool(self.crds())
 
     def versions(self) -> Iterable[tuple[Crd, CrdVersion]]:
-        """Yield those CRDs with their versions that follow the contract."""
+        """Yield each CRD that the rule applies to, with each version that follows the contract."""
         for crd in self.crds():
             for version in crd.versions_of(self.contract.label):
                 yield crd, version
@@ -70,7 +70,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class NoParams:
-    """For checks that take none."""
+    """The parameters of a check that has none."""
 
 
 CheckFunction = Callable[..., Iterable[Violation]]
@@ -89,9 +89,9 @@ _CHECKS: dict[str, NamedCheck] = {}
 
 
 def check(name: str, params: type[Any] = NoParams) -> Callable[[CheckFunction], CheckFunction]:
-    """Register a function under the name that rules use; ``params`` is a dataclass.
+    """Return a decorator that registers a check under ``name``; ``params`` is a dataclass.
 
-    Raises ValueError when the name is taken.
+    Raises ValueError if the name is taken.
     """
 
     def register(function: CheckFunction) -> CheckFunction:
@@ -104,14 +104,14 @@ def check(name: str, params: type[Any] = NoParams) -> Callable[[CheckFunction], 
 
 
 def list_checks() -> Mapping[str, NamedCheck]:
-    """Return all checks by name; the modules of the package have to be imported first."""
+    """Return all registered checks by name; import the modules of this package first."""
     return _CHECKS
 
 
 def bind(params: Callable[..., Any], data: Mapping[str, Any]) -> Any:
-    """Return the parameters of a rule as ``params``, the check's own dataclass.
+    """Return a rule's parameters as an instance of ``params``, the dataclass of its check.
 
-    Raises ValueError for a missing, unknown or wrongly typed one.
+    Raises ValueError for a missing, unknown or wrongly typed parameter.
     """
     from pydantic import ValidationError
 

@@ -1,4 +1,4 @@
-"""Schemas of CRDs against the paths that core reads."""
+"""Check schemas of CRDs against the paths that core reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from capsmith.manifests.parse import list_of, mapping_of
 
 @dataclass(frozen=True, slots=True)
 class SchemaPart:
-    """One path and the JSON type that core expects there."""
+    """A path, and the JSON type that core expects there."""
 
     path: str
     """Dotted; ``[]`` steps into a list's items, ``{}`` into a map's values."""
@@ -53,7 +53,7 @@ class Parts:
 
 @check("schema-paths", Parts)
 def check_schema_paths(context: Context, params: Parts) -> Iterator[Violation]:
-    """Every path has the type that core reads; a wrong one is a hard error in core."""
+    """Every path has the type that core reads; core fails on any other."""
     for crd, version in context.versions():
         where = f"{crd.kind} {version.name}"
         if params.when and find_field(version.schema, params.when) is None:
@@ -121,7 +121,7 @@ def _typed(crd: Crd, version: CrdVersion, part: SchemaPart) -> Iterator[Violatio
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """Paths of which one is enough."""
+    """Paths of which at least one is required."""
 
     parts: tuple[SchemaPart, ...]
     """Paths with their types."""
@@ -134,7 +134,7 @@ class Alternatives:
 
 @check("schema-one-of-paths", Alternatives)
 def check_schema_one_of_paths(context: Context, params: Alternatives) -> Iterator[Violation]:
-    """CP-10: at least one path is declared, each with the type that core reads."""
+    """CP-10: At least one path is declared, and each has the type that core reads."""
     for crd, version in context.versions():
         if params.when and find_field(version.schema, params.when) is None:
             continue
@@ -155,7 +155,7 @@ def check_schema_one_of_paths(context: Context, params: Alternatives) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class MapList:
-    """A list whose items are found by keys."""
+    """A list whose items are identified by keys."""
 
     path: str
     """The path of the list; where it is not declared nothing is checked."""
@@ -167,7 +167,7 @@ class MapList:
 
 @check("schema-map-list", MapList)
 def check_schema_map_list(context: Context, params: MapList) -> Iterator[Violation]:
-    """A list is a map-list with the right keys; absent is fine."""
+    """The list is of type map with the right keys, unless it is absent."""
     for crd, version in context.versions():
         for path in (params.path, *params.also):
             schema = find_field(version.schema, path)
@@ -193,14 +193,14 @@ def _not_map_list(schema: Mapping[str, Any], keys: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Paths that should not be declared."""
+    """Paths that must not be declared."""
 
     paths: tuple[str, ...]
 
 
 @check("schema-absent", Absent)
 def check_schema_absent(context: Context, params: Absent) -> Iterator[Violation]:
-    """Paths with a meaning to core that the kind must not reuse, or should have left behind."""
+    """The kind declares none of the paths that core uses otherwise or that the contract dropped."""
     for crd, version in context.versions():
         for path in params.paths:
             if find_field(version.schema, path) is not None:
@@ -213,7 +213,7 @@ def check_schema_absent(context: Context, params: Absent) -> Iterator[Violation]
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Keys of each item, by whether they are required."""
+    """Required and optional keys of each item."""
 
     path: str
     """The path of the list."""
@@ -225,7 +225,7 @@ class Keys:
 
 @check("schema-items", Keys)
 def check_schema_items(context: Context, params: Keys) -> Iterator[Violation]:
-    """The items of a list have the keys of this contract's shape."""
+    """Items of the list have the keys that this contract defines."""
     for crd, version in context.versions():
         schema = find_field(version.schema, params.path)
         if schema is None:
@@ -258,7 +258,7 @@ def check_schema_items(context: Context, params: Keys) -> Iterator[Violation]:
 
 @check("schema-list-types")
 def check_schema_list_types(context: Context) -> Iterator[Violation]:
-    """CRD-12: every list says how it is merged."""
+    """CRD-12: Every list declares how it is merged."""
     for crd, version in context.versions():
         unmarked = [
             path
@@ -282,7 +282,7 @@ class Telltale:
 
 @check("schema-no-shape", Telltale)
 def check_schema_no_shape(context: Context, params: Telltale) -> Iterator[Violation]:
-    """CRD-13: no reference names a version or a namespace."""
+    """CRD-13: No reference contains a version or namespace."""
     for crd, version in context.versions():
         for path, schema in walk_schema(version.schema):
             if path and set(params.keys) <= set(mapping_of(schema, "properties")):

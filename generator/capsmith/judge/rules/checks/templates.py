@@ -1,4 +1,4 @@
-"""Templates of kinds: present, of the right shape, immutable, and usable by core's topology."""
+"""Check templates of kinds: present, well-formed, immutable, and usable by core's topology."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WHOLE = re.compile(r"\(?(self\s*==\s*oldSelf|oldSelf\s*==\s*self)\)?")
 
 @check("template-of-object")
 def check_template_of_object(context: Context) -> Iterator[Violation]:
-    """IM-12, IC-14, MP-18, BC-07, CP-28: each kind has a template kind.
+    """IM-12, IC-14, MP-18, BC-07, CP-28: Each kind has a template kind.
 
     Machines of a machine pool need none: ``<X>MachinePoolMachine`` of ``<X>MachinePool``.
     """
@@ -38,7 +38,7 @@ def check_template_of_object(context: Context) -> Iterator[Violation]:
 
 @check("object-of-template")
 def check_object_of_template(context: Context) -> Iterator[Violation]:
-    """CRD-07, ER-01: core makes the object from the template's apiVersion and kind."""
+    """CRD-07, ER-01: The kind of a template exists and serves the template's versions."""
     objects = {(crd.group, crd.kind): crd for crd in context.bundle.crds}
     for crd in context.crds():
         kind = crd.kind.removesuffix("Template")
@@ -62,7 +62,7 @@ def check_object_of_template(context: Context) -> Iterator[Violation]:
 
 @check("template-shape")
 def check_template_shape(context: Context) -> Iterator[Violation]:
-    """CRD-08, ER-02: spec.template.{metadata, spec}."""
+    """CRD-08, ER-02: Templates have the fields spec.template.{metadata, spec}."""
     for crd, version in context.versions():
         where = f"{crd.kind} {version.name}"
         for path in (_SPEC, "spec.template.metadata"):
@@ -84,14 +84,14 @@ def check_template_shape(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class ControllerFields:
-    """Fields that only a controller can know, relative to the object's spec."""
+    """Fields that only a controller can set, relative to the spec of an object."""
 
     fields: tuple[str, ...]
 
 
 @check("template-not-required", ControllerFields)
 def check_template_not_required(context: Context, params: ControllerFields) -> Iterator[Violation]:
-    """TP-08: a template can be written by hand."""
+    """TP-08: A template requires no field that only a controller can set."""
     for crd, version in context.versions():
         for field in params.fields:
             if is_required(version.schema, f"{_SPEC}.{field}"):
@@ -105,7 +105,7 @@ def check_template_not_required(context: Context, params: ControllerFields) -> I
 
 @check("template-guard")
 def check_template_guard(context: Context) -> Iterator[Violation]:
-    """IM-13: something refuses changes of spec.template.spec."""
+    """IM-13: Changes of spec.template.spec are refused."""
     if not context.bundle.installs:
         return
     for crd in context.crds():
@@ -126,14 +126,14 @@ def check_template_guard(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The annotation of topology's dry-runs."""
+    """The annotation of the topology controller's dry runs."""
 
     annotation: str
 
 
 @check("template-dry-run", DryRun)
 def check_template_dry_run(context: Context, params: DryRun) -> Iterator[Violation]:
-    """IM-14, MP-21, BC-08: what keeps a template unchanged lets topology's dry-run pass."""
+    """IM-14, MP-21, BC-08: What keeps templates immutable allows the topology's dry runs."""
     for crd in context.crds():
         yield from _refused_dry_runs(context, crd)
         for policy in context.bundle.of("ValidatingAdmissionPolicy"):
@@ -210,7 +210,7 @@ def _expressions(policy: Manifest) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """Where a control plane refers to the infrastructure of its machines."""
+    """The field in which a control plane refers to its machines' infrastructure."""
 
     path: str
     """By this contract."""
@@ -220,7 +220,7 @@ class References:
 
 @check("topology-infrastructure-ref", References)
 def check_topology_infrastructure_ref(context: Context, params: References) -> Iterator[Violation]:
-    """TP-20, TP-21: the reference that core writes is declared."""
+    """TP-20, TP-21: The reference that core writes is declared."""
     kinds = {(crd.group, crd.kind) for crd in context.bundle.crds}
     for crd, version in context.versions():
         if (crd.group, f"{crd.kind}Template") not in kinds:

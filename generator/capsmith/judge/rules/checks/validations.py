@@ -1,4 +1,4 @@
-"""Validation rules of CRDs, as the API server checks them when a CRD is created."""
+"""Check validation rules of CRDs as the API server does when a CRD is created."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _Step(NamedTuple):
 
 
 def find_rule_places(schema: Mapping[str, Any]) -> Iterator[RulePlace]:
-    """Yield the places with rules below the root schema of a version, itself first."""
+    """Yield all schemas with rules in a version, from the root downwards."""
     if _is_deep(schema):
         yield from _below(schema, _Step((), "", True), True)
 
@@ -90,7 +90,7 @@ def _is_deep(schema: Any) -> TypeGuard[dict[str, Any]]:
 
 
 def keep_types(schema: Any, is_object: bool = False) -> dict[str, Any]:
-    """Return what a schema says about types; ``is_object``: it has kind and metadata."""
+    """Return the parts of a schema that determine types; objects have a kind and metadata."""
     kept: dict[str, Any] = {
         key: schema[key] for key in ("type", "format") if isinstance(schema.get(key), str)
     }
@@ -122,7 +122,7 @@ _KEPT_RESULTS = 4096
 
 
 class RuleFault(NamedTuple):
-    """What the API server refuses in a rule."""
+    """A reason why the API server refuses a rule."""
 
     key: str
     message: str
@@ -130,7 +130,7 @@ class RuleFault(NamedTuple):
 
 @check("schema-rules")
 def check_schema_rules(context: Context) -> Iterator[Violation]:
-    """CRD-23: the API server takes every validation rule of every version."""
+    """CRD-23: The API server accepts every validation rule of every version."""
     for crd in context.bundle.crds:
         for version in crd.versions:
             root = crd.schema_path(version.name)
@@ -143,9 +143,9 @@ def check_schema_rules(context: Context) -> Iterator[Violation]:
 
 
 def find_rule_faults(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFault]:
-    """Yield what the API server refuses in a rule; expressions only if their form is right.
+    """Yield the reasons to refuse a rule; expressions are compiled only if its form is valid.
 
-    An expression that calls a function of another release of Kubernetes passes.
+    Expressions that call functions of another Kubernetes release pass.
     """
     wrong = list(_form(rule, place))
     yield from wrong

@@ -1,6 +1,6 @@
-"""Versions of CRDs: their contract labels, what converts them, and what is lost.
+"""Check versions of CRDs: contract labels, conversion, and loss of fields.
 
-Labels have to be present, correct, served, and in line with metadata.yaml.
+Contract labels must be present, correct, served, and consistent with metadata.yaml.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NEAR_MISS = re.compile(r".*cluster\.x-k8s\.io/v[0-9].*")
 
 @check("contract-label-there")
 def check_contract_label_there(context: Context) -> Iterator[Violation]:
-    """GEN-01, ER-06: each CRD that core uses has the label."""
+    """GEN-01, ER-06: Each CRD that core uses has a contract label."""
     label = context.contract.label
     for crd in context.crds():
         if crd.labelled(label):
@@ -45,7 +45,7 @@ def check_contract_label_there(context: Context) -> Iterator[Violation]:
 
 
 class Which(StrEnum):
-    """Versions in a contract label."""
+    """Which versions in a contract label to check."""
 
     CHOSEN = "chosen"
     """The greatest one, which core takes (GEN-03)."""
@@ -54,14 +54,14 @@ class Which(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Some of the versions in a contract label."""
+    """A selection of the versions in a contract label."""
 
     which: Which
 
 
 @check("contract-label-served", Labelled)
 def check_contract_label_served(context: Context, params: Labelled) -> Iterator[Violation]:
-    """GEN-02, GEN-16: what the label names is a served version."""
+    """GEN-02, GEN-16: Versions in a contract label are served."""
     for crd in context.crds():
         served = [version.name for version in crd.versions if version.served]
         names = crd.labelled(context.contract.label)
@@ -80,7 +80,7 @@ def check_contract_label_served(context: Context, params: Labelled) -> Iterator[
 
 @check("contract-label-exclusive")
 def check_contract_label_exclusive(context: Context) -> Iterator[Violation]:
-    """GEN-06: a version is listed under one contract only."""
+    """GEN-06: Each version is listed under one contract only."""
     for crd in context.crds():
         seen: dict[str, str] = {}
         for label in _contract_labels(crd):
@@ -96,7 +96,7 @@ def check_contract_label_exclusive(context: Context) -> Iterator[Violation]:
 
 @check("contract-label-every-served")
 def check_contract_label_every_served(context: Context) -> Iterator[Violation]:
-    """GEN-07: each served version is in some contract label."""
+    """GEN-07: Each served version is listed under some contract."""
     for crd in context.crds():
         labels = _contract_labels(crd)
         named = {name for label in labels for name in crd.labelled(label)}
@@ -111,7 +111,7 @@ def check_contract_label_every_served(context: Context) -> Iterator[Violation]:
 
 @check("contract-label-alike")
 def check_contract_label_alike(context: Context) -> Iterator[Violation]:
-    """GEN-08: when some CRDs of the provider carry both contracts, all do."""
+    """GEN-08: If any CRD of the provider carries both contracts, all of them do."""
     by_crd = {crd: set(_contract_labels(crd)) for crd in context.crds()}
     # A release of core looks for the label of its contract on each kind, and fails where it is
     # missing.
@@ -128,7 +128,7 @@ def check_contract_label_alike(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class KnownContracts:
-    """Names of contracts, the oldest first."""
+    """The known contracts, oldest first."""
 
     contracts: tuple[str, ...]
 
@@ -137,7 +137,7 @@ class KnownContracts:
 def check_metadata_agrees_with_labels(
     context: Context, params: KnownContracts
 ) -> Iterator[Violation]:
-    """GEN-09: the newest series' contract is the greatest one among the labels."""
+    """GEN-09: The contract of the newest series is the greatest in the labels."""
     labelled = {
         label.rpartition("/")[2] for crd in context.crds() for label in _contract_labels(crd)
     }
@@ -188,7 +188,7 @@ _SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """Which version is the one that declares too much."""
+    """Which version declares more than the other."""
 
     stored: bool
     """Whether fields of the stored version are lost, and not those of another served one."""
@@ -196,7 +196,7 @@ class Direction:
 
 @check("crd-lossy-versions", Direction)
 def check_crd_lossy_versions(context: Context, params: Direction) -> Iterator[Violation]:
-    """CRD-20, CRD-21: without conversion each field of spec is in both versions."""
+    """CRD-20, CRD-21: Without conversion, both versions declare the same spec fields."""
     for crd in context.crds():
         if crd.manifest.mapping("spec", "conversion").get("strategy", "None") != "None":
             continue
@@ -243,7 +243,7 @@ def _only_in(source: Any, target: Any, path: str) -> Iterator[str]:
 
 @check("schema-plain-names")
 def check_schema_plain_names(context: Context) -> Iterator[Violation]:
-    """CRD-22: no property name has a dot."""
+    """CRD-22: Property names contain no dot."""
     for crd, version in context.versions():
         for path, schema in walk_schema(version.schema):
             for name in mapping_of(schema, "properties"):
@@ -258,7 +258,7 @@ def check_schema_plain_names(context: Context) -> Iterator[Violation]:
 
 @check("crd-conversion")
 def check_crd_conversion(context: Context) -> Iterator[Violation]:
-    """CRD-15: versions of different shape are converted."""
+    """CRD-15: Versions of different shapes are converted."""
     for crd in context.crds():
         served = [version for version in crd.versions if version.served]
         shapes = [_plain(version.schema) for version in served]

@@ -1,4 +1,4 @@
-"""Bootstrap configurations: their data, and what they wait for."""
+"""Check bootstrap configurations: their data, and what they wait for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control planes: what they create for a cluster, what they report, and their end."""
+"""Check control planes: what they create for a cluster, what they report, and their deletion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deletion: before anything was created, of a machine, of a cluster; and a replacement."""
+"""Check deletion of objects that are not provisioned yet, of machines and of clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Infrastructure clusters: what they wait for, and what they report."""
+"""Check infrastructure clusters: what they wait for, and what they report."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Infrastructure machines: what they wait for, what they report, and their templates.
+"""Check infrastructure machines: what they wait for, what they report, and their templates.
 
-A change of a template is refused, except in the dry runs of core's topology controller.
+Changes of a template are refused, except in the dry runs of core's topology controller.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Claims on pools: what they wait for, the addresses that they get, and their release.
+"""Check claims on pools: what they wait for, and how addresses are allocated and released.
 
-Over time addresses are allocated once, released, exhausted, and kept in a restart.
+Addresses are allocated once, released, exhausted, and kept in a restart.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CLUSTER = "paused"
 
 
 def check_each_pool(check: Callable[[IpamSession, str], None]) -> Callable[[IpamSession], None]:
-    """Return a check that runs for each kind of pools, and ends with the first one that fails."""
+    """Return a check that runs for each kind of pool and ends at the first failure."""
 
     def run(session: IpamSession) -> None:
         for kind in session.pools.names:
@@ -34,7 +34,7 @@ def claim_name(text: str, kind: str) -> str:
 
 
 def ensure_claims(session: IpamSession) -> None:
-    """Create claims that have to wait, then one on each pool that gets its address after them."""
+    """Create claims that have to wait, then a claim on each pool, and wait for its address."""
 
     def create() -> None:
         for kind in session.pools.names:
@@ -66,7 +66,7 @@ def _paused_cluster(session: IpamSession) -> JSON:
 
 
 def ensure_main_claim(session: IpamSession, kind: str) -> tuple[JSON, JSON]:
-    """Return the claim of a kind in which everything is as it should be, and its IPAddress."""
+    """Return the regular claim on the pool of a kind, and its IPAddress."""
     ensure_claims(session)
     name = claim_name("main", kind)
     return session.latest(CLAIM, name), session.wait_allocated(name)
@@ -156,7 +156,7 @@ def _ready(session: IpamSession, kind: str) -> None:
 
 
 def is_ready(status: str, obj: JSON) -> bool:
-    """Return whether the condition Ready of an object has a status."""
+    """Return whether the Ready condition of an object has the given status."""
     return (find_condition(obj, "Ready") or {}).get("status") == status
 
 

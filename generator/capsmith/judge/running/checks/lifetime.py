@@ -1,4 +1,4 @@
-"""Invariants of all objects' whole life, judged by their recorded states."""
+"""Check invariants over the whole life of all objects, from their recorded states."""
 
 from __future__ import annotations
 

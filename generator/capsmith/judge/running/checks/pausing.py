@@ -1,4 +1,7 @@
-"""Paused clusters and machines are left alone, even in deletion; pools: see `pools.py`."""
+"""Check that paused clusters and machines are left alone, even when deleted.
+
+The checks for pools are in `pools.py`.
+"""
 
 from __future__ import annotations
 

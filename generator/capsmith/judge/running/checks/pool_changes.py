@@ -1,4 +1,4 @@
-"""Machine pools that change: scaled, scaled by others, crashed, deleted."""
+"""Check machine pools that change: scaling, scaling by others, crashes and deletion."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Machine pools: what they wait for, what they report, and their machines.
+"""Check machine pools: what they wait for, what they report, and their machines.
 
-:mod:`pool_changes` has the checks of pools that are scaled, restarted and deleted; both share the
+:mod:`pool_changes` has the checks of pools that are scaled, restarted and deleted; both use the
 pools that are created here.
 """
 
@@ -37,7 +37,7 @@ REPLICAS = 2
 
 
 def main_name(kind: str) -> str:
-    """Return the name of the pool in which everything is as it should be."""
+    """Return the name of the regular pool of a kind."""
     return f"{MAIN}-{kind.lower()}"
 
 
@@ -57,14 +57,14 @@ def paused_name(kind: str) -> str:
 
 
 def require_pool_kinds(session: Session) -> list[str]:
-    """Return the kinds of machine pools; raises Skipped without one."""
+    """Return the kinds of machine pools.  Raises Skipped if there are none."""
     if not session.objects.pool_kinds:
         raise Skipped("no cluster template has a machine pool of the provider")
     return session.objects.pool_kinds
 
 
 def create_pools(session: Session) -> None:
-    """Create pools that have to wait, then one of each kind that does not."""
+    """Create pools that have to wait, then a regular pool of each kind."""
     ensure_main_cluster(session)
     kinds = require_pool_kinds(session)
 
@@ -87,9 +87,9 @@ def create_pools(session: Session) -> None:
 
 
 def ensure_pools(session: Session) -> None:
-    """Wait until one pool of each kind is provisioned, after the creation of those that wait.
+    """Wait until the regular pool of each kind, created after the waiting ones, is provisioned.
 
-    That the later ones are provisioned shows that the manager had time for the earlier ones.
+    This proves that the manager had time for the earlier pools as well.
     """
     create_pools(session)
 
@@ -102,7 +102,7 @@ def ensure_pools(session: Session) -> None:
 
 
 def ensure_main_pool(session: Session, kind: str) -> JSON:
-    """Return the provisioned pool of a kind in which everything is as it should be.
+    """Return the regular pool of a kind once it is provisioned.
 
     The first call creates the pools of all kinds.  Raises Violated if one is not provisioned in
     time, and Skipped in later calls.
@@ -112,18 +112,18 @@ def ensure_main_pool(session: Session, kind: str) -> JSON:
 
 
 def scale(session: Session, kind: str, replicas: int) -> None:
-    """Change the size that the main MachinePool of a kind requests, without waiting for it."""
+    """Set the replicas of the main MachinePool of a kind, without waiting for the result."""
     pool = session.latest("MachinePool", main_name(kind))
     session.client.patch(pool, {"spec": {"replicas": replicas}})
 
 
 def has_ids(count: int, pool: JSON) -> bool:
-    """Return whether a pool lists so many provider IDs."""
+    """Return whether a pool lists ``count`` provider IDs."""
     return len(provider_ids(pool)) == count
 
 
 def has_machines(session: Session, kind: str, count: int) -> bool:
-    """Return whether the main pool of a kind owns so many infrastructure machines."""
+    """Return whether the main pool of a kind owns ``count`` infrastructure machines."""
     return len(find_machine_objects(session, kind, main_name(kind))) == count
 
 
@@ -145,7 +145,7 @@ def find_machine_objects(session: Session, kind: str, name: str) -> list[JSON]:
 
 
 def find_foreign_ids(session: Session, kind: str, ids: Iterable[str]) -> list[str]:
-    """Return those of the provider IDs of a kind's main pool that another object has, too."""
+    """Return the provider IDs of a kind's main pool that another object has as well."""
     own = {
         each["metadata"]["name"] for each in find_machine_objects(session, kind, main_name(kind))
     }
@@ -160,7 +160,7 @@ def find_foreign_ids(session: Session, kind: str, ids: Iterable[str]) -> list[st
 
 
 def refuse_pool_effects(session: Session, kind: str, name: str, reason: str) -> None:
-    """Raise Violated if a pool shows an effect or has machines; ``reason`` says why not."""
+    """Raise Violated if a pool shows an effect or has machines; ``reason`` explains the rule."""
     refuse_effects(session, kind, name, reason)
     for state in session.history.states(kind, name):
         if is_pool_provisioned(state):
@@ -190,7 +190,7 @@ def _has_owner(obj: JSON) -> bool:
 
 
 def check_each_pool(check: Callable[[Session, str], None]) -> Callable[[Session], None]:
-    """Return a check of all kinds of pools; it is skipped without one."""
+    """Return a check that runs for all kinds of pools; skipped if there are none."""
 
     def run(session: Session) -> None:
         for kind in require_pool_kinds(session):
@@ -347,7 +347,7 @@ def _machine_kind(pool: JSON) -> str:
 
 
 def check_pools_with_machines(check: Callable[[Session, str], None]) -> Callable[[Session], None]:
-    """Return a check of the kinds of pools whose machines have Machines."""
+    """Return a check that runs for the kinds of pools that have a Machine for each machine."""
 
     def run(session: Session) -> None:
         kinds = [

@@ -1,4 +1,4 @@
-"""Another manager continues: after a crash, or in the cluster to which `clusterctl move` moves.
+"""Check that another manager can continue: after a crash, or after `clusterctl move`.
 
 In either case the status of objects may be lost, but never their machines.
 """

@@ -1,4 +1,4 @@
-"""The test clusters that several checks share."""
+"""Create the test clusters that several checks share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def register_nodes(session: Session) -> None:
     """Create a Node for each machine with a provider ID, and wait until core finds it.
 
     Core watches Nodes only after the first control plane machine has one, so each round also
-    changes the Machines.
+    changes the Machines, which makes core look again.
     """
     kind = session.objects.machine_kind
     names = [name for name in session.history.names(kind) if _has_machine(session, name)]
@@ -124,9 +124,9 @@ def ensure_ownerless(session: Session) -> None:
 
 
 def ensure_blocked(session: Session) -> None:
-    """Create objects that have to wait, then a machine that is provisioned after them.
+    """Create objects that have to wait, then a machine, and wait until it is provisioned.
 
-    That the later one is provisioned shows that the manager had time for the earlier ones.
+    This proves that the manager had time for the earlier objects as well.
     """
     ensure_main_machine(session)
 
@@ -146,9 +146,9 @@ def ensure_blocked(session: Session) -> None:
 
 
 def refer_to_missing_bootstrap(session: Session) -> JSON:
-    """Return the reference to a bootstrap configuration that does not exist.
+    """Return a reference to a bootstrap configuration that does not exist.
 
-    So the Machine has no data until the reference is replaced.
+    A Machine with it has no bootstrap data until the reference is replaced.
     """
     config = {
         "apiVersion": f"bootstrap.cluster.x-k8s.io/{session.core.version}",
@@ -159,7 +159,10 @@ def refer_to_missing_bootstrap(session: Session) -> JSON:
 
 
 def refuse_effects(session: Session, kind: str, name: str, reason: str) -> None:
-    """Raise Violated if a state of an object shows an effect; ``reason`` says why it must not."""
+    """Raise Violated if any recorded state of an object shows an effect.
+
+    ``reason`` explains why it must not.
+    """
     states = session.history.states(kind, name)
     # All states: an effect that is undone was an effect.
     for state in states:
@@ -170,7 +173,7 @@ def refuse_effects(session: Session, kind: str, name: str, reason: str) -> None:
 
 
 def require_condition(session: Session, obj: JSON, kind: str, status: str) -> JSON:
-    """Return a condition; raises Violated if it is missing or has another status."""
+    """Return a condition.  Raises Violated if it is missing or has another status."""
     found = find_condition(obj, kind)
     where = session.subject(obj["kind"], obj["metadata"]["name"])
     path = f"status.conditions[{kind}]"
@@ -190,7 +193,7 @@ _STATUSES = ("True", "False", "Unknown")
 
 
 def check_conditions(session: Session, kind: str, name: str) -> None:
-    """Raise Violated if a condition in any state of an object is not as the contract says."""
+    """Raise Violated if a condition in any recorded state of an object violates the contract."""
     for state in session.history.states(kind, name):
         for each in (state.get("status") or {}).get("conditions") or []:
             for problem in _problems(each, session.contract, state):
