@@ -1,1 +1,1 @@
-"""Clusters on this computer: the real components as processes, and labs."""
+"""Run clusters on this computer: the real components as processes, and labs."""

@@ -1,5 +1,5 @@
-"""A management cluster on this computer, in which a provider under development runs.
+"""A management cluster on this computer for a provider under development.
 
-Its servers are the children of one process in the background, the supervisor: whatever happens to
-that, nothing is left running.  Knows no console.
+Its servers are children of one background process, the supervisor: however that ends, nothing is
+left running.  Knows no console.
 """

@@ -1,4 +1,4 @@
-"""A lab's management cluster, for a process beside its supervisor."""
+"""Connect to a lab's management cluster from a process other than its supervisor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from capsmith.clusters.processes.user_kubeconfig import open_client
 
 
 class LabConnection(Connection):
-    """The API server of a lab, its clusterctl and its repository of releases."""
+    """The API server, clusterctl and release repository of a lab."""
 
     def __init__(self, lab: LabFolder, state: LabState, keys: Path, folder: str) -> None:
         """Connect; the credentials of the kubeconfig are copied into the folder ``keys``."""
@@ -35,23 +35,26 @@ class LabConnection(Connection):
 
     @property
     def client(self) -> KubeClient:
-        """A client with all permissions."""
+        """Return a client with all permissions."""
         return self._client
 
     @property
     def kubeconfig(self) -> Path:
-        """The kubeconfig file with all permissions."""
+        """Return the path of a kubeconfig with all permissions."""
         return Path(self.state.kubeconfig)
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Certificate and key of webhooks."""
+        """Return the paths of the webhooks' certificate and key."""
         return self.pki.serving.cert, self.pki.serving.key
 
 
 @contextmanager
 def connect(lab: LabFolder, folder: str = "provider") -> Iterator[LabConnection]:
-    """Connect to a lab that runs, with files in a folder of it; raises LabError without one."""
+    """Connect to a running lab; files of the connection are in ``folder`` of the lab.
+
+    Raises LabError if the lab is not running.
+    """
     state = read_lab(lab.state)
     if state is None or not lab.is_running:
         raise lab_not_running(lab.name)

@@ -1,4 +1,4 @@
-"""A cluster of a provider, from its own cluster template, until its Machines run."""
+"""Create a cluster from the provider's template, and watch it until its Machines run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KUBEADM = "KubeadmConfig"
 
 
 def observe(client: KubeClient, namespace: str, name: str) -> Cluster:
-    """Return a Cluster with what belongs to it; objects that do not exist yet are left out."""
+    """Return a Cluster and everything that belongs to it, without objects that do not exist."""
     core = client.preferred_version(_GROUP)
     cluster = client.find(core, "Cluster", name, namespace)
     if cluster is None:
@@ -88,7 +88,7 @@ _RUNNING_SECONDS = 600.0
 
 
 def check_template(provider: ProviderRepository, state: LabState) -> None:
-    """Raise LabError where no cluster of a provider can be created."""
+    """Raise LabError if no cluster of a provider can be created."""
     if not provider.has_infrastructure and not state.simulated:
         message = "the provider has no infrastructure, and the lab simulates none in this cluster"
         hint = "Use capsmith lab run and apply objects, or run capsmith lab up without options."
@@ -98,8 +98,8 @@ def check_template(provider: ProviderRepository, state: LabState) -> None:
 def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress) -> RunState:
     """Return the state of the provider's run once its managers are ready.
 
-    A run that goes on is used if it is of the same folder; otherwise one is started in the
-    background.  Raises LabError if it does not become ready; nothing of it is left then.
+    An existing run is used if it is of the same folder.  Otherwise a run is started in the
+    background. Raises LabError if it does not become ready, and then leaves nothing of it.
     """
     if is_held(lab.run_lock):
         state = _wait_ready(lab, None)
@@ -130,9 +130,9 @@ def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress)
 
 
 def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Progress) -> None:
-    """Create what users of the provider create: its identity, and a cluster of its template.
+    """Create what a user of the provider would: its identity, and a cluster from its template.
 
-    A cluster of that name that exists is left as it is.
+    An existing cluster of that name is left unchanged.
     """
     with connect(lab) as connection:
         for each in provider.prerequisites:
@@ -160,7 +160,7 @@ def _apply(connection: LabConnection, obj: JSON) -> None:
 def watch(lab: LabFolder, name: str, show: Show) -> Cluster:
     """Show a cluster until all its Machines run, and return it.
 
-    Raises LabError if that takes longer than ten minutes, or the lab ends.
+    Raises LabError if that takes more than ten minutes, or if the lab ends.
     """
     deadline = time.monotonic() + _RUNNING_SECONDS
     with connect(lab) as connection:

@@ -1,4 +1,4 @@
-"""End a lab, and remove what it has left; refuse where clusters would outlive it."""
+"""End a lab and remove its files, unless real clusters would outlive it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _GROUP = "cluster.x-k8s.io"
 
 
 def check_no_clusters(lab: LabFolder) -> None:
-    """Raise Refused if there are clusters that the simulated cloud does not know.
+    """Raise Refused if the lab has clusters whose machines are not simulated.
 
-    Their machines would be left.  A lab that does not respond is not asked.
+    Nothing would delete their machines.  A lab that does not respond is not checked.
     """
     state = read_lab(lab.state)
     if state is None or not lab.is_running or _is_simulated(lab):
@@ -61,7 +61,7 @@ _STEP_SECONDS = 0.1
 
 
 def end_lab(lab: LabFolder) -> None:
-    """End a lab and remove its files; one that has crashed too."""
+    """End a lab and remove its files, even after a crash."""
     run, state = read_run(lab.run_state), read_lab(lab.state)
     _end(lab.run_lock, run.pid if run else 0)
     _end(lab.lock, state.pid if state else _pid_in(lab))

@@ -13,16 +13,16 @@ _PACKAGES = ("cryptography", "trustme")
 
 
 class LabError(CapsmithError):
-    """The lab cannot do what was asked."""
+    """Raised when the lab cannot do what was requested."""
 
 
 def keep_tail(text: str, lines: int = 30) -> str:
-    """Return the end of an output, for a message."""
+    """Return the last lines of some output, for a message."""
     return "\n".join(text.rstrip().splitlines()[-lines:])
 
 
 def require_platform() -> None:
-    """Raise LabError where a lab cannot run: it needs Linux, and the packages of the extra."""
+    """Raise LabError unless this is Linux and the packages of the extra are installed."""
     if not sys.platform.startswith("linux"):
         hint = "Use capsmith conformance or make run with a cluster of your own."
         raise LabError("lab-platform", f"a lab requires Linux, not {sys.platform}", hint=hint)
@@ -34,13 +34,13 @@ def require_platform() -> None:
 
 
 def lab_not_running(name: str) -> LabError:
-    """Return the error that there is no lab of a name, or that it has ended by itself."""
+    """Return the error that a lab does not exist or has ended by itself."""
     message = f"the lab {name} is not running"
     return LabError("lab-not-running", message, hint=f"Run capsmith lab up --name {name}.")
 
 
 def lab_already_running(name: str) -> Refused:
-    """Return the refusal to start a second lab of one name."""
+    """Return the error that a lab of this name is already running."""
     return Refused(
         "lab-exists",
         f"a lab named {name} is already running",
@@ -49,7 +49,7 @@ def lab_already_running(name: str) -> Refused:
 
 
 def lab_not_chosen(names: list[str]) -> LabError:
-    """Return the error that it is not clear which lab is meant."""
+    """Return the error that it is unclear which lab is meant."""
     if not names:
         hint = "Run capsmith lab up in the folder of a provider."
         return LabError("lab-not-running", "no lab is running", hint=hint)
@@ -58,7 +58,7 @@ def lab_not_chosen(names: list[str]) -> LabError:
 
 
 def provider_missing(folder: Path) -> UnreadableInput:
-    """Return the error for a folder that is not a provider repository."""
+    """Return the error that a folder is not a provider repository."""
     return UnreadableInput(
         "lab-no-provider",
         "no provider.yaml found",
@@ -68,7 +68,7 @@ def provider_missing(folder: Path) -> UnreadableInput:
 
 
 def provider_not_generated(folder: Path, missing: str) -> UnreadableInput:
-    """Return the error that a folder has a description, but no provider."""
+    """Return the error that a folder has a provider.yaml but no generated provider."""
     return UnreadableInput(
         "lab-not-generated",
         f"{missing} is missing: the provider was not generated here",
@@ -78,13 +78,13 @@ def provider_not_generated(folder: Path, missing: str) -> UnreadableInput:
 
 
 def disk_full(folder: Path) -> DiskError:
-    """Return the error that a file system has no space left."""
+    """Return the error that a file system is full."""
     hint = "Make room, or set XDG_STATE_HOME and CAPSMITH_TOOLS_CACHE to folders on another disk."
     return DiskError("lab-disk-full", "the disk is full", file=str(folder), hint=hint)
 
 
 def convert_os_error(error: OSError, folder: Path) -> CapsmithError:
-    """Return the error for a failed operation on the files of a lab."""
+    """Convert an OSError about a lab's files to an error with a finding."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full(folder)
     message = f"a file of the lab cannot be used: {error.strerror or error}"
@@ -93,7 +93,7 @@ def convert_os_error(error: OSError, folder: Path) -> CapsmithError:
 
 
 def convert_api_error(error: Exception, what: str) -> LabError:
-    """Return the error for a refusal, or for an API server that does not respond."""
+    """Convert a refusal, or a failure to reach the API server, to an error with a finding."""
     hint = "Correct what it reports; capsmith lab status shows whether everything is running."
     if isinstance(error, LookupError):
         hint = "Install what serves the kind, or choose another release with --core."
@@ -101,7 +101,7 @@ def convert_api_error(error: Exception, what: str) -> LabError:
 
 
 def explain_process_error(error: CapsmithError, folder: Path) -> CapsmithError:
-    """Return a clearer error where the log of a failed process tells the reason."""
+    """Return a clearer error if the log of the failed process reveals the reason."""
     text = str(error)
     if "no space left on device" in text:
         return disk_full(folder)

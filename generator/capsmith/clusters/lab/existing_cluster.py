@@ -1,4 +1,4 @@
-"""A lab in a cluster that exists already: only the provider's manager is a process here."""
+"""Run a lab in an existing cluster: only the provider's manager is a local process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CORE = "cluster-api"
 
 
 class ExistingCluster:
-    """Check that the cluster can take a provider; there is nothing to start."""
+    """Checks that the cluster can host a provider; starts nothing."""
 
     def __init__(self, lab: LabFolder, series: str, tools: Toolbox, pid: int) -> None:
         """Use the cluster of the kubeconfig that is in the folder of the lab."""
@@ -32,7 +32,7 @@ class ExistingCluster:
         self._pid = pid
 
     def start(self, progress: Callable[[str], None]) -> None:
-        """Prepare the repository of releases; raises CapsmithError without core in the cluster."""
+        """Prepare the repository of releases.  Raises CapsmithError if the cluster has no core."""
         progress("looking for Cluster API in the cluster")
         keys = self._lab.root / "keys"
         keys.mkdir(mode=0o700, exist_ok=True)
@@ -58,10 +58,10 @@ class ExistingCluster:
         )
 
     def look(self, now: float, note: Callable[[str], None]) -> None:
-        """Do nothing: no process is the lab's."""
+        """Do nothing: the lab has no processes of its own."""
 
     def stop(self) -> None:
-        """Do nothing: the cluster goes on."""
+        """Do nothing: the cluster continues to run."""
 
 
 def _core_version(client: KubeClient) -> str:
@@ -82,7 +82,10 @@ def _core_version(client: KubeClient) -> str:
 
 
 def copy_kubeconfig(kubeconfig: Path, target: Path) -> None:
-    """Copy a kubeconfig, which only its owner may read; raises LabError if it cannot be read."""
+    """Copy a kubeconfig so that only its owner can read the copy.
+
+    Raises LabError if it cannot be read.
+    """
     try:
         text = kubeconfig.read_bytes()
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Where labs keep their files, and which of them run.
+"""The folders of labs, and which labs are running.
 
-A lab runs as long as a process holds the lock on its folder: the kernel releases it when the
-supervisor ends, however that happens.
+A lab is running while a process holds the lock on its folder; the kernel releases the lock when the
+supervisor ends, for whatever reason.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ATTEMPT_SECONDS = 0.05
 
 
 class LabFolder:
-    """The files of one lab."""
+    """The paths of one lab's files."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -53,13 +53,13 @@ class LabFolder:
 
     @property
     def is_running(self) -> bool:
-        """Whether its supervisor runs."""
+        """Return whether the lab's supervisor is running."""
         return is_held(self.lock)
 
     def create(self) -> int:
         """Create the folder and return a descriptor that holds its lock.
 
-        What a crashed lab has left is replaced.  Raises Refused if a lab of that name runs.
+        Files of a crashed lab are removed.  Raises Refused if a lab of this name is running.
         """
         try:
             self.root.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ class LabFolder:
             raise convert_os_error(error, self.root) from error
 
     def remove(self) -> None:
-        """Remove the folder, and the folder of all labs after the last one."""
+        """Remove the folder, and the parent folders if this was the last lab."""
         for _ in range(_ATTEMPTS):
             shutil.rmtree(self.root, ignore_errors=True)
             if not self.root.exists():
@@ -98,14 +98,14 @@ def find_labs_folder(environment: Mapping[str, str]) -> Path:
 
 
 def list_labs(labs: Path) -> list[str]:
-    """Return the names of the labs that run or have left files."""
+    """Return the names of all labs that are running or have left files."""
     if not labs.is_dir():
         return []
     return sorted(path.name for path in labs.iterdir() if path.is_dir())
 
 
 def resolve_lab(labs: Path, name: str) -> LabFolder:
-    """Return the folder of a lab; raises UnreadableInput for a name that cannot be one."""
+    """Return the folder for a lab's name.  Raises UnreadableInput if the name is invalid."""
     if not _NAME.fullmatch(name):
         hint = "Use lower-case letters, digits and hyphens."
         raise UnreadableInput("lab-name", f"{name!r} is not a valid name of a lab", hint=hint)
@@ -113,9 +113,9 @@ def resolve_lab(labs: Path, name: str) -> LabFolder:
 
 
 def choose_lab(labs: Path, name: str | None, provider: str | None) -> LabFolder:
-    """Return the lab of a name, of the provider in the current folder, or the only one.
+    """Return the named lab, the lab of the provider in the current folder, or the only lab.
 
-    Raises LabError without one, or if there are several.
+    Raises LabError if there is none or if several are possible.
     """
     names = list_labs(labs)
     for wanted in (name, provider):
@@ -127,7 +127,7 @@ def choose_lab(labs: Path, name: str | None, provider: str | None) -> LabFolder:
 
 
 def find_lab(labs: Path, name: str) -> LabFolder:
-    """Return the folder of a lab that was started; raises LabError without one."""
+    """Return the folder of an existing lab.  Raises LabError if there is none."""
     lab = resolve_lab(labs, name)
     if not lab.root.is_dir():
         raise lab_not_running(name)
@@ -135,7 +135,7 @@ def find_lab(labs: Path, name: str) -> LabFolder:
 
 
 def acquire(lock: Path) -> int | None:
-    """Return a descriptor that holds a lock, None if another process holds it."""
+    """Lock a file and return the descriptor, or None if another process holds the lock."""
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     for _ in range(_ATTEMPTS):
         try:

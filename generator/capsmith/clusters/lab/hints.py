@@ -1,4 +1,4 @@
-"""What to try once a cluster runs: exact commands."""
+"""Suggest commands to try once a cluster runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capsmith.clusters.processes.tools.build import find_kubectl
 
 
 def format_hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]:
-    """Return the lines after a demo."""
+    """Return the lines to print after a demo."""
     tool, command, name = _kubectl(), _capsmith(), _name(found.cluster)
     kinds = ["cluster", "machine", *_kinds(found)]
     steps = [

@@ -1,4 +1,4 @@
-"""One provider in a lab: its release, which clusterctl installs, and its managers as processes."""
+"""Install one provider in a lab with clusterctl, and run its managers as processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CLOUD = "CAPSMITH_SIMULATED_CLOUD_DIR"
 
 
 class InstalledProvider:
-    """The managers of one provider, and what of it is installed."""
+    """The managers of one provider, and its installed release."""
 
     def __init__(
         self,
@@ -49,21 +49,21 @@ class InstalledProvider:
 
     @property
     def version(self) -> str:
-        """The version of the release; empty before the first one."""
+        """Return the installed version, or an empty string before the first installation."""
         return self._version
 
     @property
     def components(self) -> tuple[ComponentState, ...]:
-        """The processes of the managers."""
+        """Return the states of the manager processes."""
         return tuple(each.state() for each in self._supervised.values())
 
     @property
     def is_installed(self) -> bool:
-        """Whether the managers are known."""
+        """Return whether a release is installed, so that the managers are known."""
         return bool(self._managers)
 
     def install(self) -> None:
-        """Release the repository and install it by clusterctl; an installed one is replaced."""
+        """Build a release and install it with clusterctl; replaces an installed release."""
         record = self._lab.folder / "installed.json"
         installed = _record(record)
         digest, version = self._provider.released_digest(), installed.get("version", "")
@@ -86,7 +86,7 @@ class InstalledProvider:
             write_text(record, json.dumps({"digest": digest, "version": version}))
 
     def start(self) -> None:
-        """Start the managers; raises CapsmithError if one does not become ready."""
+        """Start the managers.  Raises CapsmithError if one does not become ready."""
         self._supervised = {}
         self._provider.check_manager()
         for type, manager in self._managers.items():
@@ -100,12 +100,12 @@ class InstalledProvider:
             self._supervised[type] = SupervisedProcess(f"{self._label}-{type}", manager.process)
 
     def look(self) -> None:
-        """Restart managers that have ended, as a Deployment does."""
+        """Restart managers that have ended, as a Deployment would."""
         for each in self._supervised.values():
             each.look(time.monotonic(), self._progress)
 
     def stop(self) -> None:
-        """End the managers cleanly."""
+        """Stop the managers gracefully."""
         with ExitStack() as ends:
             for manager in self._managers.values():
                 ends.callback(manager.stop)
@@ -153,7 +153,7 @@ class InstalledProvider:
 
 
 def choose_next_version(first: str, installed: str) -> str:
-    """Return the version after the installed one in the series of ``first``."""
+    """Return the version that follows ``installed`` in the series of ``first``."""
     series, match = _PATCH.fullmatch(first), _PATCH.fullmatch(installed)
     if series is None or match is None or match[1] != series[1]:
         return first

@@ -1,4 +1,4 @@
-"""A cluster of kind for a lab, where docker and kind are installed."""
+"""Create a kind cluster for a lab, if docker and kind are installed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def require_kind() -> None:
 
 
 def create(lab: LabFolder, series: str, tools: Toolbox, progress: Callable[[str], None]) -> None:
-    """Create a cluster and install core and the providers for kubeadm; writes the kubeconfig."""
+    """Create a cluster with core and the kubeadm providers, and write its kubeconfig."""
     lab.kind.write_text(_name(lab))
     progress(f"creating the cluster {_name(lab)} with kind")
     kubeconfig = ["--kubeconfig", str(lab.kubeconfig)]
@@ -43,7 +43,7 @@ def create(lab: LabFolder, series: str, tools: Toolbox, progress: Callable[[str]
 
 
 def delete(lab: LabFolder) -> None:
-    """Delete the cluster of a lab that has one; raises LabError if kind fails."""
+    """Delete the kind cluster of a lab, if it has one.  Raises LabError if kind fails."""
     if lab.kind.exists():
         _run(["kind", "delete", "cluster", "--name", _name(lab)], {})
         lab.kind.unlink()

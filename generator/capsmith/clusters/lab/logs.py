@@ -1,4 +1,4 @@
-"""Read the logs of a lab, and follow them."""
+"""Read and follow the logs of a lab."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _STEP_SECONDS = 0.3
 
 
 def select_logs(lab: LabFolder, component: str | None) -> dict[str, Path]:
-    """Return the logs of a component, or of all; `manager` means those of the provider.
+    """Return the log files by component, for one or all components.
 
-    Raises LabError if there is none.
+    `manager` selects all managers of the provider.  Raises LabError if there is no such log.
     """
     found = find_logs(lab)
     if component is None:
@@ -36,14 +36,14 @@ def select_logs(lab: LabFolder, component: str | None) -> dict[str, Path]:
 
 
 def read_last_lines(path: Path) -> list[str]:
-    """Return the end of a log."""
+    """Return the last lines of a log."""
     return path.read_text(errors="replace").splitlines()[-_LINES:]
 
 
 def follow(
     lab: LabFolder, files: Mapping[str, Path], *, from_start: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Yield new lines with the name of their component, until the lab ends."""
+    """Yield the component and text of each new line until the lab ends."""
     positions = {name: 0 if from_start else path.stat().st_size for name, path in files.items()}
     while True:
         is_running = lab.is_running

@@ -1,4 +1,4 @@
-"""The objects of a cluster, as the demo shows them: who is ready, and who waits for whom."""
+"""The objects of a cluster as the demo shows them: which are ready, and what others wait for."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NEGATIVE = {
 
 @dataclass(frozen=True)
 class MachineObjects:
-    """A Machine with what providers make of it."""
+    """A Machine, and the objects that providers create for it."""
 
     machine: JSON
     infrastructure: JSON | None = None
@@ -45,7 +45,7 @@ class MachineObjects:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Cluster and what belongs to it, at one moment."""
+    """A Cluster and everything that belongs to it, at one moment."""
 
     cluster: JSON | None
     infrastructure: JSON | None = None
@@ -55,24 +55,24 @@ class Cluster:
 
     @property
     def wanted(self) -> int:
-        """The number of Machines that the objects require."""
+        """Return the number of Machines that the objects request."""
         sized = [*self.deployments, *([self.control_plane] if self.control_plane else [])]
         return sum(int(each["spec"].get("replicas") or 0) for each in sized)
 
     @property
     def running(self) -> int:
-        """The number of Machines that run."""
+        """Return the number of running Machines."""
         return sum(_phase(each.machine) == "Running" for each in self.machines)
 
     @property
     def is_running(self) -> bool:
-        """Whether exactly the Machines that are required exist, and all of them run."""
+        """Return whether exactly the requested Machines exist and all of them run."""
         return 0 < self.wanted == self.running == len(self.machines)
 
 
 @dataclass(frozen=True)
 class ObjectRow:
-    """One line of the table."""
+    """A row of the table."""
 
     depth: int
     kind: str
@@ -83,7 +83,7 @@ class ObjectRow:
 
 
 def format_rows(found: Cluster) -> list[ObjectRow]:
-    """Return the table of a cluster: each object below the one that it belongs to."""
+    """Return the rows of a cluster's table, each object below its owner."""
     if found.cluster is None:
         return []
     return list(_rows(found))
@@ -148,7 +148,7 @@ def _row(depth: int, obj: JSON, state: str, *, is_done: bool) -> ObjectRow:
 
 
 def describe_wait(obj: JSON) -> str:
-    """Return the message of the condition that blocks an object; empty if there is none."""
+    """Return the message of the condition that blocks an object, or an empty string."""
     conditions = {each["type"]: each for each in (obj.get("status") or {}).get("conditions") or []}
     open_ = {
         type: each
@@ -165,7 +165,7 @@ def describe_wait(obj: JSON) -> str:
 
 
 def describe_changes(before: list[ObjectRow], now: list[ObjectRow]) -> list[ObjectRow]:
-    """Return the rows that are new or different."""
+    """Return the rows that are new or have changed."""
     known = {(row.kind, row.name): row for row in before}
     return [row for row in now if known.get((row.kind, row.name)) != row]
 

@@ -1,4 +1,4 @@
-"""A generated repository, as a lab uses it: its name, its release, its manager, its samples."""
+"""A generated repository in a lab: its name, releases, manager and samples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _IMAGE = "capsmith.invalid/lab"
 
 
 class ProviderRepository:
-    """The folder of a provider; see :func:`read_provider`."""
+    """The repository of a provider, as :func:`read_provider` returns it."""
 
     def __init__(self, folder: Path, spec: dict[str, Any], package: str) -> None:
         self.folder = folder
@@ -43,29 +43,29 @@ class ProviderRepository:
 
     @property
     def name(self) -> str:
-        """The name of the provider."""
+        """Return the name of the provider."""
         return str(self.spec["name"])
 
     @property
     def has_infrastructure(self) -> bool:
-        """Whether it has kinds of machines, and with them a cluster template."""
+        """Return whether the provider has kinds of machines, and therefore a cluster template."""
         return bool(self.spec.get("infrastructure"))
 
     @property
     def python(self) -> str:
-        """The interpreter of its virtual environment, or that of capsmith."""
+        """Return the Python interpreter of the repository's virtual environment, or capsmith's."""
         own = self.folder / ".venv" / "bin" / "python"
         return str(own) if own.exists() else sys.executable
 
     @property
     def import_path(self) -> str:
-        """PYTHONPATH of its manager."""
+        """Return PYTHONPATH for the provider's manager."""
         folders = [self.folder / "src", self.folder / "vendor"]
         return os.pathsep.join(str(each) for each in folders if each.is_dir())
 
     @property
     def prerequisites(self) -> list[JSON]:
-        """The samples of cluster-scoped kinds, with which users begin: identities."""
+        """Return samples of the cluster-scoped kinds that users create first: identities."""
         samples = [
             path
             for folder in self._config_folders()
@@ -77,7 +77,7 @@ class ProviderRepository:
         return [each for file in wanted for each in file]
 
     def check_manager(self) -> None:
-        """Raise LabError if its code cannot be imported, as when it is not installed."""
+        """Raise LabError if the provider's code cannot be imported, for example if missing."""
         done = self.run([self.python, "-m", self.package, "--help"])
         if done.returncode == 0:
             return
@@ -92,7 +92,7 @@ class ProviderRepository:
         return read_newest_version(self.folder)
 
     def release(self, version: str, out: Path) -> ProviderRelease:
-        """Build the assets of a release; raises LabError if the repository refuses it."""
+        """Build the assets of a release.  Raises LabError if that fails."""
         command = [self.python, "hack/release.py", "build", version, f"--image={_IMAGE}"]
         done = self.run([*command, f"--out={out}", f"--kubectl={find_kubectl()}"])
         if done.returncode != 0:
@@ -102,7 +102,7 @@ class ProviderRepository:
         return ProviderRelease(out, version)
 
     def run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
-        """Run a command in the folder with the provider's code on the path."""
+        """Run a command in the repository, with the provider's code on PYTHONPATH."""
         environment = {**os.environ, "PYTHONPATH": self.import_path}
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         try:
@@ -121,7 +121,7 @@ class ProviderRepository:
             raise LabError("lab-command", message, file=str(self.folder), hint=hint) from error
 
     def released_digest(self) -> str:
-        """Return a digest of what a release is made of."""
+        """Return a digest of the files that a release is built from."""
         digest = hashlib.sha256()
         for path in sorted(self._released_files()):
             digest.update(f"{path.relative_to(self.folder)}\0".encode())
@@ -129,15 +129,15 @@ class ProviderRepository:
         return digest.hexdigest()
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return what changes whenever a file of the code does."""
+        """Return a value that changes with every change of a code file."""
         return frozenset(_stamps(self._files("src")))
 
     def release_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return what changes whenever a file does that is part of a release."""
+        """Return a value that changes with every change of a file that belongs to a release."""
         return frozenset(_stamps(self._released_files()))
 
     def description_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return what changes whenever provider.yaml does."""
+        """Return a value that changes with every change of provider.yaml."""
         return frozenset(_stamps(self._files("provider.yaml")))
 
     def _cluster_scoped(self) -> set[str]:
@@ -169,7 +169,7 @@ class ProviderRepository:
 
 
 def read_provider(folder: Path) -> ProviderRepository:
-    """Return the provider of a folder; raises UnreadableInput if there is none."""
+    """Return the provider in a folder.  Raises UnreadableInput if there is none."""
     folder = folder.resolve()
     spec = _spec(folder)
     if spec is None:

@@ -1,4 +1,4 @@
-"""Run the provider of a folder in a lab, and follow changes of its files."""
+"""Run the provider in a folder in a lab, and restart it when its files change."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _INFRASTRUCTURE = "simulated"
 
 
 class ProviderRun:
-    """A provider in a lab, with a simulated infrastructure beside it if it has none."""
+    """A provider in a lab, with simulated infrastructure if it has none of its own."""
 
     def __init__(
         self,
@@ -49,15 +49,15 @@ class ProviderRun:
         self._reported: RunState | None = None
 
     def look(self) -> None:
-        """Restart managers that have ended, as a Deployment does."""
+        """Restart managers that have ended, as a Deployment would."""
         for each in self._all():
             each.look()
         self._say("running")
 
     def restart(self, failed: Failed, *, is_release: bool) -> bool:
-        """Start the managers again, with another release if `is_release`.
+        """Restart the managers, with a new release if `is_release`; return whether they run.
 
-        Returns whether they run; ``failed`` gets the reason if they do not.
+        ``failed`` receives the reason if they do not.
         """
         try:
             self._installed.stop()
@@ -83,7 +83,7 @@ class ProviderRun:
         return False
 
     def stop(self) -> None:
-        """End the managers cleanly."""
+        """Stop the managers gracefully."""
         with ExitStack() as ends:
             for each in self._all():
                 ends.callback(each.stop)
@@ -108,9 +108,9 @@ class ProviderRun:
 
 
 def run(provider: ProviderRepository, lab: LabFolder, progress: Progress, failed: Failed) -> None:
-    """Run a provider until a signal; ``failed`` gets what is wrong with it at the moment.
+    """Run a provider until a signal arrives; ``failed`` receives each current problem.
 
-    Raises Refused while another run goes on, and LabError if the lab does not run.
+    Raises Refused if another run is active, and LabError if the lab is not running.
     """
     with _ended_by_signals(), _only_one(lab), ExitStack() as ends:
         connection = ends.enter_context(connect(lab))

@@ -1,4 +1,4 @@
-"""The servers of a lab: etcd, API server, core, the providers for kubeadm, simulated machines."""
+"""The servers of a lab: etcd, API server, core, the kubeadm providers, simulated machines."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _NONE = "-"
 
 
 def module_names(series: str) -> list[str]:
-    """Return the modules of tools that a lab with core of a series needs."""
+    """Return the names of the tool modules that a lab with a series of core needs."""
     kubeadm = [kubeadm_module(series)] if has_kubeadm(series) else []
     return [KUBERNETES, core_module(series), *kubeadm]
 
 
 class LabServers:
-    """Start the servers in their order, and restart those that end."""
+    """Starts the servers in order, and restarts those that end."""
 
     def __init__(self, lab: LabFolder, series: str, tools: Toolbox, pid: int) -> None:
         self._lab = lab
@@ -68,14 +68,14 @@ class LabServers:
         self._said: LabState | None = None
 
     def start(self, progress: Callable[[str], None]) -> None:
-        """Start everything; raises CapsmithError if a part fails."""
+        """Start all servers.  Raises CapsmithError if one fails."""
         try:
             self._start(progress)
         except TimeoutError as error:
             raise ProcessError(str(error)) from error
 
     def look(self, now: float, note: Callable[[str], None]) -> None:
-        """Restart what has ended, and write the state if it has changed."""
+        """Restart servers that have ended, and write the lab's state if it changed."""
         for each in self._supervised:
             each.look(now, note)
         state = self._state()
@@ -84,7 +84,7 @@ class LabServers:
             self._said = state
 
     def stop(self) -> None:
-        """End all processes; their data are not needed after this."""
+        """Stop all processes; their data are no longer needed."""
         management = self._management
         parts = [self._machines, *self._managers(), management.core.process]
         parts += [

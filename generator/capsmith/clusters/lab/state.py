@@ -1,4 +1,4 @@
-"""What the processes of a lab tell each other, as JSON files that are replaced at once."""
+"""State that the processes of a lab share, as JSON files that are replaced atomically."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capsmith.clusters.processes.tools import Toolbox
 
 @dataclass(frozen=True)
 class ComponentState:
-    """One process of a lab."""
+    """The state of one process of a lab."""
 
     name: str
     state: str
@@ -29,7 +29,7 @@ class ComponentState:
 
 @dataclass(frozen=True)
 class LabState:
-    """What the supervisor of a lab says of it."""
+    """The state that a lab's supervisor reports."""
 
     pid: int
     core: str
@@ -51,7 +51,7 @@ class LabState:
 
 @dataclass(frozen=True)
 class RunState:
-    """What `lab run` says of the provider that it runs."""
+    """The state of a provider that `lab run` reports."""
 
     pid: int
     folder: str
@@ -64,7 +64,7 @@ class RunState:
 
 
 def restore_toolbox(folders: dict[str, str], found: dict[str, str]) -> Toolbox:
-    """Return the tools that a state names."""
+    """Return the toolbox that a state describes."""
     return Toolbox(_paths(folders), _paths(found))
 
 
@@ -73,12 +73,12 @@ def _paths(texts: dict[str, str]) -> dict[str, Path]:
 
 
 def write_state(path: Path, state: LabState | RunState) -> None:
-    """Replace a state file."""
+    """Replace a state file atomically."""
     write_text(path, json.dumps(asdict(state), indent=1))
 
 
 def read_lab(path: Path) -> LabState | None:
-    """Return the state of a lab; None before the first one, or in a damaged file."""
+    """Return the state of a lab, or None if the file is missing or damaged."""
     data = _read(path)
     try:
         return None if data is None else LabState(**{**data, "components": _components(data)})
@@ -87,7 +87,7 @@ def read_lab(path: Path) -> LabState | None:
 
 
 def read_run(path: Path) -> RunState | None:
-    """Return the state of a run; None before the first one, or in a damaged file."""
+    """Return the state of a run, or None if the file is missing or damaged."""
     data = _read(path)
     try:
         return None if data is None else RunState(**{**data, "components": _components(data)})
@@ -96,7 +96,7 @@ def read_run(path: Path) -> RunState | None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file by a rename."""
+    """Replace a file atomically, by a rename."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

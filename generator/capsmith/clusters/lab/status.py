@@ -1,4 +1,4 @@
-"""What runs in a lab, as lines and as data."""
+"""Report what is running in a lab, as lines and as data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from capsmith.clusters.lab.state import ComponentState, LabState, RunState, read
 
 @dataclass(frozen=True)
 class Status:
-    """A lab at one moment."""
+    """The status of a lab at one moment."""
 
     name: str
     is_running: bool
@@ -21,7 +21,7 @@ class Status:
 
     @property
     def components(self) -> tuple[ComponentState, ...]:
-        """The processes of the lab and of the provider; stopped ones with their last state."""
+        """Return the processes of the lab and the provider; stopped ones with their last state."""
         found = self.lab.components if self.lab else ()
         if not self.is_running:
             found = tuple(
@@ -31,7 +31,7 @@ class Status:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether everything that was started runs."""
+        """Return whether everything that was started is running."""
         states = {each.state for each in self.components}
         is_provided = self.run is None or self.run.state == "running"
         return self.is_running and states <= {"running"} and is_provided
@@ -44,7 +44,7 @@ def read_status(lab: LabFolder) -> Status:
 
 
 def format_table(status: Status) -> list[tuple[str, ...]]:
-    """Return the processes as rows, with a heading."""
+    """Return the processes as table rows, with a header."""
     heading = ("COMPONENT", "STATE", "PID", "RESTARTS", "NOTE")
     return [heading, *(_row(each) for each in status.components)]
 
@@ -70,7 +70,7 @@ def format_lines(status: Status) -> list[str]:
 
 
 def to_data(status: Status) -> dict[str, Any]:
-    """Return the status for machines."""
+    """Return the status as JSON data."""
     run = status.run
     return {
         "name": status.name,
@@ -87,7 +87,7 @@ def to_data(status: Status) -> dict[str, Any]:
 
 
 def find_logs(lab: LabFolder) -> dict[str, Path]:
-    """Return the log of each component, also of one that has ended."""
+    """Return the log file of each component, including those that have ended."""
     status = read_status(lab)
     found = {"lab": lab.log, "run": lab.run_log}
     found |= {each.name: Path(each.log) for each in status.components}

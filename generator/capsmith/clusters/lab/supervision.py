@@ -1,4 +1,4 @@
-"""Restart components that end by themselves, at growing intervals."""
+"""Restart components that end by themselves, with exponential back-off."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_REASON = 200
 
 @dataclass
 class SupervisedProcess:
-    """One component, and how often it has ended by itself."""
+    """A component, and how often it was restarted."""
 
     name: str
     process: Process
@@ -28,7 +28,7 @@ class SupervisedProcess:
     due: float = 0.0
 
     def look(self, now: float, note: Callable[[str], None]) -> None:
-        """Restart the component if it has ended and its wait is over."""
+        """Restart the component if it has ended and its back-off is over."""
         if self.process.running:
             if now - self.started > _FORGIVEN_SECONDS:
                 self.wait = _FIRST_SECONDS
@@ -58,7 +58,7 @@ class SupervisedProcess:
 
 
 def read_last_line(process: Process) -> str:
-    """Return the last line of a log."""
+    """Return the last line of a process's log."""
     lines = process.tail().rstrip().splitlines()
     return lines[-1][:_MAX_REASON] if lines else ""
 

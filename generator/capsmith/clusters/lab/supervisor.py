@@ -1,7 +1,7 @@
-"""`python -m capsmith.clusters.lab.supervisor`: the background process that holds a lab together.
+"""`python -m capsmith.clusters.lab.supervisor`: the background process that owns a lab.
 
-It tells its parent by lines of JSON how the start goes on, and then goes on alone.  Its children
-end with it, even when it is killed.
+Reports its start to the parent process as lines of JSON, then continues alone.  Its children end
+with it, even if it is killed.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _LOGS = ("*.log", "*/*.log")
 # Processes go on writing into the same file, so a large log is copied and emptied instead of
 # renamed. Lines written in between are lost.
 def rotate_logs(root: Path, max_bytes: int = MAX_BYTES) -> None:
-    """Rotate the logs in a folder and its folders that have at least `max_bytes`.
+    """Rotate all logs of at least `max_bytes` in a folder and its subfolders.
 
-    They must be open for appending.  A log that cannot be copied, as on a full disk, is emptied.
+    The logs must be open for appending.  A log that cannot be copied, as on a full disk, is
+    truncated.
     """
     for pattern in _LOGS:
         for path in root.glob(pattern):
@@ -79,7 +80,7 @@ class _Ending:
 
 
 def main() -> int:
-    """Start the lab that the arguments describe, and look after it until a signal."""
+    """Start the lab that the arguments describe, and supervise it until a signal arrives."""
     settings = json.loads(sys.argv[1])
     lab = LabFolder(Path(settings["root"]))
     ending = _Ending()

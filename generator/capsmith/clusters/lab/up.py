@@ -46,15 +46,14 @@ class UpRequest:
 
     @property
     def is_given(self) -> bool:
-        """Whether a real cluster is used instead of the lab's own API server."""
+        """Return whether to use a real cluster instead of the lab's own API server."""
         return self.kind or self.kubeconfig is not None
 
 
 def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
-    """Start a lab and return its state once a provider can be installed.
+    """Start a lab, and return its state once a provider can be installed.
 
-    Nothing is left of a lab that does not start, or whose start is interrupted.  Raises
-    CapsmithError.
+    If the start fails or is interrupted, nothing of the lab is left.  Raises CapsmithError.
     """
     known = core_releases()
     if request.core not in known:

@@ -1,4 +1,4 @@
-"""Management clusters of processes: etcd, API servers, the real Cluster API core and clusterctl.
+"""Management clusters of plain processes: etcd, API servers, the real core and clusterctl.
 
-No containers are needed.  Knows no provider, no test and no console.
+Needs no containers.  Knows no provider, no test and no console.
 """

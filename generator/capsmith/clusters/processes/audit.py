@@ -1,4 +1,4 @@
-"""The audit log of an API server: which permissions of a ServiceAccount were used."""
+"""Find out from an API server's audit log which permissions a ServiceAccount used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 
 
 class ResourceAttributes(NamedTuple):
-    """One verb on one resource; `resource` includes the subresource, or is `*`."""
+    """A verb on a resource; `resource` includes the subresource, or is `*`."""
 
     group: str
     resource: str
@@ -34,14 +34,14 @@ class ResourceAttributes(NamedTuple):
 
 
 def audit_flags(folder: Path, log: Path) -> list[str]:
-    """Return the flags of kube-apiserver that log each request of a ServiceAccount."""
+    """Return flags with which kube-apiserver logs each request of a ServiceAccount."""
     policy = folder / "audit-policy.json"
     policy.write_text(json.dumps(_POLICY), encoding="utf-8")
     return [f"--audit-policy-file={policy}", f"--audit-log-path={log}"]
 
 
 class AuditedRequest(NamedTuple):
-    """One request, without its content."""
+    """A request without its body."""
 
     user: str
     access: ResourceAttributes
@@ -58,14 +58,14 @@ def count_requests(log: Path, users: Collection[str]) -> Counter[AuditedRequest]
 
 
 def collect_used(log: Path, user: str) -> set[ResourceAttributes]:
-    """Return what a user requested and was allowed to do."""
+    """Return the requests of a user that the API server allowed."""
     return {each.access for each in count_requests(log, [user]) if each.is_allowed}
 
 
 def collect_granted(client: KubeClient, user: str) -> set[ResourceAttributes]:
-    """Return what the roles that are bound to a ServiceAccount allow.
+    """Return the permissions that role bindings give a ServiceAccount.
 
-    A role that is aggregated has the rules that other providers brought along, and is left out.
+    Aggregated roles are left out, because other providers contribute their rules.
     """
     namespace, _, name = user.removeprefix("system:serviceaccount:").partition(":")
     return {

@@ -27,7 +27,7 @@ class Base:
 
 
 class ManagementCluster(Connection):
-    """One management cluster, created by the real `clusterctl init`."""
+    """A management cluster, initialized by the real `clusterctl init`."""
 
     def __init__(
         self,
@@ -54,17 +54,17 @@ class ManagementCluster(Connection):
 
     @property
     def client(self) -> KubeClient:
-        """A client with all permissions."""
+        """Return a client with all permissions."""
         return self.apiserver.client
 
     @property
     def kubeconfig(self) -> Path:
-        """The kubeconfig file with all permissions."""
+        """Return the path of a kubeconfig with all permissions."""
         return self.apiserver.kubeconfig
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Certificate and key of webhooks."""
+        """Return the paths of the webhooks' certificate and key."""
         return self.pki.serving.cert, self.pki.serving.key
 
     def start(
@@ -73,10 +73,10 @@ class ManagementCluster(Connection):
         variables: dict[str, str],
         progress: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Start the processes, and install providers by type.
+        """Start the processes and install providers, given by type.
 
-        CRDs precede the garbage collector, aggregated roles precede core's watches. Raises
-        ProcessError, ClusterctlError or TimeoutError.
+        CRDs exist before the garbage collector starts, and aggregated roles are effective before
+        core starts its watches.  Raises ProcessError, ClusterctlError or TimeoutError.
         """
         progress("starting kube-apiserver")
         self.apiserver.start()
@@ -99,10 +99,10 @@ class ManagementCluster(Connection):
         variables: Mapping[str, str],
         series: str = "",
     ) -> None:
-        """Upgrade providers with `clusterctl upgrade apply` after stopping their managers.
+        """Upgrade providers with `clusterctl upgrade apply`; stop their managers first.
 
-        Given a series, replace core too. The garbage collector restarts, because it would otherwise
-        read the new versions only after half a minute.
+        If `series` is given, core is replaced as well.  The garbage collector is restarted, because
+        it would otherwise discover the new versions only after half a minute.
         """
         self.clusterctl = clusterctl
         if series:

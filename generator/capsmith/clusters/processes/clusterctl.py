@@ -1,4 +1,4 @@
-"""The real clusterctl, run with its own configuration and without files in the home folder."""
+"""Run the real clusterctl with a configuration of its own and without files in the home folder."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _COMMAND_SECONDS = 600
 
 
 class Clusterctl:
-    """Run one release of clusterctl; each output is appended to a log.
+    """Runs one release of clusterctl, and appends its output to a log.
 
-    Each method raises ClusterctlError if clusterctl fails or takes longer than ten minutes.
+    All methods raise ClusterctlError if clusterctl fails or takes longer than ten minutes.
     """
 
     def __init__(self, tools: Toolbox, series: str, config: Path, folder: Path) -> None:
@@ -27,7 +27,7 @@ class Clusterctl:
 
     @classmethod
     def installed(cls, binary: Path, config: Path, folder: Path) -> Clusterctl:
-        """Return a clusterctl that is not one of the tools."""
+        """Return a clusterctl from a binary that is not one of the built tools."""
         clusterctl = cls.__new__(cls)
         clusterctl._start(binary, config, folder)
         return clusterctl
@@ -42,7 +42,7 @@ class Clusterctl:
     def init(
         self, kubeconfig: Path, providers: Mapping[str, str], variables: Mapping[str, str]
     ) -> None:
-        """Install core and providers, which are given by type: `{"bootstrap": "kubeadm"}`."""
+        """Install core and providers, given by type: `{"bootstrap": "kubeadm"}`."""
         flags = [f"--{type}={name}" for type, name in providers.items()]
         self._run(["init", "--core=cluster-api", *flags], kubeconfig, variables)
 
@@ -53,9 +53,9 @@ class Clusterctl:
         variables: Mapping[str, str],
         *types: str,
     ) -> None:
-        """Install a provider beside an installed core; infrastructure by default.
+        """Install another provider next to an installed core, by default as infrastructure.
 
-        Before it, and between two calls, `Connection.wait_clusterctl` has to return.
+        Call `Connection.wait_clusterctl` first, and again before each further call.
         """
         flags = [f"--{type}={name}" for type in types or ("infrastructure",)]
         self._run(["init", *flags], kubeconfig, variables)
@@ -67,24 +67,24 @@ class Clusterctl:
         options: Mapping[str, object],
         variables: Mapping[str, str],
     ) -> list[JSON]:
-        """Return the objects of `generate cluster`; options are its flags without the dashes."""
+        """Return the objects of `generate cluster`; option names have no leading dashes."""
         flags = [f"--{name}={value}" for name, value in options.items()]
         text = self._run(["generate", "cluster", cluster, *flags], kubeconfig, variables)
         return [document for document in yaml.safe_load_all(text) if document]
 
     def move(self, kubeconfig: Path, target: Path, namespace: str) -> None:
-        """Move the clusters of a namespace to the management cluster of another kubeconfig."""
+        """Move the clusters of a namespace to another management cluster."""
         self._run(["move", f"--to-kubeconfig={target}", f"--namespace={namespace}"], kubeconfig)
 
     def upgrade(
         self, kubeconfig: Path, targets: Mapping[str, str], variables: Mapping[str, str]
     ) -> None:
-        """Run `upgrade apply` for providers by type: `{"core": "cluster-api:v1.13.6"}`."""
+        """Run `upgrade apply` for providers given by type: `{"core": "cluster-api:v1.13.6"}`."""
         flags = [f"--{type}={target}" for type, target in targets.items()]
         self._run(["upgrade", "apply", *flags], kubeconfig, variables)
 
     def delete_provider(self, kubeconfig: Path, name: str, type: str = "infrastructure") -> None:
-        """Remove a provider, but not its CRDs and namespace."""
+        """Delete a provider, except its CRDs and namespace."""
         self._run(["delete", f"--{type}={name}"], kubeconfig)
 
     def _run(

@@ -1,4 +1,4 @@
-"""A component of a release, and the release with all its components."""
+"""A release of a provider, and its components."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CONCURRENCY = re.compile(r"\$\{(\w+_CONCURRENCY):=")
 
 
 def find_component_types(out: Path) -> list[str]:
-    """Return the types of provider in a folder of release assets, infrastructure first."""
+    """Return the provider types in a folder of release assets, infrastructure first."""
     found = [path.name.removesuffix(_SUFFIX) for path in out.glob(f"*{_SUFFIX}")]
     return sorted(found, key=lambda type: (type != "infrastructure", type))
 
@@ -41,14 +41,14 @@ class ReleaseComponent:
 
     @property
     def file(self) -> str:
-        """Name of the components file."""
+        """Return the name of the components file."""
         return f"{self.type}{_SUFFIX}"
 
     @cached_property
     def components(self) -> list[JSON]:
-        """The objects that clusterctl installs, before the substitution of variables.
+        """Return the objects that clusterctl installs, before variables are substituted.
 
-        Raises UnreadableInput if the file is not YAML.
+        Raises UnreadableInput if the file is invalid YAML.
         """
         path = self.out / self.file
         try:
@@ -59,7 +59,7 @@ class ReleaseComponent:
 
     @cached_property
     def label(self) -> str:
-        """The manifest label, which generated managers also use as field manager."""
+        """Return the manifest label, which generated managers also use as field manager."""
         for each in self.of("Namespace") + self.crds:
             found = (each["metadata"].get("labels") or {}).get("cluster.x-k8s.io/provider")
             if found:
@@ -68,23 +68,23 @@ class ReleaseComponent:
 
     @property
     def name(self) -> str:
-        """The name for clusterctl."""
+        """Return the provider's name for clusterctl."""
         return self.label.removeprefix(f"{self.type}-")
 
     @property
     def namespace(self) -> str:
-        """The namespace of its manager."""
+        """Return the namespace of the manager."""
         (found,) = self.of("Namespace")
         return str(found["metadata"]["name"])
 
     @property
     def crds(self) -> list[JSON]:
-        """Its CustomResourceDefinitions."""
+        """Return the CustomResourceDefinitions."""
         return self.of("CustomResourceDefinition")
 
     @property
     def listed(self) -> list[tuple[str, str]]:
-        """Group and plural of the kinds that its manager may list in the whole cluster."""
+        """Return group and plural of all kinds that the manager may list in the whole cluster."""
         bound = {
             each["roleRef"]["name"]
             for each in self.of("ClusterRoleBinding")
@@ -108,13 +108,13 @@ class ReleaseComponent:
 
     @property
     def concurrency_variable(self) -> str:
-        """The clusterctl variable of the flag --concurrency."""
+        """Return the clusterctl variable for the flag --concurrency."""
         (found,) = set(_CONCURRENCY.findall((self.out / self.file).read_text()))
         return str(found)
 
     @property
     def converts(self) -> bool:
-        """Whether its manager serves the conversion webhook of its kinds."""
+        """Return whether the manager serves a conversion webhook."""
         (deployment,) = self.of("Deployment")
         containers = deployment["spec"]["template"]["spec"]["containers"]
         ports = [port for each in containers for port in each.get("ports") or []]
@@ -122,7 +122,7 @@ class ReleaseComponent:
 
     @property
     def has_webhooks(self) -> bool:
-        """Whether its objects name a webhook."""
+        """Return whether any object refers to a webhook."""
         configured = any(each["kind"].endswith("WebhookConfiguration") for each in self.components)
         return configured or any(
             (crd["spec"].get("conversion") or {}).get("strategy") == "Webhook" for crd in self.crds
@@ -130,17 +130,17 @@ class ReleaseComponent:
 
     @property
     def port_variable(self) -> str:
-        """The clusterctl variable of the webhook's port, which `localised` inserts."""
+        """Return the clusterctl variable for the webhook port in the added release."""
         return f"{self.type.replace('-', '_').upper()}_WEBHOOK_PORT"
 
     def of(self, kind: str) -> list[JSON]:
-        """Return the objects of a kind."""
+        """Return all objects of a kind."""
         return [each for each in self.components if each["kind"] == kind]
 
 
 @dataclass(frozen=True)
 class ProviderRelease:
-    """The assets of one release: components, metadata.yaml, templates, ClusterClasses."""
+    """The assets of a release: components, metadata.yaml, templates, ClusterClasses."""
 
     folder: Path
     version: str
@@ -148,13 +148,13 @@ class ProviderRelease:
 
     @cached_property
     def components(self) -> tuple[ReleaseComponent, ...]:
-        """What clusterctl installs as one provider each, infrastructure first."""
+        """Return the components, infrastructure first; clusterctl installs each as a provider."""
         return tuple(
             ReleaseComponent(self.folder, type) for type in find_component_types(self.folder)
         )
 
     def component(self, type: str) -> ReleaseComponent:
-        """Return the component of a type; raises UnreadableInput without one."""
+        """Return the component of a provider type.  Raises UnreadableInput if there is none."""
         for component in self.components:
             if component.type == type:
                 return component
@@ -171,9 +171,9 @@ class ProviderRelease:
         ca_bundle: str,
         change: Callable[[str, str], str] = lambda name, text: text,
     ) -> None:
-        """Add the release to a clusterctl repository, with webhooks that call this machine.
+        """Add the release to a clusterctl repository, with webhooks that call this computer.
 
-        ``change`` gets name and text of each asset, and returns its text in the repository.
+        ``change`` receives the name and content of each asset, and returns the content to store.
         """
         paths = [path for path in sorted(self.folder.iterdir()) if path.is_file()]
         files = {path.name: change(path.name, path.read_text()) for path in paths}
@@ -192,7 +192,7 @@ class ProviderRelease:
 def read_newest_version(folder: Path) -> str:
     """Return the first version of the newest series in metadata.yaml.
 
-    Raises UnreadableInput if no such file, or no series in it.
+    Raises UnreadableInput if the file or its series are missing.
     """
     path = folder / "metadata.yaml"
     hint = "Specify the folder with the assets of a release."

@@ -1,4 +1,4 @@
-"""A management cluster as its clients see it, in any process."""
+"""A management cluster from the point of view of its clients, in any process."""
 
 from __future__ import annotations
 
@@ -16,35 +16,38 @@ _MOVE = "clusterctl.cluster.x-k8s.io/move"
 
 
 class Connection:
-    """The API server of a management cluster, and a folder for what runs beside it."""
+    """The API server of a management cluster, and a folder for related files."""
 
     name: str
     folder: Path
 
     @property
     def client(self) -> KubeClient:
-        """A client with all permissions."""
+        """Return a client with all permissions."""
         raise NotImplementedError
 
     @property
     def kubeconfig(self) -> Path:
-        """The kubeconfig file with all permissions."""
+        """Return the path of a kubeconfig with all permissions."""
         raise NotImplementedError
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Certificate and key with which a process on this machine serves webhooks."""
+        """Return the paths of certificate and key for serving webhooks on this computer."""
         raise NotImplementedError
 
     def wait_core_permitted(self) -> None:
-        """Wait for core's permissions: a refused informer backs off for many seconds."""
+        """Wait until core's permissions are effective.
+
+        Otherwise core's informers would be refused and back off for many seconds.
+        """
         self.wait_permitted(CORE_USER, list(self.provider_resources()))
 
     def wait_permitted(self, user: str, resources: Iterable[tuple[str, str]]) -> None:
         """Wait until a user may list resources, given by group and plural.
 
-        Roles reach the authorizer, and are aggregated, some time after their creation. Raises
-        TimeoutError with the missing permissions.
+        New roles take some time to be aggregated and to reach the authorizer.  Raises TimeoutError
+        with the missing permissions.
         """
 
         def permitted() -> bool:
@@ -70,7 +73,7 @@ class Connection:
         return bool(self.client.create({**review, "metadata": {}})["status"]["allowed"])
 
     def provider_resources(self) -> Iterable[tuple[str, str]]:
-        """Yield group and plural of each kind that providers install for core to use."""
+        """Yield group and plural of each provider kind that core reads."""
         for crd in self.client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition"):
             labels, spec = crd["metadata"].get("labels", {}), crd["spec"]
             label = labels.get("cluster.x-k8s.io/provider", "")
@@ -92,7 +95,7 @@ class Connection:
                 raise
 
     def wait_established(self) -> None:
-        """Wait until the API server serves all CustomResourceDefinitions."""
+        """Wait until all CustomResourceDefinitions are established."""
 
         def established() -> bool:
             crds = self.client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition")
@@ -101,10 +104,10 @@ class Connection:
         eventually(established, what="all CRDs established")
 
     def wait_clusterctl(self) -> None:
-        """Wait until `clusterctl init` can look for cert-manager again.
+        """Wait until `clusterctl init` can detect cert-manager again.
 
-        It creates objects in a namespace of its own and deletes that; while the deletion lasts, it
-        takes cert-manager for missing, and downloads it.
+        It tests cert-manager in a temporary namespace.  While that is being deleted, clusterctl
+        believes cert-manager to be missing and downloads it.
         """
 
         def is_deleted() -> bool:

@@ -1,4 +1,4 @@
-"""The manager of Cluster API's core as a process, with its own ServiceAccount."""
+"""Run Cluster API's core manager as a process, with its own ServiceAccount."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _GATES = "ClusterTopology=true,MachineSetPreflightChecks=false"
 
 
 class CapiCore:
-    """capi-manager of one release series; clusterctl must have installed its components.
+    """The core manager of one series; clusterctl must have installed its components.
 
-    `gates` are feature gates beyond the usual ones: `RuntimeSDK=true`.
+    `gates` are additional feature gates, such as `RuntimeSDK=true`.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class CapiCore:
         self.process.wait_ready(probe_port(self.webhook_port))
 
     def restart_with_default_gates(self) -> None:
-        """Restart with the usual feature gates: slower, and without ClusterClasses."""
+        """Restart with the default feature gates: slower, and without ClusterClasses."""
         self.stop()
         self.process = self._process()
         self.start()

@@ -1,4 +1,4 @@
-"""Errors of a management cluster's parts; each carries a finding for the user."""
+"""Errors of the parts of a management cluster; each carries a finding for the user."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ _HINT = "See the end of its log above, and the whole log in the folder of the ru
 
 
 class ToolsUnavailable(CapsmithError):
-    """A tool is neither in the cache nor on PATH, and cannot be built."""
+    """Raised when a tool is neither cached nor on PATH, and cannot be built."""
 
     def __init__(self, message: str, hint: str = "Install it, or add it to PATH.") -> None:
         super().__init__("tools-unavailable", message, hint=hint)
 
 
 class ClusterctlError(CapsmithError):
-    """clusterctl ended with an error; the message carries its output."""
+    """Raised when clusterctl fails; the message contains its output."""
 
     def __init__(self, message: str) -> None:
         super().__init__("clusterctl-failed", message, hint="Correct what clusterctl reports.")
 
 
 class ProcessError(CapsmithError):
-    """A process ended, or never became ready; the message carries the end of its log."""
+    """Raised when a process ended or never became ready; the message contains its last output."""
 
     def __init__(self, message: str) -> None:
         super().__init__("process-failed", message, hint=_HINT)
 
 
 class RequestError(CapsmithError):
-    """A request to a management cluster failed that a run depends on."""
+    """Raised when a request that a run depends on fails."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__("request-failed", message, hint=hint)
 
 
 class UnsupportedDeployment(CapsmithError):
-    """A Deployment cannot be started as a process."""
+    """Raised when a Deployment cannot be run as a process."""
 
     def __init__(self, message: str) -> None:
         hint = "Run the provider in a cluster, and specify its kubeconfig."

@@ -1,4 +1,4 @@
-"""The command of a kubeconfig that prints credentials, as on EKS, GKE and AKS.
+"""Run a kubeconfig's credential command, as used with EKS, GKE and AKS.
 
 Source: Kubernetes, client-go credential plugins; API group client.authentication.k8s.io.
 """
@@ -26,16 +26,16 @@ _SHOWN = 200
 
 
 class PluginError(OSError):
-    """The command cannot run, fails, or prints something else than credentials.
+    """Raised when the command cannot run, fails, or prints no valid credentials.
 
-    An OSError, because for the caller of a request it is the same: there is no answer.
+    An OSError, because it has the same meaning for the caller of a request: there is no response.
     """
 
 
 class ExecPlugin:
     """Credentials from a command, which runs again once they have expired.
 
-    All threads of a client share one; the command runs once at a time.
+    Thread-safe: all threads of a client share an instance, which runs the command once at a time.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class ExecPlugin:
         self._expires = _NEVER
 
     def token(self) -> str:
-        """Return a token that has not expired, or an empty text if there are certificates only.
+        """Return a token that has not expired; empty if the command gives certificates only.
 
         Raises PluginError.
         """
         return text_of(self._credentials(), "token")
 
     def certificate(self) -> tuple[str, str]:
-        """Return certificate and key in PEM, both empty if there is only a token.
+        """Return certificate and key in PEM, or empty strings if the command gives a token only.
 
         Raises PluginError.
         """
@@ -73,7 +73,7 @@ class ExecPlugin:
         return text_of(status, "clientCertificateData"), text_of(status, "clientKeyData")
 
     def expire(self) -> None:
-        """Forget the credentials, because the server has refused them."""
+        """Discard the credentials after the server refused them."""
         with self._lock:
             self._status = None
 

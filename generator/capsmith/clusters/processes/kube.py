@@ -1,4 +1,4 @@
-"""A client for API servers on the standard library: requests, waits, watches and TLS."""
+"""An API server client on the standard library: requests, waits, watches and TLS."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REQUEST_SECONDS = 60.0
 
 
 class ApiError(Exception):
-    """A response of the API server with a status of 400 or more."""
+    """Raised for a response with a status of 400 or more."""
 
     def __init__(self, method: str, path: str, status: int, body: str) -> None:
         super().__init__(f"{method} {path}: {status}: {extract_message(body)}")
@@ -39,22 +39,22 @@ class ApiError(Exception):
 
 
 class StaleError(ApiError, PassingError):
-    """404 or 409: an object that was read before is deleted or changed."""
+    """Raised for 404 and 409: an object was deleted or changed since it was read."""
 
 
 class TokenSource(Protocol):
-    """Where tokens come from that expire."""
+    """Provides tokens that expire."""
 
     def token(self) -> str:
-        """Return a token that has not expired; raises OSError if there is none."""
+        """Return a token that has not expired.  Raises OSError if there is none."""
 
     def expire(self) -> None:
-        """Do not return the same token again."""
+        """Discard the current token, so that :meth:`token` returns another."""
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """Either a client certificate or a bearer token, with the CA to trust."""
+    """A client certificate or a bearer token, and the CA to trust."""
 
     ca: Path
     cert: Path | None = None
@@ -66,7 +66,7 @@ class Credentials:
 
 @dataclass(frozen=True)
 class ServedKind:
-    """The place of a kind in the REST API."""
+    """The plural, version and scope of a kind in the REST API."""
 
     api_version: str
     plural: str
@@ -74,10 +74,10 @@ class ServedKind:
 
 
 class KubeClient:
-    """Create, read, apply and delete objects of any kind that the server knows.
+    """Creates, reads, applies and deletes objects of any kind that the server serves.
 
-    Objects are plain dictionaries: the kinds are those of any provider, known only at run time.
-    Each thread has connections of its own.
+    Objects are plain dictionaries, because their kinds are only known at run time.  Thread-safe:
+    each thread has connections of its own.
     """
 
     def __init__(self, server: str, credentials: Credentials) -> None:
@@ -93,12 +93,12 @@ class KubeClient:
         self._kinds: dict[tuple[str, str], ServedKind] = {}
 
     def close(self) -> None:
-        """Close the kept connections of all threads; the client stays usable."""
+        """Close the idle connections of all threads; the client stays usable."""
         while self._connections:
             self._connections.pop().close()
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> JSON:
-        """Return an object; raises StaleError if it does not exist."""
+        """Return an object.  Raises StaleError if it does not exist."""
         return self.request("GET", self.path(api_version, kind, name, namespace))
 
     def find(
@@ -119,7 +119,7 @@ class KubeClient:
         namespace: str | None = None,
         labels: dict[str, str] | None = None,
     ) -> list[JSON]:
-        """Return the objects of a kind in one or all namespaces that have all the labels."""
+        """Return the objects of a kind that have all the labels, in one or all namespaces."""
         query = {}
         if labels:
             query["labelSelector"] = ",".join(f"{key}={value}" for key, value in labels.items())
@@ -128,7 +128,7 @@ class KubeClient:
         return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
 
     def create(self, obj: JSON) -> JSON:
-        """Create an object and return it as stored."""
+        """Create an object, and return it as stored."""
         metadata = obj["metadata"]
         path = self.path(obj["apiVersion"], obj["kind"], None, metadata.get("namespace"))
         return self.request("POST", path, body=obj)
@@ -141,7 +141,7 @@ class KubeClient:
         *,
         dry_run: bool = False,
     ) -> JSON:
-        """Apply an object server-side, taking over fields of other managers."""
+        """Apply an object server-side, and take over conflicting fields."""
         path = self._path_of(obj, subresource)
         query = {"fieldManager": manager, "force": "true", **build_dry_run_query(dry_run)}
         return self.request("PATCH", path, body=obj, content_type=APPLY_PATCH, query=query)
@@ -149,7 +149,7 @@ class KubeClient:
     def patch(
         self, obj: JSON, body: JSON, subresource: str | None = None, *, dry_run: bool = False
     ) -> JSON:
-        """Merge a JSON patch into the object that `obj` names, and return it as stored."""
+        """Apply a JSON merge patch to the object that `obj` identifies, and return it as stored."""
         path = self._path_of(obj, subresource)
         query = build_dry_run_query(dry_run)
         return self.request("PATCH", path, body=body, content_type=MERGE_PATCH, query=query)
@@ -171,7 +171,7 @@ class KubeClient:
         namespace: str | None = None,
         subresource: str | None = None,
     ) -> str:
-        """Return the URL path of an object, or of its kind without a name."""
+        """Return the URL path of an object, or of its kind if no name is given."""
         found = self.resolve(api_version, kind)
         parts = [build_api_root(api_version)]
         if found.namespaced and namespace:
@@ -180,7 +180,7 @@ class KubeClient:
         return "/".join(parts)
 
     def resolve(self, api_version: str, kind: str) -> ServedKind:
-        """Look the kind up in discovery; only kinds that exist are cached.
+        """Look up a kind in discovery, and cache it if it exists.
 
         Raises LookupError if the server does not serve the kind.
         """
@@ -211,8 +211,8 @@ class KubeClient:
     ) -> JSON:
         """Send a request and return the decoded response; plain text is under the key `text`.
 
-        Repeats a request for up to a minute while the server is busy. Raises ApiError for a
-        refusal, and OSError or HTTPException if the server does not respond.
+        Retries for up to a minute while the server is busy.  Raises ApiError for a refusal, and
+        OSError or HTTPException if the server does not respond.
         """
         path = self._address.path.rstrip("/") + path
         target = f"{path}?{urlencode(query)}" if query else path
@@ -241,7 +241,7 @@ class KubeClient:
     ) -> Iterator[JSON]:
         """Yield the events of a kind after a resource version, until the server ends the watch.
 
-        Raises ApiError for a refusal, and OSError or HTTPException if the connection ends.
+        Raises ApiError for a refusal, and OSError or HTTPException if the connection breaks.
         """
         path = self.path(api_version, kind, namespace=namespace)
         query = {"watch": "true", "resourceVersion": resource_version, "timeoutSeconds": "300"}
@@ -259,7 +259,7 @@ class KubeClient:
             connection.close()
 
     def end_watches(self) -> None:
-        """Interrupt all watches, in whichever thread they wait."""
+        """Interrupt the watches in all threads."""
         for connection in list(self._watches):
             if connection.sock is not None:
                 with suppress(OSError):
@@ -314,13 +314,13 @@ _WEBHOOK_AWAY = re.compile(r"failed calling webhook|conversion webhook for .{1,3
 
 
 def is_busy(status: int, text: str) -> bool:
-    """Return whether to repeat a request. A change of a CRD reopens its storage: that is a 429."""
+    """Return whether to retry a request.  A changed CRD reopens its storage, which gives a 429."""
     away = status == 500 and _WEBHOOK_AWAY.search(text) is not None
     return away or status in (429, 503, 504)
 
 
 def build_dry_run_query(dry_run: bool) -> dict[str, str]:
-    """Return the query of a request that stores nothing, if it is one."""
+    """Return the query parameters for a dry run, or none."""
     return {"dryRun": "All"} if dry_run else {}
 
 
@@ -330,7 +330,7 @@ def build_api_root(api_version: str) -> str:
 
 
 def extract_message(body: str) -> str:
-    """Return the message of a Status, or the whole body."""
+    """Return the message of a Status, or the whole body if it is something else."""
     try:
         parsed = json.loads(body)
     except ValueError:
@@ -339,9 +339,9 @@ def extract_message(body: str) -> str:
 
 
 def create_api_server_context(authority: Path) -> ssl.SSLContext:
-    """Return a context that verifies the API server's chain, dates and name, as Go's clients do.
+    """Return a TLS context that verifies the API server's certificate as Go clients do.
 
-    Raises OSError for an authority that cannot be read.
+    Raises OSError if the CA cannot be read.
     """
     context = ssl.create_default_context(cafile=str(authority))
     # Since Python 3.13 the default has this flag (https://docs.python.org/3.13/library/ssl.html,

@@ -1,4 +1,4 @@
-"""Cluster API's own providers for kubeadm, their managers as processes beside core's."""
+"""Run the managers of Cluster API's kubeadm providers as processes, next to core's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VARIABLES = {
 
 
 def add_kubeadm(repository: ClusterctlRepository, base: Base, series: str) -> None:
-    """Add both providers of a series of core, with webhooks that call a process here."""
+    """Add both kubeadm providers of a series, with webhooks that call this computer."""
     out = base.tools.folders[kubeadm_module(series)]
     for component in (ReleaseComponent(out, type) for type in KUBEADM_TYPES):
         turned = [
@@ -34,7 +34,7 @@ def add_kubeadm(repository: ClusterctlRepository, base: Base, series: str) -> No
 
 
 class KubeadmManager(ProviderManager):
-    """The manager of one of the providers, as its installed Deployment says."""
+    """The manager of one kubeadm provider, configured by its installed Deployment."""
 
     def __init__(
         self, base: Base, management: ManagementCluster, type: str, *, kept: bool = True
@@ -49,16 +49,16 @@ class KubeadmManager(ProviderManager):
 
     @property
     def name(self) -> str:
-        """The name for clusterctl."""
+        """Return the provider's name for clusterctl."""
         return self._part.name
 
     @property
     def variables(self) -> dict[str, str]:
-        """The clusterctl variables with which the provider is installed for this process."""
+        """Return the clusterctl variables for installing the provider with this process."""
         return {**_VARIABLES, **super().variables}
 
     def start(self) -> None:
-        """Start what is installed, once the roles of all providers are in force."""
+        """Start the manager once the roles of all providers are effective."""
         (account,) = self._part.of("ServiceAccount")
         user = f"system:serviceaccount:{self._part.namespace}:{account['metadata']['name']}"
         self._cluster.wait_permitted(user, self._read())

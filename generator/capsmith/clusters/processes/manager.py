@@ -1,7 +1,7 @@
-"""The manager of an installed Deployment as a process instead of a Pod.
+"""Run the manager of an installed Deployment as a process instead of a Pod.
 
-Only what a process on this machine cannot share with others is different: addresses, certificates
-and the leader election, whose namespace a manager learns from its Pod.
+Only what local processes cannot share is changed: addresses, certificates, and leader election,
+whose namespace a manager learns from its Pod.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 @dataclass(frozen=True)
 class Launch:
-    """A container's arguments and environment, as its kubelet would resolve them."""
+    """A container's arguments and environment, resolved as its kubelet would."""
 
     service_account: str
     args: tuple[str, ...]
@@ -45,10 +45,11 @@ class Launch:
 
 
 def read_launch(client: KubeClient, namespace: str, pod: str) -> Launch:
-    """Return what the one Deployment of a namespace starts in a Pod of the given name.
+    """Return what the only Deployment of a namespace would start in a Pod named ``pod``.
 
-    Its container is the only one, or that with the name `manager`. Raises UnsupportedDeployment if
-    there are several Deployments or managers, or a variable has a source without a process.
+    The container is the only one or the one named `manager`.  Raises UnsupportedDeployment if there
+    are several Deployments or candidates, or if a variable's source has no equivalent for a
+    process.
     """
     deployments = client.list("apps/v1", "Deployment", namespace)
     if len(deployments) != 1:
@@ -156,7 +157,7 @@ _CERTIFICATES = ("webhook-cert-dir", "webhook-cert-path")
 
 
 class ProviderManager:
-    """The manager of one component against one management cluster."""
+    """The manager of a component, for one management cluster."""
 
     def __init__(
         self,
@@ -186,21 +187,21 @@ class ProviderManager:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The clusterctl variables with which the provider is installed for this process."""
+        """Return the clusterctl variables for installing the provider with this process."""
         return {self._component.port_variable: str(self.webhook_port)}
 
     @property
     def process(self) -> Process:
-        """The process; raises ProcessError before the first start."""
+        """Return the process.  Raises ProcessError before the first start."""
         if self._process is None:
             raise ProcessError(f"{self._name} was not started")
         return self._process
 
     def start(self) -> None:
-        """Start what is installed, with a token of its own ServiceAccount, and wait until ready.
+        """Start the manager with a token of its own ServiceAccount, and wait until it is ready.
 
-        Raises ProcessError if it ends or does not become ready, and UnsupportedDeployment if its
-        Deployment cannot be started as a process.
+        Raises ProcessError if it ends or does not become ready, and UnsupportedDeployment if the
+        Deployment cannot be run as a process.
         """
         if self._process is None:
             self._process = self._define()
@@ -210,7 +211,7 @@ class ProviderManager:
             self._process.wait_ready(probe_http(url))
 
     def kill(self) -> None:
-        """End the process as a crash would."""
+        """Kill the process, as a crash would."""
         if self._process is not None:
             self._process.kill()
 

@@ -1,6 +1,6 @@
-"""One certificate authority and one ServiceAccount key for all processes of a session.
+"""A certificate authority and a ServiceAccount key, shared by all processes of a session.
 
-Needs trustme, which only the extra `conformance` installs: import this module late.
+Needs trustme, which only the extra `conformance` installs, so import this module late.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class KeyPair:
 
 
 class Pki:
-    """Issue certificates below a folder."""
+    """Issues certificates into a folder."""
 
     def __init__(self, folder: Path, authority: trustme.CA | None = None) -> None:
         """Use an existing authority, or create one. Writes the files at once."""
@@ -44,7 +44,7 @@ class Pki:
 
     @classmethod
     def existing(cls, folder: Path) -> Pki:
-        """Return the certificates that another process has issued below a folder."""
+        """Return the certificates that another process issued into a folder."""
         pki = cls.__new__(cls)
         pki._folder = folder
         pki.ca = folder / "ca.crt"
@@ -55,7 +55,7 @@ class Pki:
 
     @property
     def ca_bundle(self) -> str:
-        """The CA in base64, as webhook configurations and kubeconfigs contain it."""
+        """Return the CA in base64, as webhook configurations and kubeconfigs contain it."""
         return base64.b64encode(self.ca.read_bytes()).decode()
 
     def _write(self, name: str, issued: trustme.LeafCert) -> KeyPair:

@@ -1,7 +1,7 @@
-"""Supervised child processes.
+"""Run supervised child processes.
 
-A child has its own session, so that a Ctrl-C at the terminal reaches only the parent, and a
-parent-death signal, so that it ends with the parent. Linux ties that signal to the thread that
+Each child has its own session, so that Ctrl-C at the terminal reaches only the parent, and a
+parent-death signal, so that it ends with the parent.  Linux ties that signal to the thread that
 forked: start processes from the main thread only.
 """
 
@@ -57,23 +57,24 @@ _TERM_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process has used so far: peak memory in MiB, processor time in seconds."""
+    """The resources that a process has used: peak memory in MiB, processor time in seconds."""
 
     peak_rss_mib: float
     cpu_seconds: float
 
 
 def go_environment() -> dict[str, str]:
-    """Return the environment of servers in Go that run for minutes.
+    """Return the environment for long-running servers written in Go.
 
-    They collect garbage less often, which took about a third of the processor time of a starting
-    kube-apiserver.  The limit bounds the memory that this costs.  The caller's variables prevail.
+    They collect garbage less often, because that took about a third of the processor time of a
+    starting kube-apiserver; the limit bounds the additional memory.  The caller's variables take
+    precedence.
     """
     return {"GOGC": "400", "GOMEMLIMIT": "1GiB", **os.environ}
 
 
 class Process:
-    """One long-running component and its log file."""
+    """A long-running component and its log file."""
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """The process id of the component, or of its keeper while there is no component.
+        """Return the process id of the component, or of its keeper between restarts.
 
         Raises ProcessError if it was never started.
         """
@@ -115,11 +116,11 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Whether it was started and has not ended."""
+        """Return whether the process was started and has not ended."""
         return self._child is not None and self._child.poll() is None
 
     def start(self) -> None:
-        """Start the process; the log is appended to, so that restarts keep their history."""
+        """Start the process; output is appended to the log, so that restarts keep its history."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         keeper = [sys.executable, "-ISc", _KEEPER, _LAUNCHER] if self._kept else []
         launcher = [sys.executable, "-ISc", _LAUNCHER, str(os.getpid())]
@@ -134,9 +135,9 @@ class Process:
             )
 
     def wait_ready(self, probe: Callable[[], object], timeout: float = PATIENCE) -> float:
-        """Wait until the probe is true, and return the seconds.
+        """Wait until ``probe`` returns a true value, and return the seconds that this took.
 
-        Raises ProcessError on a timeout, and at once if the process ends.
+        Raises ProcessError on a timeout, and immediately if the process ends.
         """
         began = time.monotonic()
 
@@ -158,7 +159,7 @@ class Process:
             )
 
     def usage(self) -> Usage:
-        """Return what the running process has used, from /proc."""
+        """Return the resource usage of the running process, from /proc."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
@@ -166,17 +167,17 @@ class Process:
         return Usage(int(peak.split()[1]) / 1024, ticks / os.sysconf("SC_CLK_TCK"))
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the component, if it runs."""
+        """Send a signal to the component if it is running."""
         self._signal(number)
 
     def kill(self) -> None:
-        """End the process by SIGKILL, as a crash would."""
+        """Kill the process with SIGKILL, as a crash would."""
         self._signal(signal.SIGKILL)
         if self._child is not None:
             self._child.wait()
 
     def stop(self) -> None:
-        """End the process by SIGTERM, and after 30 seconds by SIGKILL."""
+        """Stop the process with SIGTERM, and with SIGKILL after 30 seconds."""
         if self._child is None or not self.running:
             return
         self._signal(signal.SIGTERM)
@@ -198,10 +199,10 @@ class Process:
 
 
 def free_port() -> int:
-    """Return a port without a listener, and reserve it until this process ends.
+    """Return an unused port, and reserve it until this process ends.
 
-    A component may get it before it starts, and again after a restart: outgoing connections use
-    other ports, and another process that calls this function gets another one.
+    A component can listen on it at any time, even after a restart: outgoing connections use other
+    ports, and other processes that call this function get other ports.
     """
     for port in random.sample(_PORTS, len(_PORTS)):
         reservation = socket.socket(type=socket.SOCK_DGRAM)
@@ -218,7 +219,7 @@ def free_port() -> int:
 
 
 def probe_http(url: str) -> Callable[[], bool]:
-    """Return a probe: whether a health endpoint responds with 200."""
+    """Return a probe that is true if a health endpoint responds with status 200."""
 
     def probe() -> bool:
         try:
@@ -231,7 +232,7 @@ def probe_http(url: str) -> Callable[[], bool]:
 
 
 def fetch_text(url: str) -> bytes:
-    """Return the body of a response, empty while the endpoint does not respond."""
+    """Return the body of a response, or an empty one if the endpoint does not respond."""
     try:
         with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as response:
             return bytes(response.read())
@@ -240,7 +241,7 @@ def fetch_text(url: str) -> bytes:
 
 
 def probe_port(port: int) -> Callable[[], bool]:
-    """Return a probe: whether a process listens on a local port."""
+    """Return a probe that is true if a process listens on a local port."""
 
     def probe() -> bool:
         try:

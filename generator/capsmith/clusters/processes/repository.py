@@ -1,4 +1,4 @@
-"""A local clusterctl repository: core and other providers.
+"""A local clusterctl repository for core and other providers.
 
 The layout is clusterctl's own: `<base>/<manifest label>/<version>/<file>`.
 """
@@ -30,7 +30,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class RepositoryEntry:
-    """One release of a provider in the repository."""
+    """A release of a provider in the repository."""
 
     label: str
     """The manifest label: `infrastructure-docker`."""
@@ -40,7 +40,7 @@ class RepositoryEntry:
 
     @property
     def name(self) -> str:
-        """The name for clusterctl."""
+        """Return the provider's name for clusterctl."""
         for type in _TYPES:
             if self.label.startswith(f"{type}-"):
                 return self.label.removeprefix(f"{type}-")
@@ -48,12 +48,12 @@ class RepositoryEntry:
 
     @property
     def type(self) -> str:
-        """The type in clusterctl's configuration: `InfrastructureProvider`."""
+        """Return the type for clusterctl's configuration, such as `InfrastructureProvider`."""
         return _TYPES[self.label.removesuffix(f"-{self.name}")]
 
 
 class ClusterctlRepository:
-    """Collect providers, and write the clusterctl configuration that names them."""
+    """Stores releases of providers, and writes a clusterctl configuration for them."""
 
     def __init__(self, base: Path) -> None:
         """Use a folder, with the providers that its configuration names already."""
@@ -62,11 +62,11 @@ class ClusterctlRepository:
 
     @property
     def entries(self) -> list[RepositoryEntry]:
-        """The latest release of each provider."""
+        """Return the latest release of each provider."""
         return list(self._entries().values())
 
     def add(self, label: str, version: str, components: str, files: dict[str, str]) -> None:
-        """Add a release from texts by file name; `components` names its components file."""
+        """Add a release with the given files; `components` is the name of its components file."""
         folder = self.base / label / version
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
@@ -74,7 +74,7 @@ class ClusterctlRepository:
         self._add(RepositoryEntry(label, version, folder / components))
 
     def add_core(self, tools: Toolbox, series: str, pki: Pki) -> None:
-        """Add the core of a series, with webhooks that call a process on this machine."""
+        """Add the core of a series, with webhooks that call this computer."""
         folder = tools.folders[f"capi-{series}"]
         documents = load((folder / "core-components.yaml").read_text())
         files = {
@@ -107,9 +107,9 @@ class ClusterctlRepository:
 
 
 def localise_webhooks(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_VARIABLE) -> JSON:
-    """Return the document with webhooks that call 127.0.0.1, because Services do not resolve.
+    """Return an object whose webhooks call 127.0.0.1, because Services do not resolve here.
 
-    The port is a clusterctl variable, so one repository serves several management clusters.
+    The port is a clusterctl variable, so that one repository serves several management clusters.
     """
     kind = document["kind"]
     if kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
@@ -126,7 +126,7 @@ def localise_webhooks(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_V
 
 
 def dump(documents: list[JSON]) -> str:
-    """Return the documents as one YAML text."""
+    """Format documents as a YAML stream."""
     return yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False)
 
 
@@ -137,5 +137,5 @@ def _localise_client(client: JSON, ca_bundle: str, port: str) -> None:
 
 
 def load(text: str) -> list[JSON]:
-    """Return the documents of a YAML text, without empty ones."""
+    """Parse a YAML stream, without empty documents."""
     return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]

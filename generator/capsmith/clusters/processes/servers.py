@@ -25,13 +25,13 @@ _CONTROLLERS = (
 
 
 class EtcdAddress(Protocol):
-    """An etcd that runs, in whichever process it was started."""
+    """A running etcd, whichever process started it."""
 
     url: str
 
 
 class Etcd:
-    """One etcd for all API servers, each under its own prefix."""
+    """An etcd for all API servers, each of which has its own prefix."""
 
     def __init__(self, tools: Toolbox, folder: Path) -> None:
         client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
@@ -51,12 +51,12 @@ class Etcd:
         self.process = Process("etcd", argv, folder / "etcd.log", go_environment())
 
     def start(self) -> None:
-        """Start it and wait until it is healthy; raises ProcessError if it fails."""
+        """Start etcd and wait until it is healthy.  Raises ProcessError if it fails."""
         self.process.start()
         self.process.wait_ready(probe_http(f"{self.url}/health"))
 
     def read(self, prefix: str) -> list[bytes]:
-        """Return the stored values of all keys that start with ``prefix``."""
+        """Return the values of all keys that start with ``prefix``."""
         first = prefix.encode()
         end = first[:-1] + bytes([first[-1] + 1])
         keys = {"key": first, "range_end": end}
@@ -67,12 +67,12 @@ class Etcd:
         return [base64.b64decode(each["value"]) for each in found]
 
     def stop(self) -> None:
-        """Stop it."""
+        """Stop etcd."""
         self.process.stop()
 
 
 class ApiServer:
-    """One kube-apiserver with RBAC and the admission plugin that guards owner references."""
+    """A kube-apiserver with RBAC and the admission plugin that guards owner references."""
 
     def __init__(
         self,
@@ -108,12 +108,12 @@ class ApiServer:
         )
 
     def start(self) -> None:
-        """Start it and wait until it is ready; raises ProcessError if it fails."""
+        """Start the server and wait until it is ready.  Raises ProcessError if it fails."""
         self.process.start()
         self.process.wait_ready(self._ready)
 
     def stop(self) -> None:
-        """Stop it."""
+        """Stop the server."""
         self.client.close()
         self.process.stop()
 
@@ -125,9 +125,9 @@ class ApiServer:
 
 
 class ControllerManager:
-    """Only the controllers that owner references and namespaces need.
+    """A kube-controller-manager with only the controllers for owner references and namespaces.
 
-    Its garbage collector reads the kinds at its start and then only every 30 s: start it
+    Its garbage collector discovers kinds at its start and then every 30 seconds only, so start it
     after all CustomResourceDefinitions are established.
     """
 
@@ -156,13 +156,13 @@ class ControllerManager:
         self.process = Process(name, argv, folder / f"{name}.log", go_environment())
 
     def start(self) -> None:
-        """Start it and wait until it is ready; raises ProcessError if it fails."""
+        """Start the controllers and wait until they are ready; raises ProcessError on failure."""
         self.process.start()
         self.process.wait_ready(self._ready)
         self._health.close()
 
     def stop(self) -> None:
-        """Stop it."""
+        """Stop the controllers."""
         self.process.stop()
 
     def _ready(self) -> bool:

@@ -1,7 +1,7 @@
-"""Connect to the cluster of a user's kubeconfig, which is read as kubectl reads it.
+"""Connect to the cluster in a user's kubeconfig, interpreted as kubectl does.
 
-The one reader of `verify --live`, `conformance --kubeconfig` and the lab.  It is our own, because
-`verify` needs no package of an extra, and because it refuses what it would have to ignore.
+`verify --live`, `conformance --kubeconfig` and the lab all use this reader.  It is capsmith's own,
+so that `verify` needs no extra package, and so that unsupported settings are refused, not ignored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _USE_TOKEN = "Specify a kubeconfig with a client certificate, a token or `exec`.
 
 @dataclass(frozen=True)
 class ClusterAccess:
-    """A cluster and a user, with the folder that relative paths start from."""
+    """A cluster and a user, and the folder that relative paths start from."""
 
     server: str
     cluster: Mapping[str, Any]
@@ -61,9 +61,9 @@ def find_kubeconfigs(named: Path | None, environment: Mapping[str, str]) -> tupl
 
 
 def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
-    """Return cluster and user of a context, the current one by default.
+    """Return the cluster and user of a context, by default the current one.
 
-    Of entries with the same name the first one counts.  Raises UnreadableInput.
+    If entries share a name, the first one counts.  Raises UnreadableInput.
     """
     entries: dict[tuple[str, str], _Entry] = {}
     for path in files:
@@ -92,9 +92,9 @@ def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
 
 @contextmanager
 def connect(access: ClusterAccess) -> Iterator[KubeClient]:
-    """Yield a client; keys of the kubeconfig are in a private folder until the block ends.
+    """Yield a client; keys from the kubeconfig stay in a private folder until the context ends.
 
-    Raises UnreadableInput if certificates, keys or the command of `exec` cannot be used.
+    Raises UnreadableInput if certificates, keys or the `exec` command cannot be used.
     """
     with (
         tempfile.TemporaryDirectory(prefix="capsmith-") as folder,
@@ -104,10 +104,10 @@ def connect(access: ClusterAccess) -> Iterator[KubeClient]:
 
 
 def open_client(kubeconfig: Path, folder: Path) -> KubeClient:
-    """Return a client of a file's current context, which the caller closes.
+    """Return a client for the current context of a kubeconfig; the caller must close it.
 
-    Keys that the file contains are copied into ``folder``, where they have to stay meanwhile.
-    Raises UnreadableInput (``kubeconfig``).
+    Embedded keys are written to ``folder``, which must exist as long as the client.  Raises
+    UnreadableInput (``kubeconfig``).
     """
     return _client(read_access((kubeconfig,)), folder)
 

@@ -1,4 +1,4 @@
-"""Wait with a bound for states, and watch that a state does not change."""
+"""Wait for a state with a timeout, or observe that a state does not change."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ A wait that succeeds earlier does not pay for its bound.
 
 
 class PassingError(Exception):
-    """A transient state, such as an object that is deleted while it is read; a wait goes on."""
+    """A transient failure, such as an object deleted while it is read; a wait continues."""
 
 
 class NotYet(PassingError):
-    """Raised by a probe with the reason why it is not satisfied; shown on a timeout."""
+    """Raised by a probe with the reason why it is not satisfied, which a timeout reports."""
 
 
 def eventually(
@@ -29,9 +29,9 @@ def eventually(
 ) -> T:
     """Call `probe` every `interval` seconds until it returns a true value, and return that value.
 
-    A probe may raise NotYet, any other PassingError or AssertionError with the reason why it is not
-    satisfied. Any other exception ends the wait at once. Raises TimeoutError with `what` and the
-    last reason after `timeout` seconds.
+    A probe that is not satisfied may raise NotYet, any other PassingError or AssertionError with
+    the reason.  Any other exception ends the wait immediately.  Raises TimeoutError with `what` and
+    the last reason after `timeout` seconds.
     """
     deadline = time.monotonic() + timeout
     reason: object = "the probe never ran"
@@ -49,7 +49,7 @@ def eventually(
 
 
 def steadily(probe: Callable[[], object], *, seconds: float, interval: float = 0.2) -> None:
-    """Call `probe`, which raises on a violation, for some seconds: for what must not happen."""
+    """Call `probe` repeatedly for `seconds`; it raises if the expected state is violated."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         probe()
@@ -59,7 +59,7 @@ def steadily(probe: Callable[[], object], *, seconds: float, interval: float = 0
 def settled(
     observe: Callable[[], object], *, seconds: float, timeout: float = PATIENCE, what: str
 ) -> None:
-    """Wait until the observed value has not changed for `seconds`.
+    """Wait until the value that `observe` returns has not changed for `seconds`.
 
     Raises TimeoutError with `what` if it still changes after `timeout` seconds.
     """

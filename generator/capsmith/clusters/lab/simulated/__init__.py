@@ -1,4 +1,4 @@
-"""Simulated machines: workload clusters whose API server is real and whose Nodes are not.
+"""Simulated machines: workload clusters with real API servers and simulated Nodes.
 
-What kubeadm and a kubelet would do on a machine is written to the API server of its cluster.
+The simulation writes to the API server of a cluster what kubeadm and a kubelet would.
 """

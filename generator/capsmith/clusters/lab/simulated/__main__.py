@@ -1,4 +1,4 @@
-"""`python -m capsmith.clusters.lab.simulated FOLDER`: the simulated machines of a lab."""
+"""`python -m capsmith.clusters.lab.simulated FOLDER` runs the simulated machines of a lab."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TICK_SECONDS = 0.2
 
 
 def main() -> int:
-    """Run until a signal ends it; what fails once is tried again."""
+    """Run until a signal arrives; failed steps are retried."""
     lab = LabFolder(Path(sys.argv[1]))
     state = read_lab(lab.state)
     if state is None:

@@ -1,6 +1,6 @@
-"""An infrastructure for providers that have none of their own, and a cluster template with it.
+"""Simulated infrastructure, and a cluster template for it, for providers that have none.
 
-Both are generated, as those of all providers are.
+Both are generated in the same way as any provider.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _TAIL_LINES = 20
 
 
 def generate_infrastructure(lab: LabFolder, provider: ProviderRepository) -> ProviderRepository:
-    """Return the repository of the infrastructure, of the newest contract of a provider.
+    """Generate the infrastructure provider for the newest contract of a provider.
 
-    Raises LabError if it cannot be generated.
+    Raises LabError if that fails.
     """
     contract = max(list_of(provider.spec, "contracts"), default=_CONTRACT)
     spec = {**_simulated(provider), "contracts": [contract], "releases": {"v0.1": contract}}
@@ -56,10 +56,10 @@ def generate_infrastructure(lab: LabFolder, provider: ProviderRepository) -> Pro
 
 
 def build_cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path:
-    """Return the file of a cluster template with the kinds of a provider and this infrastructure.
+    """Return the file of a cluster template that combines a provider with this infrastructure.
 
-    :func:`generate_infrastructure` must have run.  Raises LabError if there is no template, as
-    while provider.yaml has mistakes.
+    Call :func:`generate_infrastructure` first.  Raises LabError if there is no template, for
+    example while provider.yaml is invalid.
     """
     kept = {key: provider.spec[key] for key in _KEPT if key in provider.spec}
     groups = dict(mapping_of(provider.spec, _GROUPS))
@@ -75,9 +75,9 @@ def build_cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path
 
 
 def add_objects_of(simulated: list[JSON], template: list[JSON]) -> list[JSON]:
-    """Return a template whose simulated objects are as their own provider generates them.
+    """Return a template whose simulated objects are those that their own provider generates.
 
-    In the other one their kinds have the API version and the credentials of another provider.
+    In ``template``, their kinds have the API version and the credentials of another provider.
     """
     own = {_key(each): each for each in simulated if each["kind"].startswith(_PREFIX)}
     versions = {each["kind"]: each["apiVersion"] for each in own.values()}

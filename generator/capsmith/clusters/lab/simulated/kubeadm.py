@@ -1,7 +1,7 @@
-"""What kubeadm does on a machine with the bootstrap data of the provider for it.
+"""Simulate what kubeadm does on a machine with its bootstrap data.
 
-etcd is outside of the machines: the control plane provider requests the health of the member on
-each machine, for which it would need a kubelet that forwards ports.
+etcd runs outside the machines.  On each machine, the control plane provider would check the health
+of an etcd member through a kubelet that forwards ports, which the simulation does not have.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class KubeadmKubelet(Kubelet):
     """The kubelets of one cluster, after kubeadm has run."""
 
     def tick(self) -> None:
-        """Also remove the static Pods of servers that are gone."""
+        """Also remove the static Pods of deleted servers."""
         super().tick()
         names = {server.name for server in self._cloud.servers(self._cluster)}
         for pod in self._client.list("v1", "Pod", _NAMESPACE):
@@ -37,7 +37,7 @@ class KubeadmKubelet(Kubelet):
                 self._client.delete(pod)
 
     def node(self, server: Server) -> JSON:
-        """Return the Node with the role that its bootstrap data give it."""
+        """Return the Node of a server, with the role that its bootstrap data give it."""
         node = super().node(server)
         if read_configuration(server).control_plane:
             node["metadata"]["labels"][_ROLE] = ""
@@ -71,7 +71,7 @@ class KubeadmKubelet(Kubelet):
 
 @dataclass(frozen=True)
 class Configuration:
-    """What the bootstrap data of a machine tell kubeadm."""
+    """The kubeadm configuration in the bootstrap data of a machine."""
 
     cluster: str
     """The ClusterConfiguration as YAML, where the cluster begins."""
@@ -81,7 +81,7 @@ class Configuration:
 
 
 def read_configuration(server: Server) -> Configuration:
-    """Read the configuration from the cloud-config of a server; empty if it is not kubeadm's."""
+    """Read the configuration from a server's cloud-config; empty if that is not kubeadm's."""
     documents = _documents(server.user_data or "")
     cluster, join = (documents.get(f"{kind}Configuration") for kind in ("Cluster", "Join"))
     return Configuration(
@@ -138,9 +138,9 @@ _KIND = "KubeadmControlPlane"
 def add_external_etcd(
     documents: list[JSON], etcd: str, pki: Pki, namespace: str, cluster: str
 ) -> list[JSON]:
-    """Return the objects of a cluster with an external etcd, and the Secrets for it.
+    """Return the objects of a cluster changed to use an external etcd, with its Secrets.
 
-    Objects without a control plane of kubeadm are returned as they are.
+    Objects without a kubeadm control plane are returned unchanged.
     """
     found = [each for each in documents if each["kind"] == _KIND]
     if not found:

@@ -1,7 +1,7 @@
-"""Simulated machines and the kubelets on them: every server becomes a Node.
+"""Simulate machines and their kubelets: every server becomes a Node.
 
-Each Kubelet tends one set of servers and only the Nodes that it made itself, so that several of
-them can share one workload API server.
+Each Kubelet manages one set of servers, and only the Nodes that it created, so that several can
+share a workload API server.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from capsmith.clusters.processes.nodes import build_healthy_conditions
 
 @dataclass(frozen=True)
 class Server:
-    """One simulated machine."""
+    """A simulated machine."""
 
     id: str
     name: str
@@ -29,10 +29,10 @@ class Server:
 
 
 class ServerSource(Protocol):
-    """The machines that exist at the moment."""
+    """Provides the machines that currently exist."""
 
     def servers(self, cluster: str | None = None) -> list[Server]:
-        """Return the machines of one cluster, or of all."""
+        """Return the machines of one cluster, or of all clusters."""
 
 
 CLOUD = "fakes.example.com/cloud"
@@ -62,7 +62,7 @@ class _Registered:
 
 
 class Kubelet:
-    """Creates Nodes for servers, deletes Nodes whose server is gone."""
+    """Creates Nodes for servers, and deletes Nodes whose server is gone."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Kubelet:
         self._registered: dict[str, _Registered] = {}
 
     def tick(self) -> None:
-        """Register what is new, remove what is gone, report the status of the others."""
+        """Register new servers, remove Nodes of deleted ones, and report the others' status."""
         servers = {server.id: server for server in self._cloud.servers(self._cluster)}
         for gone in self._registered.keys() - servers.keys():
             # Core leaves Nodes alone while a Cluster is being deleted, so the cloud has to.
@@ -97,7 +97,7 @@ class Kubelet:
         self._report()
 
     def node(self, server: Server) -> JSON:
-        """Return the Node of a server when it registers."""
+        """Return the Node with which a server registers."""
         return {
             "apiVersion": "v1",
             "kind": "Node",

@@ -1,4 +1,4 @@
-"""A loop that drives a simulation: tick, wait for a change or a moment, tick again."""
+"""Drive a simulation: tick, wait for a change or a timeout, and tick again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RETRY_SECONDS = 0.5
 
 
 class Changes:
-    """Set an event after each change of an object of some kinds, in all namespaces."""
+    """Sets an event after each change of an object of some kinds, in any namespace."""
 
     def __init__(self, client: KubeClient, kinds: Iterable[Kind]) -> None:
         # Of its own: what ends the watches must not end those of others.
@@ -28,7 +28,7 @@ class Changes:
         self.changed = threading.Event()
 
     def start(self) -> None:
-        """Start a watch of each kind in a thread of its own."""
+        """Start a watch thread for each kind."""
         for kind in self._kinds:
             name = f"watch-{kind[1]}"
             thread = threading.Thread(target=self._run, args=(kind,), name=name, daemon=True)
@@ -74,7 +74,7 @@ _RACES = (404, 409)
 
 
 class Loop:
-    """Run ticks in a thread until stopped; faults are logged and tried again."""
+    """Runs ticks in a thread until stopped; failures are logged and retried."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Loop:
         self._thread.start()
 
     def stop(self) -> None:
-        """Let the tick that runs end, for ten seconds at most."""
+        """Stop the loop; wait at most ten seconds for the current tick."""
         self._stopping.set()
         if self._changes is not None:
             self._changes.stop()
@@ -125,7 +125,7 @@ class Loop:
 
 
 def reconcile_each(log: Path, objects: Iterable[JSON], reconcile: Callable[[JSON], None]) -> None:
-    """Reconcile every object; what goes wrong with one does not keep the others waiting."""
+    """Reconcile every object; a failure does not affect the others."""
     for obj in objects:
         try:
             reconcile(obj)

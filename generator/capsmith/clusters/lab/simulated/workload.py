@@ -1,8 +1,8 @@
-"""Workload clusters: a real API server for each Cluster, with simulated Nodes.
+"""Simulate workload clusters: a real API server for each Cluster, with simulated Nodes.
 
-Core and the control plane provider reach it through the Secret with the kubeconfig, which the
-simulation creates as a user may do: its address is on this machine, whatever the infrastructure
-says.
+Core and the control plane provider find the API server through the kubeconfig Secret, which the
+simulation creates as a user could.  The server listens on this computer, whatever endpoint the
+infrastructure reports.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
 # A machine boots once its infrastructure has given it a provider id, whichever provider that is,
 # and is gone with its Machine.
 class Machines:
-    """The servers of one cluster; see :meth:`refresh`."""
+    """The servers of one cluster, as of the last :meth:`refresh`."""
 
     def __init__(self, client: KubeClient, core: str, namespace: str, cluster: str) -> None:
         self._client = client
@@ -42,11 +42,11 @@ class Machines:
         self._servers: dict[str, Server] = {}
 
     def servers(self, cluster: str | None = None) -> list[Server]:
-        """Return the machines at the time of the last refresh."""
+        """Return the machines as of the last refresh."""
         return list(self._servers.values())
 
     def refresh(self) -> None:
-        """Read the Machines, and the bootstrap data of new ones."""
+        """Read all Machines, and the bootstrap data of new ones."""
         labels = {CLUSTER_NAME: self._cluster}
         found = self._client.list(self._core, "Machine", self._namespace, labels)
         machines = {each["metadata"]["uid"]: each for each in found}
@@ -84,7 +84,7 @@ _TYPE = "Opaque"  # control plane providers leave a kubeconfig of this type alon
 
 @dataclass
 class RunningEtcd:
-    """The etcd of the lab."""
+    """The address of the lab's etcd."""
 
     url: str
 
@@ -101,10 +101,10 @@ class _Workload:
 
 
 class SimulatedClusters:
-    """Give each Cluster of a lab an API server and Nodes.
+    """Gives each Cluster of a lab an API server and Nodes.
 
-    One API server is started ahead: a cluster whose API server does not respond when its
-    infrastructure is ready is tried again only after half a minute.
+    One API server is started in advance: if it does not respond when the cluster's infrastructure
+    is ready, core retries only after half a minute.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class SimulatedClusters:
         self._next = 1
 
     def start(self) -> None:
-        """Start the API servers of known clusters again, and one ahead."""
+        """Restart the API servers of known clusters, and start another in advance."""
         known = self._read()
         self._next = known.get("next", 1)
         for uid, (number, port) in known.get("clusters", {}).items():
@@ -136,7 +136,7 @@ class SimulatedClusters:
             workload.server.stop()
 
     def tick(self) -> None:
-        """Look at all Clusters, and do the next step for each.
+        """Take the next step for each Cluster.
 
         Raises ProcessError if an API server cannot be started.
         """
@@ -228,7 +228,7 @@ class SimulatedClusters:
 
 
 def build_kubeconfig_secret(cluster: JSON, kubeconfig: str) -> JSON:
-    """Return the Secret through which core reaches a workload cluster, owned by its Cluster."""
+    """Return the Secret, owned by the Cluster, with which core reaches a workload cluster."""
     metadata = cluster["metadata"]
     owner = {
         "apiVersion": cluster["apiVersion"],

@@ -1,7 +1,7 @@
-"""The real components, built from source once and kept in the user's cache.
+"""Build the real components from source, once, and keep them in the user's cache.
 
-Each Go module of its own folder pins one set of versions: the Kubernetes and the Cluster API
-releases need different client libraries and cannot share a module.
+Each folder is a Go module that pins one set of versions: Kubernetes and each release of Cluster API
+need different client libraries and cannot share a module.
 """
 
 from capsmith.clusters.processes.tools.build import Toolbox, toolbox

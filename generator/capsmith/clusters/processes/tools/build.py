@@ -1,7 +1,7 @@
-"""Build a module's binaries into the cache, once for all processes and sessions.
+"""Build the binaries of a module into the cache, once for all processes and sessions.
 
-A cache entry is named by a digest of everything that decides its content, is made in a
-temporary folder and renamed into place: an entry that exists is complete.
+A cache entry is named after a digest of everything that determines its content, built in a
+temporary folder and renamed into place.  An existing entry is therefore complete.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _SECONDS = 30
 
 
 def find_installed_servers(environment: Mapping[str, str], *, is_built: bool) -> dict[str, Path]:
-    """Return etcd and kube-apiserver, and kube-controller-manager if it is beside them.
+    """Return installed etcd and kube-apiserver, and kube-controller-manager if next to them.
 
-    The folder of `KUBEBUILDER_ASSETS` counts first.  PATH is looked at unless capsmith has already
-    built the servers.  A kube-apiserver that is too old is none.
+    The folder in `KUBEBUILDER_ASSETS` comes first.  PATH is searched unless capsmith has already
+    built the servers.  A kube-apiserver that is too old is ignored.
     """
     assets = environment.get(ASSETS)
     if assets:
@@ -86,14 +86,14 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Toolbox:
-    """Folders of finished tools by module name, ``k8s`` for the servers of Kubernetes."""
+    """Folders of built tools by module name; ``k8s`` holds the Kubernetes servers."""
 
     folders: dict[str, Path]
     found: dict[str, Path] = field(default_factory=dict)
     """Servers of Kubernetes that the user has installed, by name."""
 
     def path(self, module: str, name: str) -> Path:
-        """Return the file of a tool: `path("k8s", "etcd")`."""
+        """Return the path of a tool: `path("k8s", "etcd")`."""
         if module == KUBERNETES and name in self.found:
             return self.found[name]
         return self.folders[module] / name
@@ -107,13 +107,12 @@ def toolbox(
 ) -> Toolbox:
     """Return the tools of the named modules, after building missing ones.
 
-    By default they are those that the tests of each change need.  ``k8s`` names the default release
-    of Kubernetes, ``k8s-v1.34`` that of a series; a toolbox has one of them.
+    The default are the modules that tests of every change need.  ``k8s`` means the default release
+    of Kubernetes and ``k8s-v1.34`` the release of a series; a toolbox has only one of them.
 
-    A build takes minutes: `progress` gets first what is to be built, about how long it takes and
-    where it is kept, and then a line for each step.  With `find` servers of Kubernetes that the
-    user has installed are not built.  Raises ToolsUnavailable if the Go toolchain is missing or a
-    build fails.
+    A build takes minutes: `progress` first receives what will be built, roughly how long that takes
+    and where it is kept, then a line for each step.  With `find`, Kubernetes servers that the user
+    installed are used instead of built.  Raises ToolsUnavailable if Go is missing or a build fails.
     """
     selected = select_modules(names)
     go, version = _go()
@@ -141,7 +140,7 @@ def toolbox(
 
 
 def select_modules(names: list[str] | None) -> dict[str, Module]:
-    """Return the modules of a toolbox by the names under which it has them."""
+    """Return the modules of a toolbox, by their names in it."""
     known = list_modules()
     chosen = [
         kubernetes_module() if name == KUBERNETES else name for name in names or default_modules()
@@ -152,7 +151,7 @@ def select_modules(names: list[str] | None) -> dict[str, Module]:
 
 
 def read_built(module: Module, root: Path, progress: Progress = lambda text: None) -> Path:
-    """Return the folder with the binaries of a module in ``root``, after building missing ones.
+    """Return the folder with a module's binaries in ``root``, after building missing ones.
 
     Raises ToolsUnavailable as :func:`toolbox` does.
     """
@@ -197,7 +196,7 @@ def _announcement(missing: list[Module], cache: Path) -> str:
 
 
 def find_kubectl() -> str:
-    """Return the path of kubectl, from this Python environment or else from PATH.
+    """Return the path of kubectl in this Python environment or else on PATH.
 
     Raises ToolsUnavailable if there is none.
     """
@@ -248,7 +247,7 @@ def _collect(go: str, module: Module, folder: Path, scratch: Path) -> None:
 
 
 def cache_folder() -> Path:
-    """Return where built tools are kept: `$CAPSMITH_TOOLS_CACHE`, or a folder below `~/.cache`."""
+    """Return the folder for built tools: `$CAPSMITH_TOOLS_CACHE`, or a folder in `~/.cache`."""
     chosen = os.environ.get("CAPSMITH_TOOLS_CACHE")
     return Path(chosen) if chosen else Path.home() / ".cache" / "capsmith" / "tools"
 

@@ -1,6 +1,7 @@
-"""The Go modules, their executables and version stamps, by ``schemas/compatibility.yaml``.
+"""The Go modules with their executables and version stamps, from ``schemas/compatibility.yaml``.
 
-The go.mod of each is in the folder of its name; ``./dev releases`` writes those of new releases.
+The go.mod of each module is in the folder of its name; ``./dev releases`` writes it for new
+releases.
 """
 
 from __future__ import annotations
@@ -35,32 +36,32 @@ _WITH_CORE_FOLDER = (1, 14)
 
 @cache
 def load_releases() -> Compatibility:
-    """Return the releases that capsmith is used with; raises UnreadableInput for broken data."""
+    """Return the supported releases.  Raises UnreadableInput for invalid data."""
     return load_compatibility(resources.schemas())
 
 
 def kubernetes_version(series: str = "") -> str:
-    """Return the release of Kubernetes that is built for a series, by default the newest."""
+    """Return the Kubernetes release that is built for a series, by default the newest series."""
     return _chosen(load_releases().kubernetes, series).release
 
 
 def core_releases() -> dict[str, str]:
-    """Return the series of Cluster API's core, the newest first, and the release built of each."""
+    """Return the release that is built for each series of core, newest first."""
     return {each.series: each.release for each in reversed(load_releases().core.executed)}
 
 
 def default_core() -> str:
-    """Return the series of core that is used unless another one is chosen."""
+    """Return the default series of core."""
     return load_releases().core.default.series
 
 
 def has_kubeadm(series: str) -> bool:
-    """Report whether the providers for kubeadm are built of a series of core."""
+    """Return whether the kubeadm providers are built for a series of core."""
     return _chosen(load_releases().core, series).kubeadm
 
 
 def kubernetes_module(series: str = "") -> str:
-    """Return the name of the module with the servers of Kubernetes, by default of the newest."""
+    """Return the name of the module with the Kubernetes servers, by default the newest."""
     return f"{KUBERNETES}-{_chosen(load_releases().kubernetes, series).series}"
 
 
@@ -70,7 +71,7 @@ def core_module(series: str) -> str:
 
 
 def kubeadm_module(series: str) -> str:
-    """Return the name of the module with the bootstrap and control plane providers for kubeadm."""
+    """Return the name of the module with the kubeadm providers of a series."""
     return f"kubeadm-{series}"
 
 
@@ -80,7 +81,7 @@ def _chosen(project: Project, series: str) -> Supported:
 
 @dataclass(frozen=True)
 class Binary:
-    """One executable: its file name, its Go package and its version stamps."""
+    """An executable: its file name, Go package and version stamps."""
 
     name: str
     package: str
@@ -88,13 +89,13 @@ class Binary:
 
     @property
     def ldflags(self) -> str:
-        """Flags of the Go linker."""
+        """Return the flags for the Go linker."""
         return " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in self.stamps)])
 
 
 @dataclass(frozen=True)
 class Module:
-    """A folder with a go.mod, and what is built from it."""
+    """A folder with a go.mod, and the executables built from it."""
 
     folder: str
     binaries: tuple[Binary, ...]
@@ -108,7 +109,7 @@ class Module:
 
 
 def list_modules() -> dict[str, Module]:
-    """Return all modules by name: of Kubernetes, of core, and of the providers for kubeadm."""
+    """Return all modules by name: Kubernetes, core, and the kubeadm providers."""
     table = load_releases()
     found = [_kubernetes(each) for each in reversed(table.kubernetes.executed)]
     for each in reversed(table.core.executed):
@@ -119,17 +120,17 @@ def list_modules() -> dict[str, Module]:
 
 
 def default_modules() -> list[str]:
-    """Return the names of the modules that the tests of each change need.
+    """Return the names of the modules that tests of every change need.
 
-    Those are the default release of Kubernetes, all releases of core, and the providers for
-    kubeadm of core's default release.
+    These are the default release of Kubernetes, all releases of core, and the kubeadm providers of
+    the default release of core.
     """
     cores = [core_module(series) for series in core_releases()]
     return [KUBERNETES, *cores, kubeadm_module(default_core())]
 
 
 def list_all_modules() -> list[str]:
-    """Return the names of the modules that all tests need, with the default Kubernetes."""
+    """Return the names of the modules that all tests together need, with the default Kubernetes."""
     return [KUBERNETES, *(name for name in list_modules() if not name.startswith(f"{KUBERNETES}-"))]
 
 

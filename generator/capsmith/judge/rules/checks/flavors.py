@@ -171,7 +171,7 @@ class Given:
 
 @check("variable-unasked", Given)
 def check_variable_unasked(context: Context, params: Given) -> Iterator[Violation]:
-    """CC-42: clusterctl requires each variable without a default; it looks at the first occurrence."""
+    """CC-42: clusterctl requires every variable whose first occurrence has no default."""
     for manifest, variables in _files(context, _ALWAYS):
         known = {*find_required(variables), *params.given}
         for variable in variables:
