@@ -53,6 +53,7 @@ def _entry(key: str, value: Any) -> Iterator[str]:
 def _scalar(value: Any) -> str:
     if isinstance(value, str):
         return '"' + _ESCAPED.sub(_escape, value) + '"'
+    # Before int, of which bool is a subclass.
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

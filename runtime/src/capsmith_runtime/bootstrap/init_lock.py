@@ -48,6 +48,8 @@ class ControlPlaneInitMutex:
             manifest = build_init_lock(cluster, self._core_version, machine.name)
             lock = await self._client.create(CONFIG_MAP, manifest)
         holder = init_lock_holder(lock)
+        # A holder that was deleted can no longer initialise anything, and would keep the lock
+        # forever.
         if holder is None or holder == machine.name or await self._exists(cluster, holder):
             return holder or ""
         return await self._take_over(lock, machine)
@@ -62,6 +64,7 @@ class ControlPlaneInitMutex:
             return
         try:
             lock = await self._client.get(CONFIG_MAP, key)
+            # A ConfigMap that is not a lock belongs to a user.
             if init_lock_holder(lock) is not None:
                 await self._client.delete(CONFIG_MAP, key, uid=metadata.uid(lock))
         except NotFoundError:

@@ -242,6 +242,7 @@ class ConversionWebhookGroup(WebhookGroup):
     async def _crd_labels(self, group: str, kind: str) -> Mapping[str, str]:
         token = ""
         while True:
+            # A list, because the name of a CRD contains the plural, which references do not have.
             page = await self._client.list_page(_CRD, Selection(labels=LABEL), token=token)
             for crd in page.items:
                 if _group_kind(crd) == (group, kind):

@@ -35,6 +35,8 @@ def restore_value(original: Any, expected: Any, current: Any) -> Any:
         return original
     if all(isinstance(each, dict) for each in (original, expected, current)):
         return _restore_object(original, expected, current)
+    # Conditions are a list in JSON but a map by type in meaning: a change of one of them must not
+    # drop the restored fields of the others.
     by_type = [_by_type(each) for each in (original, expected, current)]
     if all(each is not None for each in by_type):
         merged = _restore_object(*by_type)
@@ -44,6 +46,7 @@ def restore_value(original: Any, expected: Any, current: Any) -> Any:
 
 def _restore_object(original: Any, expected: Any, current: Any) -> Data:
     merged = {}
+    # The current order first: conditions become a list again, whose order should not change.
     for key in (*current, *(key for key in original if key not in current)):
         values = (each.get(key, MISSING) for each in (original, expected, current))
         value = restore_value(*values)
@@ -166,7 +169,9 @@ class Converter:
         target = self._version(kind, api_version)
         shapes = kind.shape(source), kind.shape(target)
         if shapes[0] == shapes[1]:
+            # The annotation stays, too: it holds data for other shapes.
             return {**obj, "apiVersion": api_version}
+        # The author's functions lead to the hub and from it, but not between two other versions.
         if kind.hub and kind.shape(kind.hub) not in shapes:
             hub = self.convert(obj, f"{kind.group}/{kind.hub}")
             return self.convert(hub, api_version)
@@ -266,6 +271,7 @@ class _ObjectConversion:
         # The author's functions expect all fields, not only those that were lost.
         whole = self.source in self.kind.fields or self.target in self.kind.fields
         lost = source if whole else find_lost_fields(source, returned)
+        # The lost fields alone may not be enough, where the value of one field depends on another.
         for data in (lost, source):
             if is_equal(self._restore(data, returned), source):
                 return data

@@ -47,6 +47,8 @@ def convert_forward(data: Data, changes: Sequence[Change], context: ConversionCo
     """Return a copy of ``data`` that is converted from contract v1beta1's shape to v1beta2's."""
     result = copy.deepcopy(data)
     value_context = _value_context(data, context)
+    # All values are removed before any is set: the new path of one change may be the old path of
+    # another.
     retained = find_retained_parents(change.new for change in changes)
     values = [
         (

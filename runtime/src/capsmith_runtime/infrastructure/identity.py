@@ -83,6 +83,8 @@ class IdentityController:
         secret = self._context.credentials.secret_of(self._kind, obj)
         if secret is not None:
             await self._own(secret, obj)
+        # An identity may name another Secret now; the former one must not be deleted together with
+        # it.
         for former in self._secrets.by_index(BY_OWNER, metadata.uid(obj)):
             if metadata.name(former) != metadata.text(obj, "spec", "secretRef", "name"):
                 await self._let_go(former, obj)

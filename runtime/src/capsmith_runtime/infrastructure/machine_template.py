@@ -66,6 +66,7 @@ class MachineTemplateController:
         capacity = await self._call(key, obj, await self._scope(obj, cluster, spec))
         if isinstance(capacity, Waiting):
             return Result(capacity.requeue_after)
+        # An unknown capacity removes an earlier one, on which the autoscaler would still rely.
         await self._write(obj, capacity or MachineCapacity(resources={}))
         return Result()
 

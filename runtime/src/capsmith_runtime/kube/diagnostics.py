@@ -181,6 +181,7 @@ class AccessReviewer:
 
     def _remember(self, key: str, status: HTTPStatus) -> None:
         seconds = GRANTED_SECONDS if status is HTTPStatus.OK else DENIED_SECONDS
+        # Inserted again at the end, so that the oldest decisions are dropped first.
         self._decisions.pop(key, None)
         self._decisions[key] = (monotonic() + seconds, status)
         while len(self._decisions) > CACHE_ENTRIES:
@@ -252,8 +253,10 @@ class Diagnostics:
             return
         files = CertificateFiles(directory=folder)
         certificates = Certificates(files, self._metrics, "metrics")
+        # A missing file is no warning here: without certificate, metrics are served by HTTP.
         while not ((folder / files.certificate).exists() and certificates.refresh()):
             await asyncio.sleep(POLL_SECONDS)
+        # Before the HTTPS server, which listens on the same address.
         await self._servers.pop(self._options.address).close()
         server = HTTPServer(*parse_address(self._options.address), self._handle, LIMITS)
         await server.start(certificates.server_context())

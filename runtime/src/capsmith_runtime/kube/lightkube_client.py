@@ -113,6 +113,7 @@ def _status_error(status: JSON, code: object, retry_after: float | None = None) 
         retry_after = min(float(retry_after), _MAX_RETRY_AFTER)
     number = code if isinstance(code, int) else 500
     reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
+    # Only a new list helps, and a delay gains nothing.
     if reason == "Expired":
         return create_api_error(number, reason, message)
     return create_api_error(number, reason, message, retry_after)
@@ -217,6 +218,8 @@ class LightkubeClient:
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
         """Request the deletion of an object; see `KubeClient.delete`."""
+        # The API server compares the UID itself, so no other object of the same name can be deleted
+        # in between.
         body = {"preconditions": {"uid": uid}} if uid else None
         await self._call("delete", "DELETE", resource.path(*key), body=body)
 
@@ -236,6 +239,7 @@ class LightkubeClient:
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
+            # Random, as in client-go: watches that were started together must not end together.
             "timeoutSeconds": str(round(random.uniform(*self._watch_seconds))),
         }
         path, headers = resource.path(selection.namespace), _headers(selection)
@@ -245,6 +249,8 @@ class LightkubeClient:
                 "watch", "GET", path, params, headers=headers, timeout=timeout, stream=True
             )
             try:
+                # Only at newlines: JSON in events contains other line separators of Unicode, at
+                # which str.splitlines would split.
                 rest = b""
                 async for chunk in response.aiter_bytes():
                     *lines, rest = (rest + chunk).split(b"\n")
@@ -328,12 +334,15 @@ class LightkubeClient:
                 return response
             await response.aread()
             await response.aclose()
+            # Tokens of ServiceAccounts expire and are replaced on disk, so a 401 may only mean that
+            # the old one was sent.
             if response.status_code != 401 or retry or not self._renew(session):
                 raise parse_error(response)
         raise AssertionError("unreachable")
 
     def _renew(self, used: httpx2.AsyncClient) -> bool:
         """Reload the credentials; return False if they were just reloaded."""
+        # Another request has renewed them already: the retry uses the new session.
         if used is not self._session:
             return True
         now = time.monotonic()
@@ -381,6 +390,8 @@ def _selectors(selection: Selection) -> dict[str, str]:
 def _headers(selection: Selection, suffix: str = "") -> dict[str, str]:
     if not selection.metadata_only:
         return {}
+    # The API server then sends metadata only, which saves memory and bandwidth, and keeps the data of
+    # Secrets out of this process.
     kind = f"as=PartialObjectMetadata{suffix};g=meta.k8s.io;v=v1"
     return {"Accept": f"application/json;{kind},application/json"}
 

@@ -74,6 +74,7 @@ def read_definition(crd: JSON) -> Definition | None:
     served = [each for each in versions if each.get("served")]
     if not served or not storage:
         return None
+    # The storage version if it is served: requests for another version would be converted.
     version = min(served, key=lambda each: not each.get("storage"))
     group = metadata.text(crd, "spec", "group")
     return Definition(
@@ -151,6 +152,8 @@ class Walk:
                     resource, Selection(metadata_only=True), limit=PAGE_SIZE, token=token
                 )
             except ResourceExpiredError:
+                # Without progress since the last list, the token of the next one would expire as
+                # well.
                 if not token or self.processed == before:
                     raise
                 # The continue token has expired: list again, and skip what has been processed.
@@ -224,6 +227,7 @@ class ManagedFieldsCleaner:
         if entries is None:
             return
         body = {"metadata": {"managedFields": entries}}
+        # managedFields is a list, which a merge patch replaces as a whole.
         version = metadata.text(obj, "metadata", "resourceVersion")
         async with self._limiter.slot():
             try:
@@ -317,6 +321,8 @@ class CRDMigrator:
         walk = self._walk(crd, rewriter)
         await walk.run(crd.resource)
         current = read_definition(await self._client.get(CRD, NamespacedName("", crd.name)))
+        # The versions may have changed during the walk, so that earlier objects are in the wrong
+        # one.
         if current is None or current.state != crd.state:
             log.info("the CRD has changed: starting again")
             return Result(0.0)

@@ -83,6 +83,8 @@ class PoolExpectations:
             return 0.0
         pending.created.difference_update(machines.infra_machines)
         if pending.deleted:
+            # A deletion is visible as soon as the object has a deletion timestamp: finalizers may
+            # keep it for long.
             pending.deleted &= machines.uids_not_deleting()
         if not pending.created and not pending.deleted:
             return 0.0
@@ -125,6 +127,8 @@ class PoolMachineClient:
         The number of the next machine is written afterwards: after a crash it follows from the
         numbers of the existing machines.
         """
+        # The annotation alone may be behind after a crash, and the machines alone after the newest
+        # was deleted.
         first = max([self._created_count(patcher.obj), *(member.number + 1 for member in members)])
         domains = assign_failure_domains(pool.failure_domains, members, count)
         manifests = [

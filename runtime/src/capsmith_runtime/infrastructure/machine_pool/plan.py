@@ -75,13 +75,17 @@ def plan(
     unhealthy = [member for member in alive if member.unhealthy]
     kept = [member for member in alive if not member.unhealthy]
     outdated = sum(member.outdated for member in kept)
+    # At most as many as there are machines to replace: the rest would be deleted again.
     allowed = desired + min(rollout.surge, outdated, desired)
     if len(kept) > allowed:
         surplus = _deletion_order(kept)[: len(kept) - allowed]
         return Plan(delete=(*_sorted(unhealthy), *surplus))
     missing = min(allowed - len(kept), max(desired - (len(kept) - outdated), 0))
+    # Outdated machines stay until the new ones have Nodes: deleting both in one step would exceed
+    # `unavailable`.
     if missing or unhealthy:
         return Plan(create=missing, delete=_sorted(unhealthy))
+    # Machines in deletion are being drained: each of them already counts as unavailable.
     spare = sum(member.has_node for member in kept) - (desired - rollout.unavailable)
     return Plan(delete=_outdated(kept, spare - (len(members) - len(alive))))
 
@@ -143,6 +147,7 @@ def _outdated(members: Sequence[PoolMember], spare: int) -> tuple[PoolMember, ..
 def _number(limit: int | str, desired: int, *, up: bool) -> int:
     text = str(limit)
     digits = text.removesuffix("%")
+    # isdecimal alone also accepts digits of other scripts, which int() would read.
     if not (digits.isascii() and digits.isdecimal()):
         raise ValueError(f"{limit!r} is neither a number of machines nor a percentage")
     if digits == text:
