@@ -72,6 +72,7 @@ def main(
     log.configure(options.verbosity, options.logging_format, [package])
     if options.kubeconfig:
         os.environ["KUBECONFIG"] = options.kubeconfig
+    # Before the caches are filled: the first full collections after that are the slow ones.
     GcPauseLimiter().start()
     try:
         asyncio.run(_run_until_signal(component, options))
@@ -95,6 +96,7 @@ async def _run_until_signal(component: Component, options: Options) -> None:
         await manager.run(stop)
         code = 0
     finally:
+        # Armed before the connections are closed: from here on nothing may keep the process alive.
         exit_process_later(EXIT_SECONDS, code)
         await client.close()
 
@@ -143,6 +145,8 @@ class Manager:
         the end: another manager may lead while this one still creates a machine.
         """
         pool = DaemonThreadPool(self._options.hook_threads)
+        # asyncio.to_thread in the author's code uses this executor, so its threads are tracked as
+        # well.
         asyncio.get_running_loop().set_default_executor(pool)
         health = {"handlers": self._is_healthy}
         server = Diagnostics(
@@ -163,6 +167,7 @@ class Manager:
         finally:
             for task in tasks:
                 task.cancel()
+            # All tasks have to end before the lease is released.
             results = await asyncio.gather(*tasks, return_exceptions=True)
             errors = [result for result in results if isinstance(result, Exception)]
             if has_drained is not None:
@@ -237,6 +242,7 @@ class Manager:
         if self._builder is None:
             return True
         seconds = self._options.graceful_shutdown_timeout
+        # While controllers stop, the task of the lease still renews it.
         stops = [controller.stop(seconds) for controller in self._builder.controllers]
         end = monotonic() + seconds
         has_drained = all(await asyncio.gather(*stops))
@@ -277,6 +283,8 @@ class Manager:
                 now = choose(await self._client.served_versions(CORE_GROUP))
             except (CoreNotServedError, ApiError):
                 continue  # the informers log the same error
+            # Caches, indexes and queues all depend on the version: a restart is simpler than
+            # exchanging them.
             if now.version != reader.version:
                 raise CoreVersionChangedError(f"from {reader.version} to {now.version}")
 

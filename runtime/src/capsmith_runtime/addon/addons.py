@@ -139,6 +139,8 @@ class AddonController:
             version = _RequestedVersion(
                 metadata.uid(obj), metadata.generation(obj), cluster in selected
             )
+            # Every write of the status would otherwise requeue all installations, each with
+            # requests to its cluster.
             if requested.get(cluster) != version:
                 requested[cluster] = version
                 self.requeue_installation(Installation(key, cluster))

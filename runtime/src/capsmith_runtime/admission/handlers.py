@@ -317,6 +317,7 @@ class AdmissionHandler:
             return ACCEPTED
         assert self._defaulter is not None, "the route exists only with a defaulter"
         spec = await self._executor.call(self._defaulter.default, obj)
+        # Not isinstance: a subclass could have fields that are not in the CRD.
         if type(spec) is not self._kind.spec:
             raise TypeError(
                 describe_unexpected_result(self._defaulter.default, spec, self._kind.spec)
@@ -333,6 +334,7 @@ class AdmissionHandler:
             return is_deleted_for_move(request.old)
         if request.operation == "CREATE":
             return False
+        # Otherwise an object that became invalid could never lose its finalizers.
         if metadata.is_deleting(request.new):
             return True
         new, old = (self._own_fields(request, each) for each in (request.new, request.old))

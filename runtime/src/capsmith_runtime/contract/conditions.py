@@ -66,6 +66,7 @@ def remove(existing: Sequence[Object], condition_type: str) -> list[dict[str, An
 
 def _with_time(entry: dict[str, Any], existing: Sequence[Object], now: str) -> dict[str, Any]:
     before = find(existing, entry["type"])
+    # A transition is a change of the status: tools compute how long it has lasted from this time.
     same_status = before is not None and before.get("status") == entry["status"]
     kept = before.get("lastTransitionTime") if before is not None and same_status else None
     return {**entry, "lastTransitionTime": kept or now}
@@ -74,6 +75,7 @@ def _with_time(entry: dict[str, Any], existing: Sequence[Object], now: str) -> d
 def _replace(
     existing: Sequence[Object], fresh: Mapping[str, dict[str, Any]]
 ) -> list[dict[str, Any]]:
+    # Existing entries keep their position: another order would be a change of the whole list.
     kept = [fresh.get(entry.get("type", ""), dict(entry)) for entry in existing]
     known = {entry.get("type") for entry in existing}
     return kept + [entry for name, entry in fresh.items() if name not in known]

@@ -29,6 +29,7 @@ def create(obj: Object) -> str:
 def stored(obj: Object, group: str) -> str | None:
     """Return the stored external id, unless it was copied from another object."""
     value = metadata.annotations(obj).get(annotation(group))
+    # `kubectl get -o yaml` copies annotations to the new name; a UID contains no dot, names may.
     if value is None or value.rpartition(".")[0] != metadata.name(obj):
         return None
     return value
@@ -41,4 +42,5 @@ def of(obj: Object, group: str) -> str:
 
 def shorten(external_id: str) -> str:
     """Return a short form of an external id: a lower-case DNS label that starts with a letter."""
+    # A digest may begin with a digit, which DNS labels of RFC 1035 must not.
     return "c" + hashlib.sha256(external_id.encode()).hexdigest()[: SHORT_CHARACTERS - 1]

@@ -148,6 +148,7 @@ def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
     if operator == "In":
         return labels.get(key) in values
     if operator == "NotIn":
+        # As in Kubernetes, NotIn also selects objects without the label.
         return labels.get(key) not in values
     if operator == "Exists":
         return key in labels

@@ -18,6 +18,7 @@ def parse_time(text: object) -> datetime | None:
         time = datetime.fromisoformat(text)
     except ValueError:
         return None
+    # Naive and aware times cannot be compared.
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 

@@ -195,6 +195,7 @@ def needs_remediation(machine: ControlPlaneMachine) -> bool:
     This is so if a health check failed and left the replacement to the owner, or if an annotation
     requests it.
     """
+    # The user's veto comes before both requests.
     if SKIP_REMEDIATION in machine.annotations:
         return False
     return REMEDIATE_MACHINE in machine.annotations or (

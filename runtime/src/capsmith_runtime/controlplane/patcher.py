@@ -33,6 +33,7 @@ class ControlPlanePatcher(Patcher):
         If ``locked`` is true, raise Conflict if the object has changed since it was read.
         """
         current = metadata.annotations(self.obj)
+        # Only differences, and by a merge patch: annotations of other writers stay.
         changed = {name: text for name, text in annotations.items() if current.get(name) != text}
         if not changed:
             return

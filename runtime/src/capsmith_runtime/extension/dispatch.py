@@ -153,4 +153,5 @@ def _failure(hook: str, message: str) -> Response:
 
 def _response(hook: str, fields: dict[str, Any]) -> Response:
     body = {"apiVersion": API_VERSION, "kind": f"{hook}Response", **fields}
+    # The same result must give the same bytes (RX-06).
     return Response(HTTPStatus.OK, msgspec.json.encode(body, order="deterministic"))

@@ -25,6 +25,7 @@ def pointer_keys(pointer: str) -> list[str]:
     root, *parts = pointer.split("/")
     if root or not parts:
         raise ValueError(f"a JSON pointer must start with a slash: {pointer!r}")
+    # In this order, as RFC 6901 requires: the other way round, `~01` would become a slash.
     return [part.replace("~1", "/").replace("~0", "~") for part in parts]
 
 

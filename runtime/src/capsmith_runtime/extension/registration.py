@@ -63,6 +63,7 @@ async def register(
     owner = await _owner_reference(client, registration.role)
     if owner is not None:
         config["metadata"]["ownerReferences"] = [owner]
+    # Forced: if another writer has changed these fields, core cannot reach the extension.
     await client.apply(resource, config, force=True)
     return version
 
@@ -106,6 +107,7 @@ async def _owner_reference(client: KubeClient, name: str) -> JSON | None:
     """Return None if there is no ClusterRole, as for an extension that runs outside the cluster."""
     try:
         role = await client.get(ROLE, NamespacedName("", name))
+    # Outside the cluster the manager may have a role of another name, which it may not read.
     except (NotFoundError, ForbiddenError):
         return None
     uid = role["metadata"]["uid"]

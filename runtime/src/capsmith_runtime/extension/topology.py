@@ -117,6 +117,7 @@ class Patches:
         method does not offer the labels and annotations that later releases accept (TP-12).
         """
         if template.uid not in self._edited:
+            # A deep copy: the difference is computed against the original, which must not change.
             self._edited[template.uid] = (template, copy.deepcopy(dict(template.spec)))
         return self._edited[template.uid][1]
 
@@ -124,6 +125,7 @@ class Patches:
         """Return the items of the response: one patch for each template that was changed."""
         patches = []
         for uid, (template, spec) in self._edited.items():
+            # A template that was edited without a change needs no item.
             if json_patch(template.spec, spec):
                 operations = json_patch(template.object, _with_spec(template.object, spec))
                 patches.append({"uid": uid, **encode_patch(operations)})

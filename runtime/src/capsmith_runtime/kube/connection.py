@@ -40,7 +40,9 @@ def open_session(config: SingleConfig, user_agent: str) -> httpx2.AsyncClient:
         limits=httpx2.Limits(
             # No limit: each watch holds a connection for minutes, and a pool that is full would
             # block the renewal of the lease.
-            max_connections=None, max_keepalive_connections=32, keepalive_expiry=30.0
+            max_connections=None,
+            max_keepalive_connections=32,
+            keepalive_expiry=30.0,
         ),
         socket_options=_KEEPALIVE,
     )

@@ -390,8 +390,8 @@ def _selectors(selection: Selection) -> dict[str, str]:
 def _headers(selection: Selection, suffix: str = "") -> dict[str, str]:
     if not selection.metadata_only:
         return {}
-    # The API server then sends metadata only, which saves memory and bandwidth, and keeps the data of
-    # Secrets out of this process.
+    # The API server then sends metadata only, which saves memory and bandwidth, and keeps the data
+    # of Secrets out of this process.
     kind = f"as=PartialObjectMetadata{suffix};g=meta.k8s.io;v=v1"
     return {"Accept": f"application/json;{kind},application/json"}
 

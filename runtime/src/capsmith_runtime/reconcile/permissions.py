@@ -59,6 +59,8 @@ class Permissions:
             return ResourceType(found.group, found.version, kind, known.plural, known.namespaced)
         candidates = set(guess_plurals(kind))
         for rule in self._rules:
+            # The plural in a rule is what the author meant, while a guess may be wrong for
+            # irregular nouns.
             if _has(rule.groups, found.group):
                 for plural in rule.resources:
                     if plural.replace("-", "") in candidates:

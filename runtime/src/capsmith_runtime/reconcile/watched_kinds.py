@@ -84,6 +84,7 @@ def _enqueue(watch: Watch, own: Informer, watched: Informer, queues: Queues, cha
     # The first list may hold many objects; it is not a change.
     priority = Priority.NORMAL if watched.synced.is_set() else Priority.LOW
     states = [state for state in (change.old, change.new) if state is not None]
+    # Both states: an object may have changed the one that it belongs to.
     for key in dict.fromkeys(key for state in states for key in _concerned(watch, own, state)):
         if own.get(key) is not None:
             queues[watch.kind].add(key, priority)

@@ -51,6 +51,8 @@ class ResourceCaches:
         """Let objects of other groups of controllers own resources; call this before they run."""
         known = self._owner_informers()
         for informer in informers:
+            # Kinds of the core group, such as Secrets, are watched for other reasons and own no
+            # resources.
             if informer.resource.group and informer.resource.kind not in known:
                 informer.add_index(_BY_CLUSTER_OF_OWNER, cluster_of)
                 self._other_owners[informer.resource.kind] = informer
@@ -143,6 +145,7 @@ class ResourceCaches:
     def _owners(self, obj: JSON) -> list[JSON]:
         found = (informer.get(key) for informer, key in self.owner_keys(obj))
         uids = set(owner_uids(obj))
+        # By UID: an object of the same name that was created later is not the owner.
         return [owner for owner in found if owner is not None and metadata.uid(owner) in uids]
 
     def _owner_informers(self) -> dict[str, Informer]:

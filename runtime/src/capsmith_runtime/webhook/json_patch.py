@@ -13,6 +13,7 @@ Operation = dict[str, Any]
 def json_patch(old: Any, new: Any, path: str = "") -> list[Operation]:
     """Return the operations that turn ``old`` into ``new``; lists are replaced as a whole."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+        # As JSON: in Python, 1 equals True and 1.0, but the patch has to tell them apart.
         if canonical_json(old) == canonical_json(new):
             return []
         return [{"op": "replace", "path": path, "value": new}]
@@ -34,4 +35,5 @@ def canonical_json(value: Any) -> bytes:
 
 
 def _escaped(key: str) -> str:
+    # The tilde first: otherwise those of escaped slashes would be escaped again (RFC 6901).
     return key.replace("~", "~0").replace("/", "~1")

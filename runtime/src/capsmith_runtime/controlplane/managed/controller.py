@@ -131,6 +131,7 @@ class ManagedControlPlaneController:
     ) -> SecretReport:
         """Store the reported kubeconfig, unless users have created the Secret (SEC-01)."""
         report, key = SecretReport(now=self._now()), NamespacedName(cluster.namespace, cluster.name)
+        # The endpoint in the spec wins: it may be the user's, and clients of the cluster use it.
         endpoint = read_endpoint(patcher.obj) or state.endpoint
         try:
             content = _kubeconfig(cluster.name, endpoint, state.kubeconfig)
@@ -183,6 +184,7 @@ def _kubeconfig(
         )
         return kubeconfig.render(cluster, access)
     content = source.encode() if isinstance(source, str) else source
+    # Checked here, where the author sees the error, and not first when core connects.
     kubeconfig.parse(content)
     return content
 
