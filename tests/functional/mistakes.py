@@ -75,6 +75,14 @@ _INFRASTRUCTURE: Final = {
         "machine.external_id",
         "machine.machine.uid if hasattr(machine, 'spec') and machine.machine else 'x'",
     ),
+    "deletes the server that the provider id names": _controller(
+        "acme_machine",
+        "if self._cloud.delete_server(machine.external_id):",
+        "for path in (self._cloud.folder / 'servers').iterdir():\n"
+        "            if machine.provider_id and machine.provider_id in path.read_text():\n"
+        "                path.unlink()\n"
+        "        if self._cloud.delete_server(machine.external_id):",
+    ),
     "creates a server again after it disappeared": _controller(
         "acme_machine",
         "if server is None and machine.is_provisioned:",

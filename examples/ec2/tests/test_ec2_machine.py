@@ -156,10 +156,23 @@ def test_an_instance_that_is_not_listed_yet_is_waited_for_and_deleted(
     assert Ec2MachineReconciler().reconcile_normal(known) == first
     assert len(aws.servers()) == 1
 
-    results = [_delete(view, provider_id=first.provider_id) for _ in range(2)]
-    assert isinstance(results[0], Waiting)
-    assert results[1] == Deleted()
+    while isinstance(_delete(view, provider_id=first.provider_id), Waiting):
+        pass
     assert aws.servers() == []
+
+
+def test_an_instance_of_another_owner_is_not_deleted(
+    aws: Infrastructure, view: InfraClusterView
+) -> None:
+    """Whoever creates a machine may write any provider id."""
+    region = view.spec(Ec2ClusterSpec).region
+    ec2 = open_session().region(region).ec2
+    (created,) = ec2.run_instances(ImageId=MACHINE["amiID"], MinCount=1, MaxCount=1)["Instances"]
+    provider_id = f"aws:///{region}a/{created['InstanceId']}"
+
+    assert isinstance(_delete(view, provider_id=provider_id), Waiting)
+    assert _delete(view, provider_id=provider_id, seconds=LISTED_SECONDS) == Deleted()
+    assert aws.servers() == [created["InstanceId"]]
 
 
 def test_an_instance_whose_id_was_not_recorded_is_deleted_when_it_is_listed(

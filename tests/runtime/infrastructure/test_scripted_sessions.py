@@ -6,6 +6,7 @@ import asyncio
 import base64
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -16,6 +17,7 @@ from capsmith_runtime.infrastructure import (
     Endpoint,
     InfraClusterScope,
     InfraClusterState,
+    InfraMachineState,
     ReconcileError,
     SessionFactory,
 )
@@ -238,6 +240,8 @@ def _use(used: list[Client], result: Any) -> Callable[[Any], Any]:
         session = machine.session(Clients)
         assert session.is_open
         used.append(session)
+        if isinstance(result, InfraMachineState):
+            return replace(result, provider_id=f"acme://{machine.name}")
         return result
 
     return call

@@ -156,7 +156,10 @@ class InfraMachineScope(InfraScope[Spec]):
     infra_cluster: InfraClusterView | None
     """None if another provider manages the infrastructure of the cluster."""
     provider_id: str | None
-    """The id that you returned earlier; None before the machine was first provisioned."""
+    """The id that you returned earlier; None before the machine was first provisioned.
+
+    A user who creates the object can set it to any other.
+    """
     failure_domain: str | None
     """The failure domain in which to create the machine, if it was assigned one."""
     is_control_plane: bool
@@ -263,7 +266,10 @@ class InfraMachineDeleteScope(InfraDeleteScope[Spec]):
     infra_cluster: InfraClusterView | None
     """None if it no longer exists, or if another provider manages it."""
     provider_id: str | None
-    """None if it was never provisioned.  The server may still exist: look it up by external id."""
+    """None if it was never provisioned.  The server may still exist: look it up by external id.
+
+    A user may have set it: delete only what has the external id.
+    """
     is_control_plane: bool
     """Whether it is a control plane machine."""
     workload_client: KubernetesClient = field(

@@ -12,6 +12,7 @@ from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.infrastructure import recorded_identity
 from capsmith_runtime.infrastructure.api import ClaimedAddress
 from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
+from capsmith_runtime.infrastructure.held_ids import HeldIds
 from capsmith_runtime.infrastructure.identity_secrets import IdentitySecrets
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection
@@ -103,13 +104,13 @@ class InfrastructureCaches:
         self.identity_users = list(self.clusters.values())
         """Informers of the kinds with ``spec.identityRef``, with the index BY_IDENTITY."""
         self.pools: dict[str, Informer] = {}
-        """Machine pools by kind, with the index BY_IDENTITY; the group that reconciles them runs
-        these informers."""
+        """Machine pools by kind, with the index BY_IDENTITY; their own group runs the informers."""
         self.dependents = [
             DependentKind.of_machines(kind, self.machines[kind.resource.kind])
             for kind in kinds.machines
         ]
         """The kinds for whose objects infrastructure clusters wait before they are deleted."""
+        self.held_ids = HeldIds((*self.clusters.values(), *self.machines.values()))
         self.completions: list[Completion] = []
         self.addresses: MachineAddressSource | None = None
         self._add_identities()

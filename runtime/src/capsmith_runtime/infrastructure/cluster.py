@@ -72,6 +72,9 @@ class InfraClusterController:
 
     async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster) -> Result:
         await patcher.add_finalizer(self.kind)
+        taken = self._context.caches.held_ids.find_taken(patcher.obj)
+        if taken is not None:
+            return await self._wait(patcher, taken)
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
@@ -112,6 +115,9 @@ class InfraClusterController:
         cluster = await self._caches.live_cluster(key.namespace, cluster_name_of(patcher.obj))
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
+        taken = self._context.caches.held_ids.find_taken(patcher.obj)
+        if taken is not None:
+            return await self._wait(patcher, taken)
         waiting = await self._dependents.find_wait(key, cluster_name_of(patcher.obj))
         if waiting is not None:
             return await self._reporter.report_wait(patcher, waiting)

@@ -85,7 +85,9 @@ class InfraMachineController:
         # Before anything is created: a crash must leave the id by which it is found (SM-08, SM-09).
         record = self._caches.identity_record(patcher.obj, cluster)
         await patcher.add_finalizer(self.kind, annotations=record)
-        blocker = find_core_blocker(cluster, machine, constants.MACHINE_KIND)
+        blocker = self._caches.held_ids.find_taken(patcher.obj) or find_core_blocker(
+            cluster, machine, constants.MACHINE_KIND
+        )
         if blocker is not None:
             return await self._wait(patcher, blocker)
         spec = await self._author.decode_spec(patcher)
@@ -134,6 +136,9 @@ class InfraMachineController:
         cluster = await self._caches.core.live_cluster(key.namespace, name)
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
+        taken = self._caches.held_ids.find_taken(patcher.obj)
+        if taken is not None:
+            return await self._wait(patcher, taken)
         scope = await self._delete_scope(patcher.obj, cluster, machine, name)
         hook = self._author.reconciler.reconcile_delete
         result = await self._author.call(patcher, hook, scope, Deleted)

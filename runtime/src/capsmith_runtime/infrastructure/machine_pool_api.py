@@ -100,7 +100,7 @@ class InfraMachinePoolScope(InfraScope[Spec]):
     infra_cluster: InfraClusterView | None
     """None if another provider manages the infrastructure of the cluster."""
     provider_ids: tuple[str, ...]
-    """The provider ids of the machines that you returned earlier."""
+    """The provider ids of the machines that you returned earlier; a user may have set others."""
     _bootstrap: BootstrapReader = field(repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
@@ -155,7 +155,7 @@ class InfraMachinePoolDeleteScope(InfraDeleteScope[Spec]):
     infra_cluster: InfraClusterView | None
     """None if it no longer exists, or if another provider manages it."""
     provider_ids: tuple[str, ...]
-    """The provider ids of the machines that you returned last."""
+    """The provider ids of the machines that you returned last; a user may have set others."""
 
 
 class InfraMachinePoolReconciler(SessionUser, ABC, Generic[Spec]):

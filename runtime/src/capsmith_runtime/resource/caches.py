@@ -46,6 +46,7 @@ class ResourceCaches:
             infrastructure.identity_users.append(informer)
             if kind.resource.namespaced:
                 infrastructure.dependents.append(self._as_dependent(kind, informer))
+            infrastructure.held_ids.index(informer)
 
     def add_owners(self, informers: Iterable[Informer]) -> None:
         """Let objects of other groups of controllers own resources; call this before they run."""

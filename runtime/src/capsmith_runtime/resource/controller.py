@@ -71,6 +71,9 @@ class ResourceController:
 
     async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster | None) -> Result:
         await patcher.add_finalizer(self.kind)
+        taken = self._caches.held_ids.find_taken(patcher.obj)
+        if taken is not None:
+            return await self._reporter.report_wait(patcher, taken)
         await self._adopt_identity(patcher, cluster)
         spec = await self._author.decode_spec(patcher)
         if spec is None:
@@ -116,6 +119,9 @@ class ResourceController:
         cluster = await self._caches.core.live_cluster(key.namespace, name)
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
+        taken = self._caches.held_ids.find_taken(patcher.obj)
+        if taken is not None:
+            return await self._reporter.report_wait(patcher, taken)
         scope = ResourceDeleteScope(
             **self._author.delete_scope_fields(patcher.obj),
             _credentials=await self._credentials.of_cluster(patcher.obj),

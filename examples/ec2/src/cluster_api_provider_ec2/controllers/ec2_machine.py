@@ -66,18 +66,19 @@ class Ec2MachineReconciler(InfraMachineReconciler[Ec2MachineSpec]):
             return self._state(cloud, machine, instance)
 
     def reconcile_delete(self, machine: DeleteScope) -> Deleted | Waiting:
-        """Terminate the instance.  Return Deleted when it is terminated, or never existed."""
+        """Terminate the instance.  Return Deleted when it is terminated, or never existed.
+
+        Its tag says that it is the machine's; the provider id may be one that a user has written.
+        """
         cloud = _cloud(machine)
         with reported_errors():
             instance = find_instance(cloud.ec2, machine.short_id)
-            # One that is not listed yet has to be terminated too.
-            recorded_id = (machine.provider_id or "").rpartition("/")[2]
-            instance_id = instance["InstanceId"] if instance else recorded_id
-            if not instance_id and machine.deletion_seconds < LISTED_SECONDS:
-                # A manager may have ended between the creation and the record of the id.
+            if instance is None and machine.deletion_seconds < LISTED_SECONDS:
+                # One that was created a moment ago has to be terminated too.
                 return Waiting("InstanceNotListed", requeue_after=POLL_SECONDS)
-            if not instance_id or terminate_instance(cloud.ec2, instance_id):
+            if instance is None or terminate_instance(cloud.ec2, instance["InstanceId"]):
                 return Deleted()
+            instance_id = instance["InstanceId"]
         machine.events.normal("InstanceTerminating", instance_id)
         return Waiting("InstanceTerminating", requeue_after=POLL_SECONDS)
 

@@ -77,6 +77,10 @@ class MachinePoolGroup(ControllerGroup):
             )
             for kind in own
         }
+        for each in own:
+            caches.held_ids.index(
+                self._own[each.resource.kind], has_provider_ids=each in kinds.whole
+            )
         # Secrets with bootstrap data have the label with the name of the cluster (BC-06), but so
         # have its keys: they are watched without their data.
         labelled = Selection(

@@ -42,6 +42,7 @@ class InfraMachinePoolController:
         self.kind = kind
         self._caches = context.caches.core
         self._infrastructure = context.caches
+        self._held_ids = context.caches.held_ids
         self._reporter = StatusReporter(kind, context)
         self._author = AuthorStep(kind, context, self._reporter)
         self._machine_pools = MachinePoolClient(context.client, machine_pools)
@@ -81,7 +82,9 @@ class InfraMachinePoolController:
     ) -> Result:
         record = self._infrastructure.identity_record(patcher.obj, cluster)
         await patcher.add_finalizer(self.kind, annotations=record)
-        blocker = find_core_blocker(cluster, pool, constants.MACHINE_POOL_KIND)
+        blocker = self._held_ids.find_taken(patcher.obj) or find_core_blocker(
+            cluster, pool, constants.MACHINE_POOL_KIND
+        )
         if blocker is not None:
             return await self._reporter.report_wait(patcher, blocker)
         spec = await self._author.decode_spec(patcher)
@@ -108,6 +111,9 @@ class InfraMachinePoolController:
         cluster = await self._caches.live_cluster(key.namespace, name)
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
+        taken = self._held_ids.find_taken(patcher.obj)
+        if taken is not None:
+            return await self._reporter.report_wait(patcher, taken)
         scope = await self._scopes.delete(patcher.obj, cluster, pool)
         hook = self._author.reconciler.reconcile_delete
         result = await self._author.call(patcher, hook, scope, Deleted)

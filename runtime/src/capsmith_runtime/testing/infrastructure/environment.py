@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from capsmith_runtime.component import Component
+from capsmith_runtime.contract import constants, external_id
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
-from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.infrastructure.fake_core import FakeCore
 from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnderTest
@@ -51,6 +52,45 @@ class InfrastructureEnvironment(TestEnvironment):
         key = self.core.add_machine(cluster, name)
         await self.eventually("the machine is provisioned", lambda: self.has_machine(key))
         await self.quiet()
+        return key
+
+    async def abandon_machine(self, key: NamespacedName) -> None:
+        """Remove a machine but not its server: from now on that belongs to others."""
+        await self.stop()
+        kind = self.machine_kind.resource.kind
+        self.api.change(kind, key, {"metadata": {"finalizers": None}})
+        self.api.remove(kind, key)
+        self.api.remove("Machine", key)
+        self.start()
+
+    def add_machine_without_owner(
+        self,
+        cluster: NamespacedName,
+        name: str,
+        spec: JSON,
+        *,
+        namespace: str | None = None,
+        copied_id: str | None = None,
+    ) -> NamespacedName:
+        """Add an infrastructure machine as a user can, with a finalizer and without a Machine.
+
+        ``copied_id`` is an external id.
+        """
+        kind = self.machine_kind
+        key = NamespacedName(namespace or cluster.namespace, name)
+        metadata: JSON = {"namespace": key.namespace, "name": key.name}
+        metadata["labels"] = {constants.CLUSTER_NAME_LABEL: cluster.name}
+        metadata["finalizers"] = [kind.finalizer]
+        if copied_id is not None:
+            metadata["annotations"] = {external_id.annotation(kind.resource.group): copied_id}
+        self.api.add(
+            {
+                "apiVersion": kind.resource.api_version,
+                "kind": kind.resource.kind,
+                "metadata": metadata,
+                "spec": {**self.manifests.sample_spec(kind.resource.kind), **spec},
+            }
+        )
         return key
 
     async def cluster_is_provisioned(self, key: NamespacedName) -> None:

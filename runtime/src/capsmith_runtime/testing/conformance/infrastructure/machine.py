@@ -121,6 +121,28 @@ class TestInfraMachine(InfrastructureConformance):
         assert env.infrastructure.servers() == []
 
     @scenario
+    async def test_a_machine_that_names_another_server_deletes_nothing(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """A machine whose provider id was written by a user, for any server, deletes no server.
+
+        The server has another owner, such as a machine of another management cluster.  Delete
+        what has the external id of the machine; compare it before you use the provider id.
+        """
+        cluster = await env.running_cluster()
+        key = await env.running_machine(cluster)
+        provider_id = env.core.infra_machine(key)["spec"]["providerID"]
+        await env.abandon_machine(key)
+        before = env.infrastructure.servers()
+        assert len(before) == 1
+
+        named = env.add_machine_without_owner(cluster, "m2", {"providerID": provider_id})
+        await env.quiet()
+        env.api.remove(env.machine_kind.resource.kind, named)
+        await env.quiet()
+        assert env.infrastructure.servers() == before
+
+    @scenario
     async def test_another_reconcile_changes_nothing(self, env: InfrastructureEnvironment) -> None:
         """Reconciling an unchanged machine again changes neither its object nor its server.
 

@@ -1,0 +1,106 @@
+"""Which object holds an id: users can write external ids and provider ids, and copy them.
+
+A user who may create an object may also set ``spec.providerID``, ``spec.providerIDList`` and the
+annotation with the external id, to those of another object.  The author's code would take that
+object's servers for its own, and delete them.  So only one object holds an id, and the author's
+code is called for no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from capsmith_runtime.contract import conditions, constants, external_id, metadata
+from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.results import Waiting
+
+_BY_EXTERNAL_ID: Final = "external-id"
+_BY_PROVIDER_ID: Final = "provider-id"
+_RETRY_SECONDS: Final = 30.0
+"""How long until the next look: the holder may be gone by then."""
+
+
+class HeldIds:
+    """The ids of all objects of an infrastructure provider, whatever their kind."""
+
+    def __init__(self, informers: Iterable[Informer] = ()) -> None:
+        """``informers`` are those to index from the start; see :meth:`index`."""
+        self._informers: dict[str, list[Informer]] = {_BY_EXTERNAL_ID: [], _BY_PROVIDER_ID: []}
+        for informer in informers:
+            self.index(informer)
+
+    def index(self, informer: Informer, *, has_provider_ids: bool = True) -> None:
+        """Index the objects of a kind; call it before the informer runs.
+
+        The provider ids of a pool with Machines are those of its machines, and not its own.
+        """
+        informer.add_index(_BY_EXTERNAL_ID, _external_ids)
+        self._informers[_BY_EXTERNAL_ID].append(informer)
+        if has_provider_ids:
+            informer.add_index(_BY_PROVIDER_ID, _provider_ids)
+            self._informers[_BY_PROVIDER_ID].append(informer)
+
+    def find_taken(self, obj: JSON) -> Waiting | None:
+        """Return what to wait for if another object holds an id of ``obj``; else None."""
+        for value in _external_ids(obj):
+            if self._is_held_by_another(obj, _BY_EXTERNAL_ID, value):
+                return _waiting(constants.REASON_EXTERNAL_ID_TAKEN, "external id", value)
+        for value in _provider_ids(obj):
+            if self._is_held_by_another(obj, _BY_PROVIDER_ID, value):
+                return _waiting(constants.REASON_PROVIDER_ID_TAKEN, "provider id", value)
+        return None
+
+    def _is_held_by_another(self, obj: JSON, index: str, value: str) -> bool:
+        uid = metadata.uid(obj)
+        others = (
+            other
+            for informer in self._informers[index]
+            for other in informer.by_index(index, value)
+            if metadata.uid(other) != uid
+        )
+        return min((obj, *others), key=lambda each: _rank(each, value)) is not obj
+
+
+def _rank(obj: JSON, value: str) -> tuple[bool, bool, str, str]:
+    """Return what sorts the holder of an id before objects that have copied it.
+
+    Users write neither the uid nor the status: an external id with the uid of its object is no
+    copy, and what is provisioned has got its ids from the author's code.  A move changes uids and
+    drops the status, so that the older object counts until then.
+    """
+    is_original = external_id.create(obj) == value
+    created = metadata.text(obj, "metadata", "creationTimestamp")
+    return not is_original, not _is_provisioned(obj), created, metadata.uid(obj)
+
+
+def _is_provisioned(obj: JSON) -> bool:
+    status = metadata.mapping(obj, "status")
+    if metadata.lookup(status, "initialization", "provisioned") or status.get("ready"):
+        return True
+    shown = metadata.items(status, "conditions")
+    ready = conditions.find(shown, constants.READY_CONDITION) or {}
+    return ready.get("status") == "True"
+
+
+def _external_ids(obj: JSON) -> Iterator[str]:
+    value = external_id.stored(obj, _group(obj))
+    if value is not None:
+        yield value
+
+
+def _provider_ids(obj: JSON) -> Iterable[str]:
+    spec = metadata.mapping(obj, "spec")
+    own = metadata.text(spec, "providerID")
+    return (*((own,) if own else ()), *metadata.items(spec, "providerIDList"))
+
+
+def _group(obj: JSON) -> str:
+    return metadata.text(obj, "apiVersion").partition("/")[0]
+
+
+def _waiting(reason: str, name: str, value: str) -> Waiting:
+    # Who may create objects in one namespace may not learn what is in the others.
+    message = f"{name} {value} belongs to another object: nothing is created, changed or deleted"
+    return Waiting(reason, message, requeue_after=_RETRY_SECONDS)
