@@ -85,11 +85,11 @@ class RateLimitedError(ReconcileError):
 
 
 class SessionError(ReconcileError):
-    """The session of an identity could not be opened; it is opened again with back-off."""
+    """Raised if the session of an identity could not be opened; retried with back-off."""
 
 
 class ContractError(ReconcileError):
-    """The author's code returned a value that the contract forbids."""
+    """Raised if the author's code returned a value that the contract forbids."""
 
 
 class TerminalError(ReconcileError):
@@ -109,7 +109,7 @@ class TerminalError(ReconcileError):
 
 
 class KubernetesError(ReconcileError):
-    """A request to the Kubernetes API failed; let it pass, to report it and to retry the call."""
+    """A request to the Kubernetes API failed; let it propagate, to report it and retry the call."""
 
     default_reason: ClassVar[str] = "KubernetesRequestFailed"
     """The reason of the Ready condition."""
@@ -161,7 +161,7 @@ class ApiError(KubernetesError):
         return super().__str__()
 
     def for_request(self, request: str) -> Self:
-        """Return the error for the author, whose message says what was requested."""
+        """Return the error for the author's code, with the request in its message."""
         return type(self)(
             f"{request}: {self}",
             status=self.status,
@@ -175,7 +175,7 @@ class UnreachableError(ApiError):
 
 
 class UnauthorizedError(ApiError):
-    """401, although the credentials were reloaded."""
+    """The API server refused the credentials (401), although they were reloaded."""
 
     status = 401
 
@@ -202,7 +202,7 @@ class ConflictError(ApiError):
 
 
 class AlreadyExistsError(ConflictError):
-    """The object to create exists, or the one to apply is another's (409)."""
+    """The object to create exists, or the object to apply belongs to another owner (409)."""
 
     default_reason = "KubernetesAlreadyExists"
 
@@ -214,7 +214,7 @@ class ResourceExpiredError(ApiError):
 
 
 class InvalidRequestError(ApiError):
-    """The object is invalid (422), or a name that no object can have."""
+    """The object is invalid (422), or its name is one that no object can have."""
 
     default_reason = "KubernetesRequestInvalid"
     status = 422
@@ -233,7 +233,7 @@ class ServerError(ApiError):
 
 
 class CallEndedError(Exception):
-    """The call of the reconciler has ended, e.g. by its time-out: its client sends nothing."""
+    """Raised after the call of the reconciler has ended, e.g. by its time-out: nothing was sent."""
 
 
 _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
@@ -256,11 +256,12 @@ _BY_REASON: Final[Mapping[str, type[ApiError]]] = {
 def create_api_error(
     status: int, reason: str, message: str, retry_after: float | None = None
 ) -> ApiError:
-    """Return the typed error of a request of the runtime; status 0 if there was no response.
+    """Return the typed error for a request of the runtime; status 0 if there was no response.
 
-    The author's code gets it by :meth:`ApiError.for_request`.
+    The author's code gets it through :meth:`ApiError.for_request`.
     """
     default = ServerError if status >= 500 else ApiError
+    # The reason first: AlreadyExists and Conflict have the same status.
     found = _BY_REASON.get(reason) or _BY_STATUS.get(status, default)
     return found(
         message, status=status, api_reason=reason, retry_after=retry_after, is_of_runtime=True
@@ -281,10 +282,10 @@ _FORMER_NAMES: Final[Mapping[type[ApiError], str]] = {
 
 
 def error_label(error: BaseException) -> str:
-    """Return the name of an error in metrics.
+    """Return the name of an error for metrics.
 
-    Requests of the runtime keep the names that the alerts and dashboards of released providers
-    use, such as ``Conflict``.
+    Errors of the runtime's requests keep the names that the alerts and dashboards of released
+    providers use, such as ``Conflict``.
     """
     name = type(error).__name__
     if isinstance(error, ApiError) and error.is_of_runtime:

@@ -46,7 +46,7 @@ class RateLimited(ReconcileError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """What goes wrong.  Shares are between 0 and 1; a seed decides which calls they concern."""
+    """The faults to simulate; shares are between 0 and 1, and a seed selects the calls."""
 
     hang: float = 0.0
     """Share of calls that do not return before the fault ends, at most for an hour."""
@@ -74,9 +74,9 @@ class Faults:
 
     @classmethod
     def parse(cls, text: str) -> Faults:
-        """Return the faults that a list such as ``error=0.2,late=3`` names.
+        """Return the faults of a list such as ``error=0.2,late=3``.
 
-        Raises ValueError for a text that is not such a list.
+        Raises ValueError for any other string.
         """
         kinds: dict[str, type[int | float]] = {
             each.name: int if each.name in ("late", "seed") else float for each in fields(cls)
@@ -100,10 +100,10 @@ NONE: Final = Faults()
 def inject_faults(client: object, folder: Path) -> None:
     """Make the methods ``find*``, ``create*``, ``delete*`` and ``scale*`` of a client fail.
 
-    They are synchronous, and their first argument is the external id.  Does nothing if
-    ``CAPSMITH_SIMULATED_FAULTS`` is not set in the environment.  ``folder`` keeps which resources
-    are not listed yet; all clients of a cloud share it.  Calls of one such method by another are
-    not disturbed.
+    These methods have to be synchronous, with the external id as first argument.  Nothing changes
+    if ``CAPSMITH_SIMULATED_FAULTS`` is not set in the environment.  ``folder`` records which
+    resources are not listed yet; all clients of a cloud share it.  If one such method calls
+    another, the inner call never fails.
     """
     setting = os.environ.get(VARIABLE)
     if setting:
@@ -140,12 +140,15 @@ class _Injector:
     def _call(self, verb: str, name: str, key: str, run: Callable[[], Any]) -> Any:
         faults = self._faults()
         self._calls[name, key] += 1
+        # From the call alone: threads may make calls in any order, and each run must disturb the
+        # same ones.
         chance = Random(f"{faults.seed}/{name}/{key}/{self._calls[name, key]}")
         self._fail_before(faults, chance)
         pause = chance.uniform(0.0, faults.slow) / 2
         time.sleep(pause)
         result = self._run(verb, name.removeprefix(verb), key, run, faults, chance)
         time.sleep(pause)
+        # After the call: the resource exists, but its creator does not know it.
         if chance.random() < faults.lost:
             raise CloudUnavailable("the connection was reset")
         return result

@@ -26,7 +26,7 @@ _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Options of the manager; times in seconds."""
+    """Options of the manager; all times are in seconds."""
 
     component: str = ""
     """Type of the provider to run."""
@@ -64,7 +64,7 @@ class Options:
 
     @property
     def diagnostics(self) -> DiagnosticsOptions:
-        """Addresses and security of the endpoints for probes and metrics."""
+        """Addresses and certificates of the servers for probes and metrics."""
         return DiagnosticsOptions(
             address=self.diagnostics_address,
             health_address=self.health_address,
@@ -79,7 +79,7 @@ class Options:
 
 
 class ExtraFlags(Protocol):
-    """Additional flags of some providers."""
+    """Protocol of the additional flags of some providers."""
 
     @property
     def name(self) -> str:
@@ -91,7 +91,7 @@ class ExtraFlags(Protocol):
         ...
 
     def read(self, found: argparse.Namespace) -> object:
-        """Return their value."""
+        """Return the value of the flags from the parsed arguments."""
         ...
 
 
@@ -101,7 +101,7 @@ def parse(
     extras: Sequence[ExtraFlags] = (),
     distribution: str = "",
 ) -> Options:
-    """Parse a command line; exit with a usage message if it is invalid.
+    """Return the options of a command line; exit with a usage message if it is invalid.
 
     The component is optional if there is only one.  With the name of the provider's distribution,
     ``--version`` prints its version and exits.
@@ -154,9 +154,9 @@ def _read_timings(parser: argparse.ArgumentParser, found: argparse.Namespace) ->
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds of a duration such as ``1m30s``.
+    """Return a duration such as ``1m30s`` in seconds.
 
-    Raises ValueError for any other text, including a number without a unit.
+    Raises ValueError for any other string, including a number without a unit.
     """
     if not text or _PART.sub("", text):
         raise ValueError(f"not a duration such as 10s or 1m30s: {text!r}")

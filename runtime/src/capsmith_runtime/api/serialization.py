@@ -72,6 +72,7 @@ def _scalar_decoder(expected: type) -> _Decoder:
                 return value
             if expected is float and isinstance(value, int):
                 return float(value)
+            # JSON has one type of numbers: 1.0 is a valid integer, and some tools write it.
             if expected is int and isinstance(value, float) and value.is_integer():
                 return int(value)
         raise DecodingError(path, _NAMES[expected], value)
@@ -82,6 +83,7 @@ def _scalar_decoder(expected: type) -> _Decoder:
 def _literal_decoder(allowed: tuple[Any, ...]) -> _Decoder:
     def decode_literal(value: Any, path: str) -> Any:
         for choice in allowed:
+            # The type as well, because in Python True equals 1.
             if value == choice and type(value) is type(choice):
                 return choice
         raise DecodingError(path, "one of " + ", ".join(map(repr, allowed)), value)
@@ -133,6 +135,7 @@ def _dataclass_decoder(cls: type[Any]) -> _Decoder:
             raise DecodingError(path, "an object", value)
         found = {}
         for field, key, decoder in known:
+            # null and an absent key mean the same in Kubernetes objects.
             if value.get(key) is None and has_default(field):
                 continue
             found[field.name] = decoder(value.get(key), f"{path}.{key}")

@@ -178,6 +178,8 @@ def read_data_secret(secret: Object, config: Object) -> DataContent:
 
 def find_ownership(secret: Object, config: Object, cluster: str) -> Ownership:
     """Return how a configuration and a Secret with its name are related."""
+    # Without value it is one of the cluster's other Secrets, such as certificates, which have the
+    # same type.
     if secret.get("type") != SECRET_TYPE or "value" not in metadata.mapping(secret, "data"):
         return Ownership.FOREIGN
     owners = metadata.items(secret, "metadata", "ownerReferences")

@@ -196,6 +196,7 @@ class CoreMachinesV1Beta1:
             bootstrap=v1beta1.read_reference(
                 metadata.mapping(obj, "spec", "bootstrap", "configRef")
             ),
+            # Later entries win: of a type in both lists, the metav1 condition counts.
             conditions=(*old, *new),
         )
 
@@ -223,10 +224,13 @@ class CoreMachinesV1Beta1:
         timeouts = {
             "nodeDrainTimeout": settings.drain_seconds,
             "nodeVolumeDetachTimeout": settings.volume_detach_seconds,
+            # Core's webhook fills in the same default: without it, each reconcile would write a
+            # difference.
             "nodeDeletionTimeout": DEFAULT_DELETION_SECONDS if deletion is None else deletion,
         }
         spec = dict(metadata.mapping(obj, "spec"))
         for name, seconds in timeouts.items():
+            # `60s` and `1m0s` are equal: rewriting what a user wrote would be a needless change.
             if times.parse_seconds(spec.get(name)) != seconds:
                 set_or_remove(
                     spec, name, None if seconds is None else times.format_seconds(seconds)

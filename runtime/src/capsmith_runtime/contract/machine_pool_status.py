@@ -74,12 +74,14 @@ def is_storable(spec: Object, status: Object) -> bool:
     """Return whether an object with this spec and status is small enough for the API server."""
     if len(spec["providerIDList"]) > MAX_INSTANCES:
         return False
+    # In bytes of UTF-8, as etcd counts them.
     parts = (json.dumps(part, separators=(",", ":"), ensure_ascii=False) for part in (spec, status))
     return sum(len(part.encode()) for part in parts) <= MAX_BYTES
 
 
 def build_pool_spec(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
     """Return the spec with the sorted provider ids of all machines (MP-03, MP-05)."""
+    # Sorted, so that another order in the infrastructure's answer is no change.
     spec = {**(obj.get("spec") or {}), "providerIDList": sorted(set(facts.provider_ids))}
     if "providerID" in features and facts.provider_id:
         spec["providerID"] = facts.provider_id

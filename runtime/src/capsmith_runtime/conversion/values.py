@@ -180,6 +180,7 @@ def convert_conditions_to_new(value: Any, context: ValueContext) -> Any:
         valid = isinstance(reason, str) and _REASON.fullmatch(reason)
         kept = {key: item for key, item in entry.items() if key != "severity"}
         kept |= {"reason": reason if valid else NO_REASON, "message": entry.get("message") or ""}
+        # The first of a type is kept, as the list is a map by type in the new schema.
         conditions.setdefault(str(entry["type"]), kept)
     return list(conditions.values())
 
@@ -198,6 +199,7 @@ def _old_condition(entry: Mapping[str, Any]) -> Data:
             old[key] = old[key][:limit]
     if not old.get("message"):
         old.pop("message", None)
+    # The placeholder of the other direction: the old shape has no required reason.
     if old.get("reason") == NO_REASON:
         del old["reason"]
     if old.get("status") == "False":

@@ -65,6 +65,8 @@ def configure(verbosity: int = 2, fmt: str = "text", packages: Iterable[str] = (
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if fmt == "json" else TextFormatter())
     root = logging.getLogger()
+    # In place of handlers that a library has installed while it was imported, which would log each
+    # record again.
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
     level = logging.DEBUG if verbosity >= _DEBUG_VERBOSITY else logging.INFO
@@ -103,6 +105,7 @@ class JsonFormatter(logging.Formatter):
             "msg": record.getMessage(),
         }
         for key, value in _values(record).items():
+            # A value must not replace the time or the level of its record.
             entry.setdefault(key, value)
         if record.exc_info:
             entry["traceback"] = self.formatException(record.exc_info)

@@ -87,6 +87,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         key = super().register(fileobj, events, data)
+        # A server's socket is always registered: it would keep the clock from ever jumping.
         if self.watches_outside and not _is_listening(key.fd):
             self._outside.add(key.fd)
         return key
@@ -109,6 +110,7 @@ class _JumpingSelector(selectors.DefaultSelector):
             events = super().select(timeout)
             self._move(time.monotonic() - began)
             return events
+        # Nothing outside is at work and no timer is pending, so the loop would wait forever.
         if timeout is None:
             raise RuntimeError("deadlock: everything waits, and no timer is set")
         self._move(timeout)

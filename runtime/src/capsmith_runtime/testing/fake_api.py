@@ -157,6 +157,7 @@ class FakeApi:
             self._count("apply", resource.kind, key, obj)
             applied = self._applied.get((resource.kind, key), {})
             old, uid = self.find(resource.kind, key), obj["metadata"].get("uid")
+            # A UID in the object to apply is a precondition, as for the API server.
             if uid is not None and uid != (old or {"metadata": {}})["metadata"].get("uid"):
                 raise create_api_error(409, "Conflict", f"{resource.kind} {key} is another one")
             obj = merged(obj, {"metadata": {"uid": None}})
@@ -259,10 +260,12 @@ class FakeApi:
         return old
 
     def _store(self, old: JSON, new: JSON) -> JSON:
+        # As the API server: a write that changes nothing has no new resource version and no event.
         if old == new:
             return new
         new = self._with_schema(new)
         metadata = new["metadata"]
+        # Only the spec counts for the generation, as with a CRD that has the status subresource.
         if old and old.get("spec") != new.get("spec"):
             metadata["generation"] += 1
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):

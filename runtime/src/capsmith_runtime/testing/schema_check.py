@@ -38,6 +38,7 @@ def complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:
             yield f"{path}: neither a number nor text: {value!r}"
         return
     kind = schema.get("type", "")
+    # In Python a bool is an int; in JSON it is not.
     wrong_bool = isinstance(value, bool) and kind != "boolean"
     if kind in _TYPES and (not isinstance(value, _TYPES[kind]) or wrong_bool):
         yield f"{path}: must be {kind}, not {value!r}"

@@ -50,6 +50,7 @@ def value_complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         yield from _number_complaints(schema, value, path)
     elif isinstance(value, list):
+        # By comparison, as JSON objects cannot be hashed.
         repeats = any(item in value[:index] for index, item in enumerate(value))
         if repeats and schema.get("x-kubernetes-list-type") == "set":
             yield f"{path}: a set has each item once"

@@ -35,6 +35,7 @@ class FakeMachines:
         seen: object = None
         while True:
             await asyncio.sleep(0.002)
+            # Nothing has changed, so core would have had no event.
             if seen == (self._api.version, self.hold):
                 continue
             seen = self._api.version, self.hold
@@ -93,6 +94,7 @@ class FakeMachines:
 
     def _end(self, machine: JSON, key: NamespacedName) -> None:
         annotations = machine["metadata"].get("annotations") or {}
+        # Core deletes the infrastructure only after all such hooks have been removed (SM-05).
         if any(name.startswith(PRE_TERMINATE) for name in annotations):
             self._set(machine, "Deleting", "True", "WaitingForPreTerminateHook")
             return

@@ -101,6 +101,7 @@ class FakeCore:
 
     def pause(self, cluster: NamespacedName, paused: bool = True) -> None:
         """Set spec.paused of a Cluster."""
+        # None removes the field, as omitempty does with false.
         self.api.change("Cluster", cluster, {"spec": {"paused": paused or None}})
 
     def infra_cluster(self, key: NamespacedName) -> JSON:

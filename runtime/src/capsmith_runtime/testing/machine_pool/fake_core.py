@@ -110,6 +110,7 @@ class FakePoolMachines:
     def _end(self, key: NamespacedName, obj: JSON | None) -> None:
         if obj is None:
             self._api.change("Machine", key, {"metadata": {"finalizers": None}})
+        # Core waits for the infrastructure before it removes its finalizer from the Machine.
         elif "deletionTimestamp" not in obj["metadata"]:
             self._api.remove(self._kind, key)
 
