@@ -1,3 +1,3 @@
-"""capsmith: from one provider.yaml to a Cluster API provider in Python."""
+"""capsmith generates a Cluster API provider in Python from one provider.yaml."""
 
 __version__ = "0.2.0"

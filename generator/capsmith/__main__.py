@@ -1,4 +1,4 @@
-"""``python -m capsmith``."""
+"""Run ``python -m capsmith``."""
 
 from capsmith.cli import main
 

@@ -1,4 +1,4 @@
-"""The text of CEL rules: quoted parts and comments, and rules that read the old value.
+"""Analyse the source of CEL rules: strip literals and comments, and find transition rules.
 
 Loads neither the CEL library nor pydantic.
 """
@@ -9,19 +9,22 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+# Triple quotes come before single ones, and comments before both: a quote in a comment opens
+# nothing, and two slashes in a string are no comment.
 LITERAL = re.compile(
     r"//[^\n]*|(?P<prefix>[rRbB]{0,2})(?:\"\"\"(?P<d3>(?:\\.|[^\\])*?)\"\"\""
     r"|'''(?P<s3>(?:\\.|[^\\])*?)'''|\"(?P<d>(?:\\.|[^\"\\\n])*)\"|'(?P<s>(?:\\.|[^'\\\n])*)')",
     re.DOTALL,
 )
 """A comment, or a quoted text with its prefix and, in one of four groups, its body."""
+# Not a field of that name (`self.oldSelf`), and not a part of a longer name.
 _OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
 
 
 def strip_literals(expression: str) -> str:
-    """Return a CEL expression without comments, and with ``''`` for each quoted text.
+    """Return a CEL expression without comments and with ``''`` for each string literal.
 
-    What is left contains names and operators only: a search in it finds no word of a message.
+    Only names and operators are left, so a search finds no words of messages.
     """
     return LITERAL.sub(lambda match: " " if match[0].startswith("//") else "''", expression)
 
@@ -32,7 +35,7 @@ def is_transition(rule: str) -> bool:
 
 
 def remove_transition_rules(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without the rules that compare with the old value, at any depth."""
+    """Return a schema without rules that read the old value, at any depth."""
     kept = dict(schema)
     rules = [
         rule

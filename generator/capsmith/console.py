@@ -1,9 +1,9 @@
-"""The only code that prints: reports and data, as text, JSON, SARIF or JUnit.
+"""Print reports and data as text, JSON, SARIF or JUnit; no other module prints.
 
-Results go to standard output, in one format a run; progress and fatal errors go to standard error,
-so that the output of ``--format json`` can always be parsed.  Everything that comes from a file, a
-name or another program passes :func:`make_printable`: a control character in it could otherwise
-rewrite the terminal.
+Results go to standard output in a single format; progress and fatal errors go to standard error, so
+the output of ``--format json`` can always be parsed.  Everything that comes from a file, a name or
+another program passes :func:`make_printable`, because a control character in it could rewrite the
+terminal.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _NAMED = {Outcome.REFUSED, Outcome.CONFLICTED, Outcome.MERGED, Outcome.REMOVED}
 
 
 class Console:
-    """Prints results in one format on one stream; colours only on a terminal.
+    """Prints results in one format to one stream; colours only on a terminal.
 
     ``format`` is ``text``, ``json``, ``sarif`` or ``junit``; ``out`` is standard output by default.
-    ``verbose`` lists every file that changes, not only those that need attention.
+    ``verbose`` lists every changed file, not only those that need attention.
     """
 
     def __init__(self, format: str = "text", out: TextIO | None = None, verbose: bool = False):
@@ -57,9 +57,9 @@ class Console:
     def print_report(
         self, report: Report, done: str, facts: Mapping[str, Any] | None = None
     ) -> None:
-        """Print findings and file outcomes; ``done`` is the closing line of a success.
+        """Print findings and file outcomes; ``done`` is the last line if the run succeeded.
 
-        ``facts`` appear in the JSON output only, under the key ``facts``.
+        ``facts`` appear only in JSON output, under the key ``facts``.
         """
         if self._format == "json" and facts is not None:
             self.print_data({**convert_report(report, report.exit_code), "facts": facts})
@@ -73,13 +73,13 @@ class Console:
             self._line(make_printable(done))
 
     def print_next_commands(self, commands: Sequence[str]) -> None:
-        """Print commands to type next, one a line to copy; as text only."""
+        """Print commands for the user to run next, one a line; in text format only."""
         if commands and self._format == "text":
             for line in ("Next:", *(f"    {command}" for command in commands)):
                 self._line(make_printable(line))
 
     def print_verdict(self, verdict: Verdict) -> None:
-        """Print a verdict in the chosen format; text output ends with a summary."""
+        """Print a verdict; text output ends with a summary."""
         from capsmith.judge.release import output
 
         match self._format:
@@ -103,16 +103,16 @@ class Console:
                 self._line(make_printable(output.render_summary(verdict)))
 
     def print_progress(self, text: str) -> None:
-        """Print a line on standard error about a step that takes long, if that is a terminal."""
+        """Print a line about a slow step to standard error, if that is a terminal."""
         if sys.stderr.isatty():
             click.echo(make_printable(text), file=sys.stderr)
 
     def show_working(self, text: str) -> AbstractContextManager[None]:
-        """Show ``text`` on standard error while a block takes long, if that is a terminal."""
+        """Show ``text`` on standard error while a slow block runs, if that is a terminal."""
         return show_working(make_printable(text))
 
     def print_step(self, text: str) -> None:
-        """Print a line about a step on standard error immediately, terminal or not."""
+        """Print a line about a step to standard error immediately, terminal or not."""
         click.echo(make_printable(text), file=sys.stderr)
 
     def print_result(self, result: CheckResult) -> None:
@@ -126,7 +126,7 @@ class Console:
                 self._line(make_printable(line))
 
     def print_conformance(self, report: BehaviourReport) -> None:
-        """Print the results of all checks; as text, whose results are printed, their summary."""
+        """Print all results; in text format, where they are already printed, only a summary."""
         from capsmith.judge.running import output
 
         match self._format:
@@ -147,13 +147,13 @@ class Console:
             click.echo(line, file=sys.stderr)
 
     def print_data(self, value: Any) -> None:
-        """Print a value as JSON, with its keys in the given order."""
+        """Print a value as JSON; keys keep their order."""
         from capsmith.formats import format_json
 
         self._line(format_json(value), "json")
 
     def print_text(self, text: str) -> None:
-        """Print text unchanged."""
+        """Print a string unchanged."""
         self._line(text)
 
     def print_table(self, rows: Sequence[Sequence[str]]) -> None:
@@ -215,6 +215,9 @@ class Console:
     def _encodable(self, text: str, format: str) -> str:
         """Return ``text`` with characters escaped that the stream cannot encode."""
         try:
+            # A terminal or a pipe may have an encoding such as ASCII or cp1252, and a report must
+            # not fail for that.  Each format has its own escapes, so that what is printed stays
+            # valid.
             text.encode(getattr(self._out, "encoding", None) or "utf-8")
         except UnicodeEncodeError:
             match format:
@@ -228,7 +231,7 @@ class Console:
 
 
 def format_runtime(runtime: RuntimeOutcome) -> str:
-    """Return one line about the change of the runtime library."""
+    """Return a line about the change of the runtime library."""
     if runtime.outcome is Outcome.KEPT:
         return f"runtime: kept, a fork of {runtime.version}"
     former = runtime.former_version
@@ -242,7 +245,7 @@ def _without_details(finding: Finding) -> Finding:
 
 
 def format_finding(finding: Finding) -> list[str]:
-    """Return the lines of a finding: the problem, the hint, and the link to the rule."""
+    """Return the lines of a finding: problem, hint, and link to the rule."""
     where = f"{finding.location}: " if finding.location.file else ""
     lines = [f"{where}{finding.severity} {finding.id}: {finding.message}"]
     if finding.hint:
@@ -253,7 +256,7 @@ def format_finding(finding: Finding) -> list[str]:
 
 
 def make_printable(text: str) -> str:
-    """Return ``text`` with control characters, as in a file's name, made visible."""
+    """Return ``text`` with control characters, such as in a file name, made visible."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
@@ -264,7 +267,7 @@ def _patch_line(line: str) -> str:
 
 
 def convert_report(report: Report, exit_code: int) -> Mapping[str, Any]:
-    """Return a report as plain data, the shape of ``--format json``."""
+    """Return a report as plain data, in the form of ``--format json``."""
     return {
         "exitCode": exit_code,
         "findings": [convert_finding(finding) for finding in report.findings],
@@ -306,10 +309,11 @@ DELAY_SECONDS: Final = 1.0
 
 @contextlib.contextmanager
 def show_working(text: str, delay: float = DELAY_SECONDS) -> Iterator[None]:
-    """Show ``text`` on standard error while the block runs, and remove it when the block ends.
+    """Show ``text`` on standard error while the block runs, and remove it afterwards.
 
-    It appears after ``delay`` seconds, and on a terminal only.
+    It appears after ``delay`` seconds, and only on a terminal.
     """
+    # In a log the line would stay, with control characters.
     if not sys.stderr.isatty():
         yield
         return

@@ -28,18 +28,18 @@ class CapsmithError(Exception):
 
 
 class UnreadableInput(CapsmithError):
-    """The input cannot be read: missing, not text, too large, a symlink, not YAML."""
+    """Raised for input that cannot be read: missing, not text, too large, a symlink, not YAML."""
 
 
 class Refused(CapsmithError):
-    """The operation could lose data of the user."""
+    """Raised when an operation could lose the user's data."""
 
     exit_code = 1
 
 
 class DiskError(CapsmithError):
-    """An operation on the disk failed."""
+    """Raised when a disk operation fails."""
 
 
 class BlueprintError(CapsmithError):
-    """A blueprint does not render, or lets unquoted text through."""
+    """Raised for a blueprint that does not render or prints unsafe text."""

@@ -1,7 +1,7 @@
 """Problems in the input: data, never exceptions.
 
-A wrong input is collected as :class:`Finding` values and shown all at once.  Nothing in this
-module prints, reads files or knows where a finding came from.
+All problems of an input are collected as :class:`Finding` values and shown together.  This module
+neither prints nor reads files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Severity(StrEnum):
-    """The severity of a finding: only an error fails a run."""
+    """The severity of a finding; only an error fails a run."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -20,13 +20,13 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Return 0 for the most severe, rising."""
+        """Return the rank of the severity: 0 for the most severe, then rising."""
         return list(Severity).index(self)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
-    """A position in a file.  ``line`` and ``column`` count from 1; 0 means the file as a whole."""
+    """A position in a file.  ``line`` and ``column`` count from 1; 0 means the whole file."""
 
     file: str
     line: int = 0
@@ -39,11 +39,11 @@ class Location:
 
 
 class Finding(NamedTuple):
-    """One problem or notice.
+    """A problem or notice.
 
-    ``id`` is stable: a contract rule id (``IC-05``) or an id in kebab case
-    (``spec-unknown-key``).  ``message`` says what is wrong, ``hint`` what to do about it,
-    ``link`` where the rule is written down.
+    ``id`` is stable: a contract rule id (``IC-05``) or an id in kebab case (``spec-unknown-key``).
+    ``message`` describes the problem, ``hint`` tells what to do, and ``link`` leads to the rule's
+    source.
     """
 
     id: str
@@ -55,16 +55,16 @@ class Finding(NamedTuple):
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:
-        """Return the key of the reading order: file, line, column, then the most severe first."""
+        """Return the key of reading order: file, line, column, then the most severe first."""
         where = self.location
         return (where.file, where.line, where.column, self.severity.rank, self.id, self.message)
 
 
 def sort_findings(findings: list[Finding] | tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Return the findings without repetition, in the one order every output uses."""
+    """Return the findings in the order of every output, without duplicates."""
     return tuple(sorted(set(findings), key=lambda finding: finding.sort_key))
 
 
 def has_errors(findings: tuple[Finding, ...] | list[Finding]) -> bool:
-    """Return whether a finding is an error."""
+    """Return whether any finding is an error."""
     return any(finding.severity is Severity.ERROR for finding in findings)

@@ -1,4 +1,4 @@
-"""Findings in the formats that code hosts and CI systems read.  Pure: data in, text out."""
+"""Format findings for code hosts and CI systems.  Pure: data in, strings out."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def format_sarif(findings: Sequence[Finding], version: str) -> str:
-    """Return a SARIF 2.1.0 log as text; ``version`` is capsmith's."""
+    """Return a SARIF 2.1.0 log; ``version`` is capsmith's."""
     return format_json(make_sarif_log(findings, version))
 
 
 def make_sarif_log(findings: Sequence[Finding], version: str) -> dict[str, Any]:
-    """Return a SARIF 2.1.0 log of one run as plain data, with one result for each finding in order.
+    """Return a SARIF 2.1.0 log of one run as plain data, with a result for each finding.
 
     Source: OASIS, Static Analysis Results Interchange Format 2.1.0.
     """
@@ -42,7 +42,7 @@ def make_sarif_log(findings: Sequence[Finding], version: str) -> dict[str, Any]:
 
 
 def format_json(data: Any) -> str:
-    """Return data as JSON in the form of all reports: indented, other alphabets as they are."""
+    """Return data as JSON in the form of all reports: indented, non-ASCII characters unescaped."""
     return json.dumps(data, indent=2, ensure_ascii=False)
 
 
@@ -73,7 +73,7 @@ def _uri(path: str) -> str:
 
 
 class JUnitCase(NamedTuple):
-    """One test case of a JUnit report."""
+    """A test case of a JUnit report."""
 
     classname: str
     name: str
@@ -87,7 +87,7 @@ class JUnitCase(NamedTuple):
 
 
 def format_junit(findings: Sequence[Finding], name: str) -> str:
-    """Return a JUnit report: one case for each finding, or one that passed; errors fail."""
+    """Return a JUnit report with a case for each finding, or one passed case; errors fail."""
     cases = [
         JUnitCase(
             finding.id,
@@ -102,7 +102,7 @@ def format_junit(findings: Sequence[Finding], name: str) -> str:
 
 
 def format_junit_cases(name: str, cases: Sequence[JUnitCase], *, can_skip: bool = False) -> str:
-    """Return a JUnit report with the cases in order; ``can_skip``: it counts those skipped."""
+    """Return a JUnit report with the given cases; if ``can_skip``, it counts skipped ones."""
     count = Counter(case.outcome for case in cases)
     totals = {"tests": len(cases), "failures": count["failed"]}
     if can_skip:
@@ -130,5 +130,5 @@ def _add_case(suite: ElementTree.Element, case: JUnitCase) -> None:
 
 
 def clean_xml(text: str) -> str:
-    """Return ``text`` without the characters that XML 1.0 cannot hold."""
+    """Return ``text`` without characters that XML 1.0 does not allow."""
     return "".join("?" if _NO_XML.match(character) else character for character in text)

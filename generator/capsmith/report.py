@@ -1,4 +1,4 @@
-"""The result of a run: findings and what happened to each file; the exit code follows from it."""
+"""The result of a run: findings and file outcomes, from which the exit code follows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capsmith.findings import Finding, has_errors, sort_findings
 
 
 class Outcome(StrEnum):
-    """The action of a run on one file, done or planned."""
+    """What a run did, or would do, with a file."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 
 
 class FileOutcome(NamedTuple):
-    """One file (path relative to the provider repository) and its outcome."""
+    """A file (path relative to the provider repository) and its outcome."""
 
     path: str
     outcome: Outcome
@@ -32,7 +32,7 @@ class FileOutcome(NamedTuple):
 
 
 class RuntimeOutcome(NamedTuple):
-    """The action on the runtime library of a repository, which is replaced as a whole."""
+    """What a run did with the runtime library of a repository, which is replaced as a whole."""
 
     outcome: Outcome
     mode: str
@@ -44,10 +44,10 @@ class RuntimeOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Findings in order, outcomes by path, and what happened to the runtime library.
+    """Findings in reading order, outcomes by path, and the outcome for the runtime library.
 
-    The only place that sorts findings and drops repetitions: stages collect them as they come, and
-    what a user sees does not depend on the order in which stages and checks run.
+    Only this class sorts findings and drops duplicates: stages collect them in any order, and the
+    output does not depend on that order.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -61,17 +61,17 @@ class Report:
         object.__setattr__(self, "findings", sort_findings(self.findings))
 
     def with_findings(self, findings: tuple[Finding, ...]) -> Report:
-        """Return the report with further findings."""
+        """Return a copy of the report with additional findings."""
         return replace(self, findings=(*self.findings, *findings))
 
     @property
     def exit_code(self) -> int:
-        """Return 0 for success, 1 for findings; unreadable input (2) is an exception."""
+        """Return 0 for success and 1 for findings; unreadable input (2) is an exception."""
         refused = {Outcome.REFUSED, Outcome.CONFLICTED}
         if has_errors(self.findings) or any(o.outcome in refused for o in self.outcomes):
             return 1
         return 0
 
     def count(self, outcome: Outcome) -> int:
-        """Return the number of files with this outcome."""
+        """Return the number of files with an outcome."""
         return sum(1 for file in self.outcomes if file.outcome is outcome)

@@ -1,6 +1,6 @@
-"""The folders with the data of capsmith: in the wheel (``capsmith/_data``) or in the checkout.
+"""Locate capsmith's data folders: in the wheel (``capsmith/_data``) or in a checkout.
 
-Only this module knows the place; all others receive a folder or a text.
+Only this module knows their location; all others receive a folder or a string.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _PACKAGE = "capsmith"
 
 
 def blueprints() -> Traversable:
-    """Return the folder of the blueprints."""
+    """Return the folder of blueprints."""
     return _folder("blueprints")
 
 
 def schemas() -> Traversable:
-    """Return the folder of the contract data and the JSON Schema of provider.yaml."""
+    """Return the folder with the contract data and the JSON Schema of provider.yaml."""
     return _folder("schemas")
 
 
@@ -34,15 +34,15 @@ def runtime() -> Traversable:
 
 
 def author_api() -> Traversable:
-    """Return the page on the Python API of the runtime library."""
+    """Return the page about the runtime library's Python API."""
     return _folder("docs") / "author-api.md"
 
 
 def compute_fingerprint() -> str | None:
     """Return a fingerprint that changes with capsmith, its data, and its dependencies.
 
-    Computed from names, sizes and modification times of files, without reading them.  None if
-    capsmith is not installed as files, for example in a zip archive.
+    It depends on names, sizes and modification times of files, not on their content.  Return None
+    if capsmith is not installed as files, for example from a zip archive.
     """
     folders = [
         Path(__file__).parent,

@@ -1,8 +1,8 @@
-"""Text that may appear in generated code unchanged.
+"""Strings that may appear in generated code unchanged.
 
-A blueprint may print only :class:`SafeText` (and numbers).  Everything else that a user wrote
-has to pass a literal filter, which returns :class:`SafeText` again.  So text cannot become code:
-the environment refuses a plain ``str`` when it renders.
+A blueprint may print only :class:`SafeText` and numbers.  All other user input must pass a literal
+filter, which returns :class:`SafeText`.  Input therefore cannot become code: the environment
+refuses a plain ``str`` when it renders.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 
 
 class SafeText(str):
-    """A string that was made safe for the place where it will be printed."""
+    """A string that is safe at the place where it will be printed."""
 
     __slots__ = ()
 
@@ -31,28 +31,28 @@ class _Checked(SafeText):
 
 
 class DnsLabel(_Checked):
-    """RFC 1123 label, at most 63 characters."""
+    """An RFC 1123 label of at most 63 characters."""
 
     form = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
     limit = 63
 
 
 class Rfc1035Label(_Checked):
-    """RFC 1035 label: an RFC 1123 label that begins with a letter."""
+    """An RFC 1035 label: an RFC 1123 label that begins with a letter."""
 
     form = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
     limit = 63
 
 
 class DnsSubdomain(_Checked):
-    """RFC 1123 subdomain, at most 253 characters."""
+    """An RFC 1123 subdomain of at most 253 characters."""
 
     form = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
     limit = 253
 
 
 class KindName(_Checked):
-    """A Kubernetes kind that is a Python class name too (rule CRD-04)."""
+    """A Kubernetes kind that is also a valid Python class name (CRD-04)."""
 
     form = re.compile(r"[A-Z][A-Za-z0-9]*")
     limit = 63
@@ -101,17 +101,17 @@ class ImageName(_Checked):
 
 
 class RepositoryUrl(_Checked):
-    """The https address of a repository."""
+    """The https URL of a repository."""
 
     form = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+){2,}")
     limit = 512
 
 
 class RelativePath(_Checked):
-    """A POSIX path that stays inside of a folder: no root, no ``..``, no blanks or backslashes.
+    """A POSIX path inside a folder: not absolute, without ``..``, blanks or backslashes.
 
-    The set of characters is narrow on purpose: a path is printed into YAML, Makefiles and shell
-    commands of generated files, and must be valid on every system that git checks it out on.
+    The set of characters is narrow on purpose: paths are printed into YAML, Makefiles and shell
+    commands of generated files, and must be valid on every system on which git checks them out.
     """
 
     form = re.compile(r"(?!\.\.?(/|$))[A-Za-z0-9._@+-]+(/(?!\.\.?(/|$))[A-Za-z0-9._@+-]+)*")

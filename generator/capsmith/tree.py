@@ -1,4 +1,4 @@
-"""A tree of generated files in memory: everything is rendered before the first byte is written."""
+"""Generated files in memory: everything is rendered before the first byte is written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Owner(StrEnum):
 
 
 class GeneratedFile(NamedTuple):
-    """One file: POSIX path relative to the provider repository, text with a final newline."""
+    """A generated file: POSIX path in the provider repository, and text with a final newline."""
 
     path: RelativePath
     text: str
@@ -38,16 +38,15 @@ class GeneratedFile(NamedTuple):
 
 
 def digest(content: str | bytes) -> str:
-    """Return ``sha256:`` and the hexadecimal digest of bytes, or of the UTF-8 of text."""
+    """Return ``sha256:`` and the hexadecimal digest of bytes, or of a string in UTF-8."""
     data = content.encode() if isinstance(content, str) else content
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def is_text_of(content: bytes, expected: str) -> bool:
-    """Return whether ``content`` is the text with the digest ``expected``.
+    """Return whether ``content`` has the digest ``expected``, regardless of line endings.
 
-    Line ends may be ``\\r\\n``: git converts them on some systems.
-    That is not an edit by the author.
+    git converts ``\\n`` to ``\\r\\n`` on some systems, which is no edit of the author.
     """
     if digest(content) == expected:
         return True
@@ -55,22 +54,22 @@ def is_text_of(content: bytes, expected: str) -> bool:
 
 
 def digest_texts(texts: Mapping[str, str]) -> str:
-    """Return the digest of texts by path; the order of the mapping does not matter."""
+    """Return a digest of files by path, independent of the order of the mapping."""
     return digest(json.dumps(sorted(texts.items())))
 
 
 @dataclass(frozen=True, slots=True)
 class FileTree:
-    """Files by path, sorted; each path once, and no path is the folder of another."""
+    """Files sorted by path; paths are unique, and none is the parent folder of another."""
 
     files: dict[str, GeneratedFile] = field(default_factory=dict)
 
     @classmethod
     def of(cls, files: list[GeneratedFile]) -> FileTree:
-        """Build a tree.
+        """Build a tree from files.
 
-        Raises ValueError when two files claim one path, or a path is the folder of another:
-        that is a bug of the blueprint manifest.
+        Raises ValueError for duplicate paths, and if a path is the parent folder of another; either
+        is a bug in the blueprint manifest.
         """
         tree: dict[str, GeneratedFile] = {}
         for file in sorted(files, key=lambda file: file.path):

@@ -1,7 +1,7 @@
 """The command line: options -> commands -> console -> exit code.
 
-The modules behind a command are imported inside it, so that ``--help`` and completion stay as quick
-as click itself.
+Modules behind a command are imported inside it, so that ``--help`` and completion stay as fast as
+click itself.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _COMPLETION_VARIABLE = "_CAPSMITH_COMPLETE"
 
 
 def read_versions() -> tuple[str, ...]:
-    """Return what ``--version`` prints, capsmith itself first."""
+    """Return the lines that ``--version`` prints, capsmith first."""
     # Imported here: each --help imports this module.
     from capsmith import resources
     from capsmith.contract.compatibility import load_compatibility

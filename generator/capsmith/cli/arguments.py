@@ -1,4 +1,4 @@
-"""The command line of `capsmith update`, checked and typed."""
+"""The command line of `capsmith update`, validated and typed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class UpdateMode(StrEnum):
-    """What to do with the repository; each but ``UPDATE`` has an option."""
+    """What to do with the repository; each mode but ``UPDATE`` has an option."""
 
     UPDATE = ""
     CHECK = "check"
@@ -26,7 +26,7 @@ class UpdateMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateArguments:
-    """The command line of ``update``, named as the options are."""
+    """The command line of ``update``; attributes are named after options."""
 
     check: bool
     dry_run: bool
@@ -50,7 +50,7 @@ class UpdateArguments:
 
     @property
     def mode(self) -> UpdateMode:
-        """Return the mode; ``--diff`` previews unless it goes with ``--check``.
+        """Return the mode.  ``--diff`` is a preview unless combined with ``--check``.
 
         Raises UsageError for options that exclude each other.
         """
@@ -67,14 +67,14 @@ class UpdateArguments:
 
     @property
     def changes_spec(self) -> bool:
-        """Return whether provider.yaml is to be changed too."""
+        """Return whether to change provider.yaml too."""
         named = (self.contract, self.api_version, self.release)
         flagged = self.keep_api_version or bool(self.drop_api_version)
         return flagged or any(value is not None for value in named)
 
     @property
     def differs_from_last_run(self) -> bool:
-        """Return whether options request more than the repository as last generated."""
+        """Return whether options request anything that the last generated state does not have."""
         lists = self.restore or self.mine or self.not_mine
         return bool(lists) or self.diff or self.no_blueprints
 
@@ -97,7 +97,7 @@ class UpdateArguments:
         )
 
     def request(self) -> UpgradeRequest:
-        """Return the change of provider.yaml.
+        """Return the requested change of provider.yaml.
 
         Raises UsageError for options that exclude each other.
         """

@@ -1,4 +1,4 @@
-"""capsmith conformance: check the behaviour of any provider in a management cluster."""
+"""``capsmith conformance``: check the behaviour of any provider in a management cluster."""
 
 from __future__ import annotations
 

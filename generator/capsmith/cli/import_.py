@@ -1,4 +1,4 @@
-"""``capsmith import``: its options."""
+"""``capsmith import``: convert existing CRDs to a provider.yaml."""
 
 from __future__ import annotations
 

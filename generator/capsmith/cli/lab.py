@@ -1,4 +1,4 @@
-"""capsmith lab: a management cluster on this computer, and the provider of a folder in it."""
+"""``capsmith lab``: a management cluster on this computer with the provider of a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The screen of `capsmith lab demo`: a live table on a terminal, lines elsewhere."""
+"""The screen of ``capsmith lab demo``: a live table on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CLUSTER = "demo"
 
 
 def show_demo(folder: Path, lab: LabFolder, core: str) -> int:
-    """Start what does not run yet, and show a cluster until its Machines run."""
+    """Start what is not running yet, and show a cluster until its Machines run."""
     provider = read_provider(folder)
     provider.check_manager()
     console = Console()

@@ -1,4 +1,4 @@
-"""capsmith generate and new: a repository from a file, or from the answers to questions."""
+"""``capsmith generate`` and ``new``: a repository from a file, or from answers to questions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def suggest_commands(folder: Path) -> tuple[str, ...]:
     """Return the commands that install, test and show the new repository in ``folder``.
 
-    None of them needs an activated environment, which would hide the command capsmith itself.
+    None of them requires an activated environment, which could hide the command capsmith itself.
     """
     here = str(folder) == "."
     # A folder such as -x would be an option of cd.

@@ -1,4 +1,4 @@
-"""Options that several commands share, the exit of a run, and imports that are slow."""
+"""Options that several commands share, exit codes, and slow imports."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ no_blueprints_option = click.option(
 
 
 def format_option(*formats: str) -> Callable[..., Any]:
-    """Return the option --format: text, json, and ``formats``."""
+    """Return the option --format with the values text, json and ``formats``."""
     return click.option(
         "--format",
         "format_",
@@ -60,7 +60,7 @@ def _default_core() -> str:
 
 
 def core_option(help: str) -> Callable[..., Any]:
-    """Return the option --core: a release series of Cluster API's core."""
+    """Return the option --core, which takes a release series of core."""
     return click.option(
         "--core",
         default=_default_core,
@@ -71,10 +71,10 @@ def core_option(help: str) -> Callable[..., Any]:
 
 
 class CapsmithGroup(click.Group):
-    """A group that reports a failed write of output, also of ``--help``, without a traceback."""
+    """A click group that reports failed writes of output, even of ``--help``, in one line."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run the command line.  Exit with 2 if the output cannot be written."""
+        """Run the command line.  Exits with 2 if the output cannot be written."""
         try:
             return super().main(*args, **options)
         except OSError as error:
@@ -115,7 +115,7 @@ def _exit_on_signals() -> Iterator[None]:
 
 
 def handle_exit(function: Callable[..., int]) -> Callable[..., None]:
-    """Exit with the code that a command returns, or with that of the error that stops it."""
+    """Return a command that exits with the returned code, or with the code of a CapsmithError."""
 
     @functools.wraps(function)
     def run(*args: Any, **options: Any) -> None:
@@ -163,11 +163,11 @@ def _interruption(folder: Path | None) -> str:
 
 
 def import_pydantic() -> None:
-    """Import pydantic; call this where few calls are on the stack.
+    """Import pydantic early, while the call stack is shallow.
 
-    CPython keeps frames in chunks of 16 KiB, and maps and unmaps memory at every call across the
-    end of one.  Importing pydantic makes thousands of calls from one depth: below a chain of other
-    imports that depth was such an end, and the import took eight times as long.
+    CPython keeps frames in chunks of 16 KiB, and maps or unmaps memory at every call that crosses
+    the end of a chunk.  Importing pydantic makes thousands of calls from one depth.  Below a chain
+    of other imports that depth was the end of a chunk, and the import took eight times as long.
     """
     # Plugins would be looked for in the metadata of every distribution that is installed.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

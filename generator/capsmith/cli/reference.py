@@ -1,4 +1,4 @@
-"""What capsmith knows, printed: ``schema``, ``explain``, ``rules`` and ``reference``."""
+"""``capsmith schema``, ``explain``, ``rules`` and ``reference``: print what capsmith knows."""
 
 from __future__ import annotations
 

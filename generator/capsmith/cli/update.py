@@ -1,4 +1,4 @@
-"""capsmith update: bring a repository up to date, or move it to another contract."""
+"""``capsmith update``: bring a repository up to date, or move it to another contract."""
 
 from __future__ import annotations
 

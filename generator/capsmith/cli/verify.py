@@ -1,4 +1,4 @@
-"""capsmith verify: judge the release of any provider."""
+"""``capsmith verify``: judge the release of any provider."""
 
 from __future__ import annotations
 

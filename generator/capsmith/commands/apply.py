@@ -1,10 +1,10 @@
-"""Apply a plan; finish or undo one that left conflicts.
+"""Apply a plan; finish or undo an update that left conflicts.
 
 An update with conflicts has two halves.  The first writes all files, with conflict markers, and
-keeps in ``.capsmith/unfinished`` the contents before it and the new lock and bases.  The second,
-after the author resolved the conflicts, moves lock and bases into place (``--continue``), or writes
-the former contents back (``--abort``).  Lock and bases stay old in between: they describe what
-capsmith generated, and while markers are left the result of the merge is not yet decided.
+stores the previous contents, the new lock and the new bases in ``.capsmith/unfinished``.  After the
+author resolved the conflicts, the second moves lock and bases into place (``--continue``), or
+restores the previous contents (``--abort``).  Lock and bases stay old in between: they describe
+what capsmith generated, and while markers remain the result of the merge is undecided.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from capsmith.workspace.repository import Change, Repository
 def apply_plan(repository: Repository, plan: Plan) -> None:
     """Apply ``plan``; do nothing if it is impossible.
 
-    With conflicts the lock and the bases stay as they are until :func:`conclude`, and what is
-    replaced is kept for :func:`abort`.  Raises what :meth:`Repository.apply` raises.
+    If there are conflicts, the lock and the bases stay as they are until :func:`conclude`, and
+    replaced contents are stored for :func:`abort`.  Raises what :meth:`Repository.apply` raises.
     """
     if not plan.is_possible:
         return
@@ -40,9 +40,10 @@ def apply_plan(repository: Repository, plan: Plan) -> None:
 
 
 def conclude(repository: Repository) -> Report:
-    """Finish an update whose conflicts are resolved; report those that are not.
+    """Finish an update after its conflicts were resolved; report those that remain.
 
-    Raises Refused when there is none, UnreadableInput for notes that capsmith did not write.
+    Raises Refused if no update is unfinished, and UnreadableInput for records that capsmith did not
+    write.
     """
     # Read first: completing removes the record.  An interrupted --abort can only be completed as
     # what it was, and --continue after it must not claim that the update is finished.
@@ -70,11 +71,11 @@ def conclude(repository: Repository) -> Report:
 
 
 def abort(repository: Repository, *, force: bool = False) -> Report:
-    """Restore the state before an update that left conflicts, or that was interrupted.
+    """Restore the state before an update that left conflicts or was interrupted.
 
-    Work on the conflicts is dropped.  Any other file that was edited since is named, and nothing
-    is done unless ``force``.  Raises Refused when there is no such update, UnreadableInput for
-    notes that capsmith did not write.
+    The author's work on conflicts is discarded.  If other files were edited since, they are
+    reported and nothing is done unless ``force``.  Raises Refused if no update is unfinished, and
+    UnreadableInput for records that capsmith did not write.
     """
     undone = repository.undo_pending()
     unfinished = _unfinished(repository)
@@ -121,6 +122,7 @@ def _note_unfinished(repository: Repository, plan: Plan) -> None:
             change.write(locate_kept_text(digest(before)), before)
     noted = {path: digest(write.content) for path, write in records.writes.items()}
     noted |= dict.fromkeys(records.removals, "")
+    # By digest, so that a later `--continue` can tell whether what it finds is what was stored.
     for write in records.writes.values():
         change.write(locate_kept_text(digest(write.content)), write.content)
     change.write(STATE_PATH, Unfinished(plan.names, plan.conflicts, touched, noted).dump())

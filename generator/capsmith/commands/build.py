@@ -1,4 +1,4 @@
-"""Build the files of a resolved provider's repository, and check them against the contract."""
+"""Build the files of a provider's repository in memory, and check them against the contract."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @cache
 def load_runtime_library() -> Library:
-    """Return the runtime library that is shipped with capsmith."""
+    """Return the runtime library that ships with capsmith."""
     sources = LazyTexts(resources.runtime())
     data: dict[str, Any] = parse(sources[SLICES_FILE], SLICES_FILE)
     slices = {
@@ -84,9 +84,10 @@ SCHEMA_PATH = RelativePath(".capsmith/provider.schema.json")
 def build_checked(
     provider: Provider, overlay: Overlay | None, legacy_imports: bool = False
 ) -> tuple[FileTree | None, tuple[Finding, ...]]:
-    """Return the files of a provider, and the findings on its overlay and on the contract.
+    """Return the files of a provider, with findings on its overlay and its manifests.
 
-    Raises BlueprintError if a blueprint of capsmith is broken.
+    The tree is None if the overlay is broken.  Raises BlueprintError if a built-in blueprint is
+    broken.
     """
     if overlay is not None:
         return build_overlaid(provider, overlay, legacy_imports)
@@ -95,10 +96,10 @@ def build_checked(
 
 
 def build(provider: Provider, legacy_imports: bool = False) -> FileTree:
-    """Return the whole repository of a provider, in memory.
+    """Return all files of a provider's repository, in memory.
 
-    ``legacy_imports`` adds modules that keep the import paths of capsmith 0.1 working.
-    Raises BlueprintError for a broken blueprint.
+    ``legacy_imports`` adds modules that keep the import paths of capsmith 0.1 working.  Raises
+    BlueprintError for a broken blueprint.
     """
     sources = read_texts(resources.blueprints())
     entries = load_manifest(sources["manifest.yaml"], "blueprints/manifest.yaml")
@@ -115,11 +116,10 @@ def build(provider: Provider, legacy_imports: bool = False) -> FileTree:
 def build_overlaid(
     provider: Provider, overlay: Overlay, legacy_imports: bool = False
 ) -> tuple[FileTree | None, tuple[Finding, ...]]:
-    """Return the repository with an overlay on top, and the findings on its blueprints and files.
+    """Return the files of a repository with an overlay applied, and findings on the overlay.
 
-    There is no tree when a blueprint is broken.
-
-    Raises BlueprintError if a blueprint of capsmith is broken.
+    The tree is None if a blueprint of the overlay is broken.  Raises BlueprintError if a built-in
+    blueprint is broken.
     """
     # Imported when there is an overlay: nothing else needs the sandbox.
     from capsmith.blueprint.overlay import PROJECT
@@ -175,7 +175,7 @@ def _blamed(finding: Finding, origins: Mapping[str, str]) -> Finding:
 
 
 def check_manifests(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
-    """Return the violations of the contract in the rendered manifests."""
+    """Return the contract violations in the rendered manifests."""
     files = [file for file in tree if file.path.endswith(".yaml") and file.path[0] != "."]
     cache = FolderCache.of_user()
     content = "".join(file.path + file.digest for file in files)

@@ -1,4 +1,4 @@
-"""conformance: drive the objects of a provider through their life in a management cluster."""
+"""The command `conformance`: drive a provider's objects through their life, judge the manager."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _WHOLE = ("BootstrapConfig", "BootstrapConfigTemplate", "ControlPlane", "Control
 
 
 def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
-    """Return the values by name of a repeated option; raises ValueError for another form."""
+    """Parse the ``NAME=VALUE`` pairs of a repeated option.  Raises ValueError for another form."""
     pairs = {}
     for text in texts:
         name, separator, value = text.partition("=")
@@ -75,12 +75,12 @@ def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
 
 
 def parse_ids(texts: Iterable[str]) -> frozenset[str]:
-    """Return the names in lists that are separated by commas."""
+    """Return the names in comma-separated lists."""
     return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 class ManagementAccess(NamedTuple):
-    """The management cluster of a run."""
+    """The management cluster of a run, and how to reach it."""
 
     client: KubeClient
     kubeconfig: Path
@@ -88,14 +88,14 @@ class ManagementAccess(NamedTuple):
 
 
 class CheckGroup(NamedTuple):
-    """The checks of some roles, and the function that opens their session in a namespace."""
+    """The checks of some roles, and a function that opens their session in a namespace."""
 
     checks: tuple[ConformanceCheck[Any], ...]
     open: Callable[[CheckedProvider, ConformanceRequest, ManagementAccess, str], BaseSession]
 
 
 def select_groups(roles: Mapping[str, str]) -> Iterator[CheckGroup]:
-    """Yield the parts for the roles of a release, which are given by kind."""
+    """Yield the groups of checks that apply to the roles of a release; ``roles`` are by kind."""
     found = set(roles.values())
     if found.intersection(_INFRASTRUCTURE) or not found.intersection((*_WHOLE, *POOL_ROLES)):
         yield CheckGroup(INFRASTRUCTURE, _infrastructure)
@@ -253,9 +253,9 @@ def run(
 ) -> ConformanceReport:
     """Check the release in a folder and return the report.
 
-    ``progress`` receives a line before each step that takes long, ``done`` each result as soon as
-    it is known.  Raises CapsmithError if the release cannot be read or a process fails, and
-    ValueError for options that contradict each other or the release.
+    ``progress`` receives a line before each slow step, ``done`` each result immediately.  Raises
+    CapsmithError if the release cannot be read or a process fails, and ValueError for options that
+    contradict each other or the release.
     """
     if request.kubeconfig is not None and request.managers:
         raise ValueError("--manager and --kubeconfig exclude each other.")

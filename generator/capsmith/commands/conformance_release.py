@@ -1,4 +1,4 @@
-"""Read the releases of a conformance run: kinds to check, roles, and commands of managers."""
+"""Read the releases for a conformance run: kinds to check, roles, and manager commands."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LARGEST = 1 << 24
 
 
 class ConformanceRequest(NamedTuple):
-    """The options of the command line, not yet parsed."""
+    """The unparsed command line options of `conformance`."""
 
     core: str
     """The series of core that is started: ``v1.14``."""
@@ -50,12 +50,12 @@ class ConformanceRequest(NamedTuple):
 
 
 def read_objects(path: Path) -> list[JSON]:
-    """Return the objects of a file; raises UnreadableInput if it is not YAML."""
+    """Return the objects in a file.  Raises UnreadableInput for invalid YAML."""
     return [dict(manifest.document) for manifest in read_manifests(path)]
 
 
 def read_manifests(path: Path) -> list[Manifest]:
-    """Return the documents of a file; raises UnreadableInput if it is not YAML."""
+    """Return the documents in a file.  Raises UnreadableInput for invalid YAML."""
     manifests, findings = parse_manifests(read_document(path, _LARGEST), str(path))
     if findings:
         first = findings[0]
@@ -70,7 +70,7 @@ _OTHER_TYPES = ("addon", "core", "runtime-extension")
 
 
 class CheckedProvider(NamedTuple):
-    """A release to check, as read from its files before any process starts."""
+    """A release to check, read from its files before any process starts."""
 
     release: ProviderRelease
     others: tuple[ProviderRelease, ...]
@@ -86,27 +86,30 @@ class CheckedProvider(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name for clusterctl."""
+        """Return the provider's name for clusterctl."""
         return self.components[0].name
 
     @property
     def label(self) -> str:
-        """The labels of the checked components."""
+        """Return the labels of the checked components, for display."""
         return ", ".join(component.label for component in self.components)
 
     @property
     def releases(self) -> tuple[ProviderRelease, ...]:
-        """All releases, the checked one first."""
+        """Return all releases, starting with the one to check."""
         return (self.release, *self.others)
 
     @property
     def started(self) -> list[ReleaseComponent]:
-        """The components of all releases that have a command."""
+        """Return the components of all releases whose manager has a command."""
         found = [each for release in self.releases for each in release.components]
         return [each for each in found if each.type in self.commands]
 
     def contract(self, kind: str, api_version: str) -> str:
-        """Return the contract of a kind; raises UnreadableInput without a label that names it."""
+        """Return the contract that a kind's CRD names for a version.
+
+        Raises UnreadableInput if no contract label names the version.
+        """
         key = (kind, api_version.rpartition("/")[2])
         if key not in self.contracts:
             raise UnreadableInput(
@@ -119,10 +122,10 @@ class CheckedProvider(NamedTuple):
 
 
 def read_provider(folder: Path, request: ConformanceRequest) -> CheckedProvider:
-    """Return the provider of a release in a folder.
+    """Read the release in a folder.
 
-    Raises UnreadableInput if it cannot be read or has no component with checks, and ValueError for
-    an option that means nothing.
+    Raises UnreadableInput if it cannot be read or no component has checks, and ValueError for an
+    option without effect.
     """
     version = request.release_version or read_newest_version(folder)
     release = ProviderRelease(folder, version)

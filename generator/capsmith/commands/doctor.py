@@ -1,4 +1,4 @@
-"""doctor: report a repository's contracts, upstream's support for them, and pending updates."""
+"""The command `doctor`: report contracts, their support by core, and pending updates."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _AT_REST = {Outcome.UNCHANGED, Outcome.KEPT}
 
 
 def examine(folder: Path) -> tuple[Report, Data]:
-    """Return the findings on the repository in ``folder``, and the facts behind them.
+    """Return findings on the repository in ``folder``, and the underlying facts; write nothing.
 
-    Nothing is written.  Raises UnreadableInput where nothing was generated, or for what cannot
-    be read; Refused for a lock of a later capsmith.
+    Raises UnreadableInput if nothing was generated there or a file cannot be read, and Refused for
+    the lock of a later capsmith.
     """
     repository = Repository(folder)
     with repository.hold(writes=False):

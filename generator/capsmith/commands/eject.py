@@ -1,4 +1,4 @@
-"""eject: remove capsmith from a provider repository."""
+"""The command `eject`: remove capsmith from a provider repository."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _HEADER = re.compile(
 
 
 def eject(folder: Path, *, dry_run: bool = False, allow_dirty: bool = False) -> Report:
-    """Remove capsmith's records and headers: every file of the repository becomes the author's.
+    """Remove capsmith's records and file headers; every file becomes the author's.
 
-    Nothing else changes, edited files included.  Raises UnreadableInput where nothing was
-    generated; Refused for an unfinished update, and when git knows of uncommitted changes.
+    Nothing else changes, not even edited files.  Raises UnreadableInput if nothing was generated
+    there, and Refused for an unfinished update or uncommitted changes.
     """
     repository = Repository(folder)
     with repository.hold():

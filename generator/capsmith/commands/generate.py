@@ -1,4 +1,4 @@
-"""generate, new: bring a repository in line with its provider.yaml."""
+"""The commands `generate` and `new`: generate a repository from its provider.yaml."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _NOT_FOREIGN = frozenset({".git", ".capsmith"})
 def generate(
     path: Path, folder: Path, *, beside_others: bool = False, options: UpdateOptions | None = None
 ) -> Report:
-    """Bring the repository in ``folder`` in line with the provider.yaml at ``path``.
+    """Generate the repository in ``folder`` from the provider.yaml at ``path``, or update it.
 
-    Everything is rendered before one byte is written; nothing is written when there is an error.
-    ``beside_others`` allows a first run in a folder that holds other files; none is replaced.
+    Nothing is written before everything is rendered, and nothing if there is an error.
+    ``beside_others`` allows a first run in a folder with other files, which are never replaced.
     ``options`` may name an overlay.  Raises UnreadableInput, Refused, DiskError or BlueprintError.
     """
     options = options or UpdateOptions()
@@ -51,10 +51,10 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:
-    """Generate a first repository from the text of a provider.yaml, which is written too.
+    """Write a new provider.yaml with content ``text``, and generate the repository from it.
 
-    ``beside_others`` is as in :func:`generate`.  Raises Refused when there is a provider.yaml
-    already, and what :func:`generate` raises.
+    ``beside_others`` is as in :func:`generate`.  Raises Refused if a provider.yaml exists, and what
+    :func:`generate` raises.
     """
     repository = Repository(folder)
     with repository.hold():

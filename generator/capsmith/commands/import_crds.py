@@ -1,4 +1,4 @@
-"""import: turn the CRDs of an existing provider into a provider.yaml."""
+"""The command `import`: convert the CRDs of an existing provider to a provider.yaml."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIMIT = Limit(20_000, "input-too-large", "Specify the folder of the CRDs.")
 
 
 class ImportOptions(NamedTuple):
-    """What the CRDs do not say."""
+    """Settings that the CRDs do not contain."""
 
     name: str = ""
     repository: str = ""
@@ -36,7 +36,7 @@ class ImportOptions(NamedTuple):
 
 
 class ImportResult(NamedTuple):
-    """The report, its facts as JSON data, and one line of summary."""
+    """The report, its facts as JSON data, and a one-line summary."""
 
     report: Report
     facts: dict[str, Any]
@@ -44,9 +44,9 @@ class ImportResult(NamedTuple):
 
 
 def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions) -> ImportResult:
-    """Write the provider.yaml of the CRDs in ``paths`` to ``output``.
+    """Write a provider.yaml for the CRDs in ``paths`` to ``output``.
 
-    Nothing is replaced.  Raises UnreadableInput, Refused or DiskError.
+    An existing file is never replaced.  Raises UnreadableInput, Refused or DiskError.
     """
     sources, metadata, found = _read(paths, options)
     name = options.name or find_provider_name(sources)

@@ -1,4 +1,4 @@
-"""Load provider.yaml: return a resolved provider, or the findings."""
+"""Load a provider.yaml into a resolved provider, or into findings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Loaded(NamedTuple):
-    """A provider.yaml, and what was understood of it; a provider only if nothing is wrong."""
+    """The results of loading a provider.yaml; ``provider`` is None if any finding is an error."""
 
     text: str
     provider: Provider | None
@@ -35,15 +35,16 @@ class Loaded(NamedTuple):
 
 
 def load_contracts() -> tuple[Contract, ...]:
-    """Return every known contract, the oldest first."""
+    """Return all known contracts, oldest first."""
     schemas = resources.schemas()
     return tuple(load_contract(version, schemas) for version in list_versions())
 
 
 def load(path: Path, blueprints: Path | None = None) -> Loaded:
-    """Read, parse and resolve a provider.yaml, and the overlay that it or ``blueprints`` names.
+    """Read, parse and resolve a provider.yaml and its overlay.
 
-    Raises UnreadableInput when there is nothing to parse, or no such folder.
+    ``blueprints`` is an overlay that provider.yaml does not name.  Raises UnreadableInput if the
+    file cannot be read or the overlay's folder does not exist.
     """
     loaded = load_text(read_document(path), str(path))
     if blueprints is None and not loaded.blueprints:
@@ -56,9 +57,9 @@ def load(path: Path, blueprints: Path | None = None) -> Loaded:
 
 
 def load_text(text: str, file: str) -> Loaded:
-    """Parse and resolve the text of a provider.yaml; ``file`` is its name in the findings.
+    """Parse and resolve the content of a provider.yaml; ``file`` is its name in findings.
 
-    Never raises for wrong content: all findings are in the result, which then has no provider.
+    Never raises for invalid content: the result then has findings and no provider.
     """
     contracts = {contract.version: contract for contract in load_contracts()}
     parsed = parse(text, file)

@@ -1,4 +1,4 @@
-"""The overlay of a provider: find it, report a missing one, copy it beside provider.yaml."""
+"""Find the overlay of a provider, report a missing one, and copy it next to provider.yaml."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def find_overlay(
     spec: Path, named: str, given: Path | None
 ) -> tuple[Overlay | None, tuple[Finding, ...]]:
-    """Return the overlay of the provider.yaml ``spec``, and the findings on it.
+    """Read the overlay for the provider.yaml at ``spec``; return it with the findings on it.
 
-    ``named`` is the folder that provider.yaml names, ``given`` the one of the command line.
-    Raises UnreadableInput when there is no such folder.
+    ``named`` is the folder in provider.yaml, ``given`` the one on the command line.  Raises
+    UnreadableInput if the folder does not exist.
     """
     # Imported here because most providers have no overlay.
     from capsmith.blueprint.overlay import parse_overlay
@@ -41,9 +41,9 @@ def find_overlay(
 def find_missing_overlay(
     named: str, overlay: Overlay | None, lock: Lock | None, *, without: bool
 ) -> tuple[Finding, ...]:
-    """Report a missing ``overlay`` if the repository was generated with one.
+    """Report that ``overlay`` is missing if the repository was generated with one.
 
-    ``named`` is the folder that provider.yaml names; ``without`` allows the overlay to be gone.
+    ``named`` is the folder in provider.yaml; ``without`` permits the overlay to be gone.
     """
     if without and named:
         return (_twice(Path(SPEC_NAME)),)
@@ -61,17 +61,17 @@ def find_missing_overlay(
 
 
 def make_lock_entry(overlay: Overlay | None) -> LockedBlueprints | None:
-    """Return the entry of the lock for an overlay."""
+    """Return the lock entry for an overlay, or None without overlay."""
     return LockedBlueprints(overlay.digest, overlay.named) if overlay is not None else None
 
 
 def add_overlay(
     repository: Repository, change: Change, overlay: Overlay, lock: Lock | None
 ) -> None:
-    """Copy the overlay that provider.yaml names into the repository.
+    """Add to ``change`` a copy of the overlay that provider.yaml names.
 
-    Raises Refused when there is another one that nothing was generated from, UnreadableInput
-    when it cannot be read.
+    Raises Refused if the repository has another folder of that name that was not generated from,
+    and UnreadableInput if it cannot be read.
     """
     present: dict[str, str] = {}
     folder = locate_overlay(repository.folder, overlay.named)

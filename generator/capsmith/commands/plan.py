@@ -1,7 +1,7 @@
-"""The plan of `generate` and `update`: a repository compared with its provider.yaml.
+"""Plan a `generate` or `update`: compare a repository with its provider.yaml.
 
-Everything is decided here, from what was read; :mod:`capsmith.commands.apply` only carries it out.
-So a preview shows exactly what an update would do: both make the same plan.
+Everything is decided here, from what was read; :mod:`capsmith.commands.apply` only executes it.  A
+preview makes the same plan as an update and therefore shows exactly what the update would do.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from capsmith.workspace.repository import Change, Repository
 
 
 class UpdateOptions(NamedTuple):
-    """What the author decides on the command line, besides provider.yaml."""
+    """The author's command line options, in addition to provider.yaml."""
 
     style: ConflictStyle = ConflictStyle.MERGE
     force: bool = False
@@ -99,13 +99,13 @@ class Plan(NamedTuple):
 
     @property
     def conflicts(self) -> tuple[str, ...]:
-        """The files with conflicts, which the author has to resolve after the plan is applied."""
+        """Return the files with conflicts, which the author must resolve after the update."""
         files = self.report.outcomes
         return tuple(file.path for file in files if file.outcome is Outcome.CONFLICTED)
 
     @property
     def is_nothing(self) -> bool:
-        """Whether the repository is up to date."""
+        """Return whether the repository is up to date."""
         return self.report.exit_code == 0 and not self.change and not self.records
 
 
@@ -114,8 +114,8 @@ def make_plan(
 ) -> Plan:
     """Return the changes that bring ``repository`` in line with provider.yaml; write nothing.
 
-    ``lock`` is None on the first run.  If the plan is not possible, its report has errors that say
-    why, and it changes nothing.  Raises UnreadableInput, Refused or BlueprintError.
+    ``lock`` is None on the first run.  If the plan is impossible, its report contains the errors,
+    and it changes nothing.  Raises UnreadableInput, Refused or BlueprintError.
     """
     names = _names(lock)
     missing = find_missing_overlay(
@@ -177,9 +177,9 @@ def _plan_changes(
 def add_spec_change(
     repository: Repository, loaded: Loaded, plan: Plan, options: UpdateOptions
 ) -> Plan:
-    """Return ``plan`` with the change of provider.yaml, if the plan is possible and there is one.
+    """Return ``plan`` with the change of provider.yaml, if there is one and the plan is possible.
 
-    Both take effect together: provider.yaml never describes what is not generated yet.
+    Both are applied together, so that provider.yaml never describes what was not generated.
     """
     present = repository.read_bytes(SPEC_NAME) or b""
     mark = _BYTE_ORDER_MARK if present.startswith(_BYTE_ORDER_MARK) else b""
@@ -209,7 +209,7 @@ def _impossible(findings: tuple[Finding, ...], names: ConflictLabels) -> Plan:
 
 
 def digest_spec(text: str) -> str:
-    """Return the digest of a provider.yaml, regardless of the line ends that git gave it."""
+    """Return the digest of a provider.yaml; line endings, which git may convert, do not matter."""
     return digest(text.replace("\r\n", "\n"))
 
 
@@ -223,6 +223,7 @@ def _names(lock: Lock | None) -> ConflictLabels:
 def _on_disk(repository: Repository, tree: FileTree, lock: Lock | None) -> OnDisk:
     locked = lock.files if lock is not None else {}
     scaffolds = {str(file.path) for file in tree if file.owner is Owner.SCAFFOLD}
+    # The author may make these files unreadable: only their existence matters for an update.
     authors = scaffolds | (lock.author_paths if lock is not None else frozenset())
     files = repository.read_existing({*tree.files, *locked}, authors)
     shared = [path for path, file in locked.items() if file.owner is Owner.MERGED]
@@ -307,6 +308,7 @@ def _runtime_outcome(
 ) -> RuntimeOutcome | None:
     runtime, former = next_lock.runtime, lock.runtime if lock is not None else None
     vendored = {each.outcome for each in decisions if is_vendored(each.path)}
+    # A refused file of the runtime is reported by itself, and nothing is written.
     if runtime is None or Outcome.REFUSED in vendored:
         return None
     if runtime.mine:

@@ -1,4 +1,4 @@
-"""Check the preconditions of commands; the exceptions tell the user what to do."""
+"""Check preconditions of commands; the exceptions tell the user what to do."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOST_NAMED = 8
 
 
 def read_lock(repository: Repository) -> Lock | None:
-    """Return the lock of a repository, None when nothing was generated yet.
+    """Return the lock of a repository, or None if nothing was generated there.
 
-    Raises UnreadableInput for anything else, Refused for one of a later capsmith.
+    Raises UnreadableInput for an invalid lock, and Refused for the lock of a later capsmith.
     """
     text = repository.read_text(LOCK_PATH)
     if text is None:
@@ -40,9 +40,9 @@ def read_lock(repository: Repository) -> Lock | None:
 
 
 def require_lock(repository: Repository) -> Lock:
-    """Return the lock of a generated repository.
+    """Return the lock of a repository.
 
-    Raises UnreadableInput where there is none, and what :func:`read_lock` raises.
+    Raises UnreadableInput if nothing was generated there, and what :func:`read_lock` raises.
     """
     lock = read_lock(repository)
     if lock is None:
@@ -56,10 +56,10 @@ def require_lock(repository: Repository) -> Lock:
 
 
 def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
-    """Complete a run that was interrupted, and return a note about it; () if there was none.
+    """Complete an interrupted run; return a note about it, or nothing if there was none.
 
-    For commands that write, before they read anything else: half of the files would be those of
-    another description.  Raises what :meth:`Repository.complete_pending` raises.
+    Commands that write call this before they read anything else: half of the files would belong to
+    another provider.yaml.  Raises what :meth:`Repository.complete_pending` raises.
     """
     what = "undo of an update" if repository.is_undoing else "run"
     if not repository.complete_pending():
@@ -70,7 +70,7 @@ def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
 
 
 def refuse_unfinished(repository: Repository) -> None:
-    """Raise Refused when an update waits for its conflicts to be resolved."""
+    """Raise Refused if an update has unresolved conflicts."""
     state = repository.read_text(STATE_PATH)
     if state is not None:
         conflicts = _conflicts(state)
@@ -90,9 +90,9 @@ def _conflicts(state: str) -> str:
 
 
 def refuse_interrupted(repository: Repository) -> None:
-    """Raise Refused after an interrupted run: some of the files are old and some are new.
+    """Raise Refused after an interrupted run, when some files are old and some new.
 
-    For commands that only read, which cannot complete it.
+    For commands that only read and therefore cannot complete it.
     """
     if repository.is_interrupted:
         raise Refused(
@@ -104,10 +104,10 @@ def refuse_interrupted(repository: Repository) -> None:
 
 
 def refuse_dirty(folder: Path, overlay: str = "", written: Container[str] = ()) -> None:
-    """Raise Refused when git knows of uncommitted changes in ``folder``.
+    """Raise Refused if git reports uncommitted changes in ``folder``.
 
-    The description may be changed: provider.yaml, and the folder ``overlay`` if it names one.  So
-    may capsmith's records, and a file may be deleted if it is ``written`` again.
+    provider.yaml, the folder ``overlay`` and capsmith's records may have changed.  Files that will
+    be ``written`` again may be missing.
     """
     dirty = [
         path

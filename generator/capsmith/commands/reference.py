@@ -1,4 +1,4 @@
-"""reference: write the reference of the contract."""
+"""The command `reference`: write the reference of the contract."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FORMATS = {
 
 
 def render_reference(format_: str) -> dict[str, str]:
-    """Return the text of each page by the name of its file; ``markdown`` or ``html``."""
+    """Return the content of each page by file name; ``format_`` is ``markdown`` or ``html``."""
     file_name, render = _FORMATS[format_]
     schemas = resources.schemas()
     core = load_compatibility(schemas).core
@@ -34,7 +34,7 @@ def render_reference(format_: str) -> dict[str, str]:
 def write_reference(folder: Path, format_: str) -> int:
     """Write the pages to ``folder`` and return their number.
 
-    Replaces pages of an earlier run and no other file.  Raises Refused or DiskError.
+    Pages of an earlier run are replaced, other files are not.  Raises Refused or DiskError.
     """
     texts = render_reference(format_)
     with convert_disk_errors(folder):

@@ -1,4 +1,4 @@
-"""explain, rules: return the contract's rules for display."""
+"""The commands `explain` and `rules`: return contract rules for display."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from capsmith.contract.load import load_all_rules
 
 
 def explain_rule(rule_id: str) -> dict[str, Any]:
-    """Return everything about one rule, of the contract or on releases.
+    """Return all data of a rule.
 
-    Raises UnreadableInput for an unknown id, with similar ids.
+    Raises UnreadableInput, with similar ids, if the id is unknown.
     """
     found = explaining.explain(load_all_rules(resources.schemas()), rule_id)
     return _with_source(found, _executed())
 
 
 def list_rules(page: str | None, contract: str | None, level: str | None) -> list[dict[str, Any]]:
-    """Return the rules that pass every given filter.
+    """Return the rules that match every given filter.
 
-    Raises UnreadableInput for a page or contract without rules.
+    Raises UnreadableInput for a page or contract that has no rules.
     """
     executed = _executed()
     found = explaining.list_rules(load_all_rules(resources.schemas()), page, contract, level)

@@ -1,11 +1,11 @@
-"""Recognise a repository that is unchanged since it was last found to be up to date.
+"""Recognize a repository that has not changed since it was last found up to date.
 
-The same description and the same capsmith always give the same lock.  So a lock that was found to
-be up to date is recorded in the user's cache, and the next check only compares the files with the
+The same provider.yaml and the same capsmith always give the same lock.  A lock that was found up to
+date is therefore recorded in the user's cache, and the next check only compares the files with the
 lock.  Anything unusual is left to the full check.
 
-This is a shortcut for CI and hooks, and must never report more than the full check would: a doubt
-is always answered with None.
+This shortcut for CI and hooks must never report more than the full check would: when in doubt, the
+result is None.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from capsmith.workspace.repository import Repository
 
 
 def compute_key(repository: Repository) -> str | None:
-    """Return the cache key of everything the lock depends on; None when part of it is missing."""
+    """Return the cache key of everything that the lock depends on, or None if unknown."""
     own = resources.compute_fingerprint()
     spec, lock = repository.read_bytes(SPEC_NAME), repository.read_bytes(LOCK_PATH)
     if own is None or spec is None or lock is None:
@@ -37,15 +37,17 @@ def compute_key(repository: Repository) -> str | None:
 def record_up_to_date(repository: Repository, known: str | None) -> None:
     """Record that ``repository`` is up to date and without findings.
 
-    ``known`` is its key from before the check.
+    ``known`` is its cache key from before the check.  Nothing is recorded if the key has changed
+    since.
     """
     cache = FolderCache.of_user()
+    # A key that changed during the check belongs to another state than the one that was checked.
     if cache is not None and known is not None and known == compute_key(repository):
         cache.put(known, b"")
 
 
 def check_from_cache(folder: Path, blueprints: Path | None = None) -> Report | None:
-    """Return the report on a repository that is up to date; None when that is not known.
+    """Return the report on a repository that is known to be up to date, or None if unknown.
 
     ``blueprints`` is the folder of an overlay that provider.yaml does not name.
     """

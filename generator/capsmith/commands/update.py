@@ -1,4 +1,4 @@
-"""update: bring a repository in line after a change of its provider.yaml, or of capsmith."""
+"""The command `update`: apply changes of provider.yaml or capsmith to a repository."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _PYTHON_LOCK = "requirements.lock"
 
 
 def update(folder: Path, options: UpdateOptions) -> Report:
-    """Bring a generated repository in line with its provider.yaml and with this capsmith.
+    """Bring a generated repository in line with its provider.yaml and this capsmith.
 
-    Raises what :func:`capsmith.commands.generate.generate` raises, and Refused when git knows of
-    uncommitted changes in the folder, other than in provider.yaml, and there is something to do.
+    Raises what :func:`capsmith.commands.generate.generate` raises.  Also raises Refused if there is
+    something to do and git reports uncommitted changes other than in provider.yaml.
     """
     repository = Repository(folder)
     with repository.hold():
@@ -45,7 +45,7 @@ def update(folder: Path, options: UpdateOptions) -> Report:
 
 
 def preview(folder: Path, options: UpdateOptions) -> Report:
-    """Report what :func:`update` would do; write nothing.  Raises the same, except for git."""
+    """Report what :func:`update` would do; write nothing.  Uncommitted changes do not matter."""
     repository = Repository(folder)
     with repository.hold(writes=False):
         return _preview(repository, options).report
@@ -74,7 +74,7 @@ def check(folder: Path, options: UpdateOptions) -> Report:
 
 
 def resume(folder: Path) -> Report:
-    """Finish an update after its conflicts were resolved, or after an interruption."""
+    """Finish an update after its conflicts were resolved or after an interruption."""
     repository = Repository(folder)
     with repository.hold():
         return apply.conclude(repository)

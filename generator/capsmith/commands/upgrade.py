@@ -1,4 +1,4 @@
-"""update --contract and --drop-api-version: change provider.yaml and the repository as one."""
+"""The options `update --contract` and `--drop-api-version`: change provider.yaml and repository."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from capsmith.yamldoc.reporter import PathReporter
 def upgrade(
     folder: Path, request: UpgradeRequest, options: UpdateOptions, *, dry_run: bool = False
 ) -> tuple[Report, dict[str, Any] | None]:
-    """Apply ``request`` to provider.yaml, and bring the repository in line, as one change.
+    """Apply ``request`` to provider.yaml and update the repository, as one change.
 
-    The second result is the plan (:mod:`capsmith.provider_upgrade.facts`), None where there is
+    The second result is the plan (:mod:`capsmith.provider_upgrade.facts`), or None if there is
     none.
 
-    Nothing is written when the request is invalid, when the new description or what is generated
-    from it has errors, or with ``dry_run``.  A request that changes nothing leaves the ordinary
+    Nothing is written with ``dry_run``, for an invalid request, or if the new provider.yaml or
+    anything generated from it has errors.  A request that changes nothing results in an ordinary
     update.  Raises what :func:`capsmith.commands.update.update` raises.
     """
     repository = Repository(folder)
@@ -81,9 +81,9 @@ def _without_dropped(request: UpgradeRequest, loaded: Loaded) -> UpgradeRequest:
 
 
 def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
-    """Return the description after ``request``; without a provider when it is refused.
+    """Return the provider.yaml changed by ``request``; without a provider if that is refused.
 
-    ``file`` is its name in the findings.
+    ``file`` is its name in findings.
     """
     if loaded.provider is None or has_errors(loaded.findings):
         return loaded

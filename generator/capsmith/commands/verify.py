@@ -1,4 +1,4 @@
-"""verify: judge the releases in some files and folders."""
+"""The command `verify`: judge releases in files and folders."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CONFIG = ".capsmith-verify.yaml"
 
 
 class VerifyRequest(NamedTuple):
-    """The options of the command line, not yet parsed."""
+    """The unparsed command line options of `verify`."""
 
     target: str = ""
     roles: tuple[str, ...] = ()
@@ -69,8 +69,8 @@ class VerifyRequest(NamedTuple):
 def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
     """Return the verdict on the release assets in ``paths``.
 
-    Raises UnreadableInput when there is nothing to judge or a file cannot be read, and ValueError
-    for an option that means nothing.
+    Raises UnreadableInput if there is nothing to judge or a file cannot be read, and ValueError for
+    an invalid option.
     """
     contracts = {contract.version: contract for contract in load_contracts()}
     known = sorted({role for contract in contracts.values() for role in contract.types})

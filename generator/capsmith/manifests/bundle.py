@@ -39,6 +39,7 @@ def artefact(manifest: Manifest) -> Artefact:
     Other files are sources, unless their folder marks them as samples.
     """
     name = manifest.base_name
+    # Names come first: in a release, the kinds of objects do not tell a template from components.
     if name.endswith("components.yaml") or "-components-" in name:
         return Artefact.COMPONENTS
     if name == "metadata.yaml" or (
@@ -127,6 +128,7 @@ class Bundle:
     def all_of(self, kind: str) -> tuple[Manifest, ...]:
         """Return the objects of a kind, including other providers' objects."""
         own = self.of(kind)
+        # By identity: two providers may ship equal objects, and manifests cannot be hashed.
         known = {id(manifest) for manifest in own}
         return (*own, *(each for each in self.installed.of(kind) if id(each) not in known))
 

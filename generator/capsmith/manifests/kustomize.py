@@ -34,6 +34,8 @@ class Patch:
             return text_of(self.document, "kind") == manifest.kind and target_name in names
         kind, name = text_of(self.target, "kind"), text_of(self.target, "name")
         try:
+            # kustomize matches targets by anchored regular expressions; Go's syntax may differ from
+            # Python's.
             named = not name or any(re.fullmatch(name, one) for one in names)
         except re.error:
             return False
@@ -92,6 +94,7 @@ CLUSTER_SCOPED = frozenset(
 )
 """Kinds without a namespace, of those that providers ship."""
 _ACCOUNT = "ServiceAccount"
+# kustomize gives these kinds no prefix.
 _UNPREFIXED = frozenset({"Namespace", "CustomResourceDefinition", "APIService"})
 KUSTOMIZATION_FILES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 REFERENCES = ("resources", "bases", "components")
@@ -141,6 +144,7 @@ class Kustomizations:
     def owns(self, manifest: Manifest) -> bool:
         """Return whether a file has no effect by itself, as a kustomization covers its folder."""
         folder = posixpath.dirname(manifest.file)
+        # The search ends at the top folder, whose `dirname` is the folder itself.
         while folder not in self._kustomizations and folder != posixpath.dirname(folder):
             folder = posixpath.dirname(folder)
         return folder in self._kustomizations
@@ -281,6 +285,7 @@ def _namespace(manifest: Manifest, namespace: str) -> None:
     elif manifest.kind not in CLUSTER_SCOPED:
         metadata["namespace"] = namespace
     for subject in list_of(manifest.document, "subjects"):
+        # By itself kustomize sets the namespace of subjects named `default` only.
         if text_of(subject, "kind") == _ACCOUNT and text_of(subject, "name") == "default":
             subject["namespace"] = namespace
 

@@ -1,11 +1,11 @@
 """``capsmith new``: create a first provider.yaml from cookiecutter's questions.
 
-The folder ``capsmith-provider`` is a cookiecutter template as it stands, so that ``cookiecutter
-<this repository>`` asks the same questions of the same file and writes the same bytes.  Nothing
-is written to a provider repository here, and nothing of cookiecutter is needed afterwards.
+The folder ``capsmith-provider`` is a regular cookiecutter template: ``cookiecutter <this
+repository>`` asks the same questions and writes the same bytes.  This module writes nothing to a
+provider repository, and cookiecutter is not needed afterwards.
 
-Answers are data: those that come by argument or from a replay file are never taken for templates
-(cookiecutter's own command does that), and the template prints every one as a YAML scalar.
+Answers are data.  Unlike in cookiecutter's own command, answers from arguments or a replay file are
+never evaluated as templates, and the template prints every answer as a YAML scalar.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Answer = str | bool
 
 @dataclass(frozen=True, slots=True)
 class ScaffoldOptions:
-    """Where answers come from, besides the prompts; named like the options of cookiecutter."""
+    """Sources of answers besides prompts; named like the options of cookiecutter."""
 
     no_input: bool = False
     overrides: Mapping[str, Answer] | None = None
@@ -53,19 +53,19 @@ class ScaffoldOptions:
 
     @property
     def asks(self) -> bool:
-        """Return whether there are prompts."""
+        """Return whether to prompt the user."""
         return not (self.no_input or self.replays)
 
     @property
     def replays(self) -> bool:
-        """Return whether the answers of an earlier run are used."""
+        """Return whether to use the answers of an earlier run."""
         return self.replay or self.replay_file is not None
 
     def retry(self, proposal: Proposal, unusable: Collection[str] = ()) -> ScaffoldOptions:
-        """Return the options for another round, with the answers to ``proposal`` as defaults.
+        """Return the options for another round, with the answers of ``proposal`` as defaults.
 
-        Answers to ``unusable`` questions are dropped, and so is each answer that was only the
-        default: its default may depend on an answer that changes now.
+        Answers to ``unusable`` questions are dropped.  So are answers that were only defaults,
+        because a default may depend on an answer that changes now.
         """
         answers = {**(self.overrides or {}), **proposal.typed}
         kept = {key: answer for key, answer in answers.items() if key not in unusable}
@@ -74,7 +74,7 @@ class ScaffoldOptions:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The provider.yaml from the answers; not validated yet."""
+    """A provider.yaml built from the answers, not validated yet."""
 
     answers: Mapping[str, Answer]
     typed: Mapping[str, Answer]
@@ -86,10 +86,9 @@ class Proposal:
 
 
 def propose_spec(options: ScaffoldOptions) -> Proposal:
-    """Ask the questions, keep the answers for ``--replay``, and render provider.yaml.
+    """Ask the questions, save the answers for ``--replay``, and render provider.yaml.
 
-    Raises UnreadableInput for a user configuration, a replay file or an override that cannot be
-    used.
+    Raises UnreadableInput for an invalid user configuration, replay file or override.
     """
     settings = _settings(options)
     questions = _questions(settings["default_context"])

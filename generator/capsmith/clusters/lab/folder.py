@@ -67,6 +67,7 @@ class LabFolder:
             descriptor = acquire(self.lock)
             if descriptor is None:
                 raise lab_already_running(self.name)
+            # Only with the lock: the files of a lab that runs are never touched.
             for path in self.root.iterdir():
                 if path != self.lock:
                     _remove(path)
@@ -154,6 +155,7 @@ def is_held(lock: Path) -> bool:
     except OSError:
         return False
     try:
+        # Shared, so that several processes can look at the same time without seeing each other.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -30,6 +30,8 @@ class SupervisedProcess:
     def look(self, now: float, note: Callable[[str], None]) -> None:
         """Restart the component if it has ended and its back-off is over."""
         if self.process.running:
+            # A component that has run for a minute counts as healthy: its next end is a new
+            # failure.
             if now - self.started > _FORGIVEN_SECONDS:
                 self.wait = _FIRST_SECONDS
             return

@@ -100,9 +100,12 @@ def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
             servers.start(lambda text: _step(text, ending))
             servers.look(time.monotonic(), lambda text: None)
             _tell({"ready": True})
+            # From here on the command that started the lab may end, and later writes must not fail
+            # with EPIPE.
             _let_go_of_parent()
             _look_after(lab, servers, ending)
         finally:
+            # A second Ctrl-C or SIGTERM must not interrupt the end of the servers.
             _ignore_signals()
             servers.stop()
     except BrokenPipeError:
@@ -123,6 +126,7 @@ def _look_after(lab: LabFolder, servers: LabServers | ExistingCluster, ending: _
     rotated = time.monotonic()
     while True:
         ending.check()
+        # Without its folder no command can find or end the lab.
         if not lab.root.is_dir():
             raise _Ended
         now = time.monotonic()
@@ -146,6 +150,8 @@ def _note(text: str) -> None:
 
 
 def _tell(message: dict[str, Any]) -> None:
+    # Unbuffered: the parent waits for each line, and a buffer would be lost if this process is
+    # killed.
     os.write(1, (json.dumps(message) + "\n").encode())
 
 
@@ -169,6 +175,7 @@ def _let_go_of_parent() -> None:
 def _signals(ending: _Ending) -> Iterator[None]:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, ending.ask)
+    # The lab outlives the terminal from which it was started.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     yield
 

@@ -80,6 +80,8 @@ class ManagementCluster(Connection):
         """
         progress("starting kube-apiserver")
         self.apiserver.start()
+        # clusterctl then takes cert-manager for installed.  It issues no certificates here: the
+        # processes have theirs from this run.
         for crd in _cert_manager_crds():
             self.client.apply(crd)
         self.wait_established()

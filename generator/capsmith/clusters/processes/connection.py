@@ -70,6 +70,7 @@ class Connection:
             "kind": "SubjectAccessReview",
             "spec": {"user": user, "resourceAttributes": attributes},
         }
+        # A review is an answer, not an object: the API server stores nothing.
         return bool(self.client.create({**review, "metadata": {}})["status"]["allowed"])
 
     def provider_resources(self) -> Iterable[tuple[str, str]]:

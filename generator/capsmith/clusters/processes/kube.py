@@ -189,6 +189,8 @@ class KubeClient:
             return known
         resources = self.request("GET", build_api_root(api_version))["resources"]
         for resource in resources:
+            # Names with a slash are subresources, which have the kind of their object or another
+            # one (Scale).
             if resource["kind"] == kind and "/" not in resource["name"]:
                 found = ServedKind(api_version, resource["name"], resource["namespaced"])
                 self._kinds[api_version, kind] = found
@@ -245,6 +247,8 @@ class KubeClient:
         """
         path = self.path(api_version, kind, namespace=namespace)
         query = {"watch": "true", "resourceVersion": resource_version, "timeoutSeconds": "300"}
+        # A connection of its own: a watch keeps it busy for minutes.  No timeout: a watch without
+        # changes is silent, and the server ends it after `timeoutSeconds`.
         connection = self._connect(timeout=None)
         self._watches.add(connection)
         try:
@@ -261,6 +265,7 @@ class KubeClient:
     def end_watches(self) -> None:
         """Interrupt the watches in all threads."""
         for connection in list(self._watches):
+            # Closing the socket would not wake the thread that reads it; a shutdown ends its read.
             if connection.sock is not None:
                 with suppress(OSError):
                     connection.sock.shutdown(socket.SHUT_RDWR)
@@ -268,6 +273,7 @@ class KubeClient:
     def _send(
         self, method: str, target: str, payload: bytes | None, headers: dict[str, str]
     ) -> tuple[int, str]:
+        # A repeated create may find the object of the attempt before, and then reports 409.
         for attempt in range(1, _ATTEMPTS + 1):
             connection = self._connection()
             try:
@@ -315,6 +321,7 @@ _WEBHOOK_AWAY = re.compile(r"failed calling webhook|conversion webhook for .{1,3
 
 def is_busy(status: int, text: str) -> bool:
     """Return whether to retry a request.  A changed CRD reopens its storage, which gives a 429."""
+    # Only this message: any other 500 is a failure of the server that a repetition would hide.
     away = status == 500 and _WEBHOOK_AWAY.search(text) is not None
     return away or status in (429, 503, 504)
 

@@ -105,6 +105,7 @@ class Process:
         keeper = self._group
         if not self._kept:
             return keeper
+        # The keeper has one child at a time; between two attempts it has none.
         children = Path(f"/proc/{keeper}/task/{keeper}/children").read_text().split()
         return int(children[0]) if children else keeper
 
@@ -123,11 +124,15 @@ class Process:
         """Start the process; output is appended to the log, so that restarts keep its history."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         keeper = [sys.executable, "-ISc", _KEEPER, _LAUNCHER] if self._kept else []
+        # Isolated and without site-packages: the interpreter starts faster, and no file of the
+        # current folder is imported.
         launcher = [sys.executable, "-ISc", _LAUNCHER, str(os.getpid())]
         with self.log.open("ab") as stream:
             self._child = subprocess.Popen(
                 [*launcher, *keeper, *self._argv],
                 env=self._env,
+                # A component that reads the terminal would take the user's input, or be stopped for
+                # trying.
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
@@ -162,6 +167,7 @@ class Process:
         """Return the resource usage of the running process, from /proc."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+        # The name of the command is in parentheses and may contain spaces and parentheses itself.
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         ticks = int(fields[11]) + int(fields[12])
         return Usage(int(peak.split()[1]) / 1024, ticks / os.sysconf("SC_CLK_TCK"))
@@ -195,6 +201,7 @@ class Process:
 
     def _signal(self, number: signal.Signals) -> None:
         if self.running:
+            # The session's leader is also the leader of the group, so its id is the group's.
             os.killpg(self._group, number)
 
 
@@ -204,10 +211,14 @@ def free_port() -> int:
     A component can listen on it at any time, even after a restart: outgoing connections use other
     ports, and other processes that call this function get other ports.
     """
+    # At random, because processes that start at the same time would otherwise all try the same
+    # ports.
     for port in random.sample(_PORTS, len(_PORTS)):
         reservation = socket.socket(type=socket.SOCK_DGRAM)
         try:
             reservation.bind(("127.0.0.1", port))
+            # The reservation says that no other caller has the port; a listener of any
+            # other program shows only in a bind by TCP.
             with closing(socket.socket()) as probe:
                 probe.bind(("127.0.0.1", port))
         except OSError:

@@ -104,6 +104,8 @@ def substitute(text: str, alone: str = SAMPLE) -> Substituted:
 def _value(piece: Substitution) -> str:
     names = [each.name for each in (piece, *piece.inner) if not each.has_default]
     values = {name: _KNOWN.get(name, SAMPLE) for name in names}
+    # An unknown value stays recognizable: a substring or replacement of the sample would hide that
+    # it is unknown.  A length is a number in any case.
     if values.get(piece.name) == SAMPLE:
         return "1" if piece.operator == "#" and not piece.arguments else SAMPLE
     try:

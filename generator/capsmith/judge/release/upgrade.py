@@ -50,6 +50,7 @@ def find_schema_changes(old: Any, new: Any) -> Iterator[SchemaChange]:
 
 
 def _of_field(old: Any, new: Any, path: str) -> Iterator[SchemaChange]:
+    # A change of type says everything: limits of different types cannot be compared.
     if describe(mapping_of(old)) != describe(mapping_of(new)):
         if not _keeps_unknown(new) or "type" in mapping_of(new):
             kinds = (describe(mapping_of(each)) for each in (old, new))
@@ -167,6 +168,7 @@ def _of_versions(old: Crd, new: Crd) -> Iterator[Breach]:
     names = {version.name for version in new.versions}
     served = {version.name for version in new.versions if version.served}
     for version in old.versions:
+        # The API server refuses a CRD that lacks a version in `status.storedVersions`.
         if version.storage and version.name not in names:
             message = f"{new.kind}: {version.name} is stored by the old release, but removed"
             yield Breach("UP-01", new.manifest, message, ("spec", "versions"))
@@ -190,6 +192,7 @@ def _of_schemas(old: Crd, new: Crd) -> Iterator[Breach]:
     for version in old.versions:
         schema = after.get(version.name)
         for change in find_schema_changes(version.schema, schema) if schema else ():
+            # Versions often share their fields, and the same change in each would fill the report.
             if change not in seen:
                 seen.add(change)
                 message = f"{new.kind} {version.name}: {change.field} {change.message}"
@@ -202,10 +205,13 @@ def _of_conversion(old: Crd, new: Crd, services: set[tuple[str, str]]) -> Iterat
     if before.get("strategy") != "Webhook":
         return
     path = ("spec", "conversion")
+    # The merge patch would leave the old webhook beside strategy None, which the API server
+    # refuses.
     if after.get("strategy") == "None" and "webhook" not in after:
         message = f"{new.kind}: the webhook of the old release remains despite strategy None"
         yield Breach("UP-13", new.manifest, message, (*path, "strategy"))
         return
+    # Without a conversion in the new release, the merge patch keeps the old one.
     service = mapping_of(after or before, "webhook", "clientConfig", "service")
     name = (text_of(service, "namespace"), text_of(service, "name"))
     if service and len(new.versions) > 1 and name not in services:
@@ -216,6 +222,7 @@ def _of_conversion(old: Crd, new: Crd, services: set[tuple[str, str]]) -> Iterat
 def _of_labels(old: Crd, new: Crd, cores: tuple[Core, ...]) -> Iterator[Breach]:
     if new.role in ("", NONE):
         return
+    # A merge patch keeps labels that the new release leaves out, so core chooses from both.
     metadata = {**new.manifest.mapping("metadata"), "labels": {**old.labels, **new.labels}}
     patched = replace(
         new,

@@ -125,6 +125,7 @@ class BaseSession:
         # The step would only wait in vain once more: the first check reports the cause.
         if step in self.failures:
             raise Skipped(f"{step} failed before: {self.failures[step]}")
+        # Checks run one after another in one thread, so the set needs no lock.
         if step in self._done:
             return
         try:
@@ -181,6 +182,7 @@ class BaseSession:
 
         It runs at each recorded change, so even a momentary violation is seen.  It must not write.
         """
+        # The inverse of a wait: the quiet time passes in full unless the probe fails earlier.
         return not self.history.wait(lambda: not probe(), self.timing.quiet)
 
     def settle(self) -> None:

@@ -45,6 +45,8 @@ class History:
         self._client = client
         self._namespace = namespace
         self._states: dict[tuple[str, str], list[State]] = {}
+        # Reentrant, as conditions are by default: probes run with the lock and read the history
+        # themselves.
         self._changed = threading.Condition()
         self._ended = threading.Event()
         self._threads = [
@@ -109,6 +111,8 @@ class History:
             try:
                 if not version:
                     version = self._list(kind)
+                # A watch that ends normally goes on from the last version, so no state is missed in
+                # between.
                 version = self._watch(kind, version)
             except (ApiError, OSError, HTTPException, ValueError, AttributeError):
                 # The server restarts, or the version has expired: read everything again.
@@ -118,6 +122,8 @@ class History:
     def _list(self, kind: WatchedKind) -> str:
         path = self._client.path(*kind, namespace=self._namespace)
         answer = self._client.request("GET", path)
+        # A list after a lost watch shows only the present state; states in between are lost, which
+        # can hide a violation but never invent one.
         for item in answer["items"]:
             self._add(kind, item, is_deleted=False)
         # What was deleted while no watch ran would otherwise be thought to exist.

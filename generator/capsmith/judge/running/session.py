@@ -156,6 +156,7 @@ class Session(BaseSession):
 
     def provide_data(self, machine: JSON, client: KubeClient | None = None) -> None:
         """Give a Machine or MachinePool bootstrap data without a bootstrap configuration."""
+        # In a merge patch null removes the reference: core prefers it to the Secret.
         spec: JSON = {"bootstrap": {"configRef": None, "dataSecretName": SECRET}}
         if machine["kind"] == "MachinePool":
             spec = {"template": {"spec": spec}}
@@ -222,6 +223,7 @@ def _owned(obj: JSON, owner: JSON, *, controller: bool) -> JSON:
         "uid": owner["metadata"]["uid"],
         **({"controller": True} if controller else {}),
     }
+    # Core sets label and owner together, and managers find the cluster of an object by its label.
     labels = obj["metadata"].get("labels") or {}
     cluster = owner["spec"].get("clusterName") or owner["metadata"]["name"]
     metadata = {

@@ -24,6 +24,8 @@ def _finalizer(session: Session) -> None:
     for kind, name, states in _lives(session):
         for state in states:
             metadata = state["metadata"]
+            # Objects that others manage have no finalizer of this manager, because it does nothing
+            # for them.
             if MANAGED_BY in (metadata.get("annotations") or {}):
                 continue
             found = find_effects(state, session.contract, states[0])

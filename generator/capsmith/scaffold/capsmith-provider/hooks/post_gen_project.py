@@ -1,4 +1,4 @@
-"""After cookiecutter has written provider.yaml: generate the repository from it."""
+"""Generate the repository after cookiecutter has written provider.yaml."""
 
 import shutil
 import subprocess

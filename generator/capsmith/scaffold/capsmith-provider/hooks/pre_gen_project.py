@@ -1,4 +1,4 @@
-"""Before cookiecutter writes: refuse to replace an existing provider.yaml."""
+"""Refuse to let cookiecutter replace an existing provider.yaml."""
 
 import sys
 from pathlib import Path
