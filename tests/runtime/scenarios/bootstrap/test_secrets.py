@@ -9,7 +9,7 @@ from capsmith_runtime.testing.bootstrap.environment import (
 )
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
-from capsmith_runtime.testing.conformance.bootstrap.secrets import _replace
+from capsmith_runtime.testing.conformance.bootstrap.faults import _replace
 from tests.runtime.scenarios.providers import provider, run_with
 
 PROVIDER = provider("bootstrap")

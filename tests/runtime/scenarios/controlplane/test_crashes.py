@@ -10,7 +10,7 @@ import pytest
 from capsmith_runtime.kube.client import NamespacedName, ResourceType
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance
-from capsmith_runtime.testing.conformance.controlplane.crashes import _refuse_machines
+from capsmith_runtime.testing.conformance.controlplane.faults import _refuse_machines
 from capsmith_runtime.testing.controlplane.environment import (
     CONTROL_PLANE,
     NAMESPACE,

@@ -7,11 +7,11 @@ import re
 from capsmith_runtime.extension.dispatch import API_VERSION
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.conformance.extension.base import (
+from capsmith_runtime.testing.conformance.extension.server import (
     ExtensionCase,
     ExtensionConformance,
+    _role,
 )
-from capsmith_runtime.testing.conformance.extension.server import _role
 from capsmith_runtime.testing.extension.environment import ExtensionEnvironment
 from tests.runtime.scenarios.providers import provider, run_with
 

@@ -8,7 +8,7 @@ import pytest
 
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.conformance.machine_pool import machines, replacement
+from capsmith_runtime.testing.conformance.machine_pool import machines
 from capsmith_runtime.testing.conformance.machine_pool.base import (
     PoolMachinesCase,
     PoolMachinesConformance,
@@ -52,7 +52,7 @@ class TestPoolMachinesWithSlowCachesAndPolicy(WithPolicy, machines.TestPoolMachi
 
 
 @run_with("pools")
-class TestPoolMachineReplacementWithPolicy(WithPolicy, replacement.TestPoolMachineReplacement):
+class TestPoolMachineReplacementWithPolicy(WithPolicy, machines.TestPoolMachineReplacement):
     """Which machines are replaced."""
 
 

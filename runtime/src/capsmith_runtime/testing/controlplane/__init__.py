@@ -6,8 +6,6 @@ from capsmith_runtime.testing.controlplane.builders import (
     control_plane,
     control_plane_member,
     machine,
-)
-from capsmith_runtime.testing.controlplane.managed_builders import (
     managed_control_plane,
     managed_control_plane_deletion,
 )

@@ -7,10 +7,15 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from capsmith_runtime.contract.control_plane import ControlPlaneMachine
+from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.controlplane.api import (
     ControlPlaneHealth,
     ControlPlaneMember,
     ControlPlaneScope,
+)
+from capsmith_runtime.controlplane.managed.api import (
+    ManagedControlPlaneDeleteScope,
+    ManagedControlPlaneScope,
 )
 from capsmith_runtime.kube.client import KubeClient
 from capsmith_runtime.kube.log import get_logger
@@ -85,3 +90,44 @@ def control_plane_member(
     """Return the first member of a control plane."""
     whole = control_plane(spec, machines=machines, session=session)
     return ControlPlaneMember(machine=whole.machines[0], control_plane=whole)
+
+
+def managed_control_plane(
+    spec: Spec,
+    name: str = "control-plane",
+    *,
+    version: str = "v1.34.0",
+    endpoint: Endpoint | None = None,
+    initialized: bool = False,
+    session: object = None,
+    **cluster: Any,
+) -> ManagedControlPlaneScope[Spec]:
+    """Return the argument of ``reconcile_normal``; ``cluster`` has fields of the Cluster."""
+    return ManagedControlPlaneScope(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        spec=spec,
+        cluster=core_cluster(**cluster),
+        version=version,
+        control_plane_endpoint=endpoint,
+        initialized=initialized,
+        _session=ScopeSession(session),
+    )
+
+
+def managed_control_plane_deletion(
+    spec: Spec, name: str = "control-plane", *, session: object = None
+) -> ManagedControlPlaneDeleteScope[Spec]:
+    """Return the argument of ``reconcile_delete``, as after the deletion of the Cluster."""
+    return ManagedControlPlaneDeleteScope(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        _spec=spec,
+        cluster=None,
+        control_plane_endpoint=None,
+        _session=ScopeSession(session),
+    )

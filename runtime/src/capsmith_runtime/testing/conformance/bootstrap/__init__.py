@@ -1,9 +1,13 @@
 """Conformance tests of bootstrap providers."""
 
-from capsmith_runtime.testing.conformance.bootstrap.faults import TestBootstrapFaults
-from capsmith_runtime.testing.conformance.bootstrap.machines import TestBootstrapData
-from capsmith_runtime.testing.conformance.bootstrap.pools import TestBootstrapDataOfPools
-from capsmith_runtime.testing.conformance.bootstrap.secrets import TestBootstrapSecrets
+from capsmith_runtime.testing.conformance.bootstrap.faults import (
+    TestBootstrapFaults,
+    TestBootstrapSecrets,
+)
+from capsmith_runtime.testing.conformance.bootstrap.machines import (
+    TestBootstrapData,
+    TestBootstrapDataOfPools,
+)
 
 __all__ = [
     "TestBootstrapData",

@@ -9,12 +9,12 @@ from capsmith_runtime.testing.conformance.infrastructure.cluster import (
 )
 from capsmith_runtime.testing.conformance.infrastructure.deletion_order import TestDeletionOrder
 from capsmith_runtime.testing.conformance.infrastructure.faults import TestInfrastructureFaults
-from capsmith_runtime.testing.conformance.infrastructure.machine import TestInfraMachine
+from capsmith_runtime.testing.conformance.infrastructure.machine import (
+    TestInfraMachine,
+    TestTerminatedMachines,
+)
 from capsmith_runtime.testing.conformance.infrastructure.machine_templates import (
     TestMachineTemplates,
-)
-from capsmith_runtime.testing.conformance.infrastructure.terminated_machines import (
-    TestTerminatedMachines,
 )
 
 __all__ = [

@@ -3,9 +3,9 @@
 from capsmith_runtime.testing.conformance.ipam.claims import (
     TestAddressClaims,
     TestAddressClaimsWithRanges,
+    TestOrphanedAddresses,
 )
 from capsmith_runtime.testing.conformance.ipam.faults import TestAddressFaults
-from capsmith_runtime.testing.conformance.ipam.orphans import TestOrphanedAddresses
 from capsmith_runtime.testing.conformance.ipam.pools import (
     TestAddressPools,
     TestAddressPoolsWithRanges,

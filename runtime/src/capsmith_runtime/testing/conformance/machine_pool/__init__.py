@@ -1,6 +1,7 @@
 """Conformance tests of machine pools."""
 
 from capsmith_runtime.testing.conformance.machine_pool.machines import (
+    TestPoolMachineReplacement,
     TestPoolMachines,
     TestPoolMachinesWithSlowCaches,
 )
@@ -8,7 +9,6 @@ from capsmith_runtime.testing.conformance.machine_pool.pools import (
     TestMachinePool,
     TestMachinePoolCalls,
 )
-from capsmith_runtime.testing.conformance.machine_pool.replacement import TestPoolMachineReplacement
 
 __all__ = [
     "TestMachinePool",

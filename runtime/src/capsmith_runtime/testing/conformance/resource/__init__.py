@@ -1,9 +1,11 @@
 """Conformance tests of kinds that implement Resource."""
 
-from capsmith_runtime.testing.conformance.resource.clusters import TestResourcesOfClusters
+from capsmith_runtime.testing.conformance.resource.clusters import (
+    TestResourcesOfClusters,
+    TestStandaloneResources,
+)
 from capsmith_runtime.testing.conformance.resource.faults import TestResourceFaults
 from capsmith_runtime.testing.conformance.resource.resources import TestResources
-from capsmith_runtime.testing.conformance.resource.standalone import TestStandaloneResources
 
 __all__ = [
     "TestResourceFaults",
