@@ -42,6 +42,12 @@ from capsmith_runtime.reconcile.caches import WatchScope
 
 _log = log.get_logger("manager")
 
+WEBHOOK_CHECK: Final = "webhook"
+"""The check of readiness in Deployments with webhooks, as /readyz/webhook.
+
+It does not wait for the caches: to list objects of another version the manager needs the API server
+to reach its conversion webhook.
+"""
 CORE_RETRY_SECONDS: Final = 5.0
 CORE_CHECK_SECONDS: Final = 300.0
 CLOSE_SECONDS: Final = 3.0
@@ -129,12 +135,15 @@ class Manager:
         self._end_process = end_process
         self._checks: dict[str, Check] = {
             "caches": self._is_synced,
-            "controllers": self._is_ready,
+            "shutdown": lambda: not self._is_stopping,
+            WEBHOOK_CHECK: self._serves_webhooks,
             **checks,
         }
+        self._is_stopping = False
         self._builder: ManagerBuilder | None = None
         self._reader: asyncio.Future[CoreReader] = asyncio.get_running_loop().create_future()
         self._synced, self._leading = asyncio.Event(), asyncio.Event()
+        self._leader_tasks: list[asyncio.Task[None]] = []
         self._elector = self._new_elector(set_alarm) if options.leader_elect else None
         self._watchdog = LeaseWatchdog(self._elector, end_process) if self._elector else None
 
@@ -154,16 +163,21 @@ class Manager:
         )
         await server.start()
         has_drained = None
+        lead = _start(self._lead(), "lead")
         tasks = [
             _start(stop.wait(), "stop"),
             _start(self._work(), "work"),
             _start(self._watch_core(), "core"),
-            _start(self._lead(), "lead"),
+            lead,
             _start(server.run(), "diagnostics"),
         ]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            has_drained = await self._finish()
+            self._is_stopping = True
+            if stop.is_set():
+                await self._stop(lead)
+            else:
+                has_drained = await self._finish()
         finally:
             for task in tasks:
                 task.cancel()
@@ -210,11 +224,13 @@ class Manager:
                 # A watch may lag behind what the former leader did: a machine that it deleted
                 # would be created again.
                 await asyncio.gather(*(informer.refresh() for informer in builder.informers))
+            if self._is_stopping:
+                return
             for controller in builder.controllers:
                 group.create_task(controller.run())
             for each in builder.groups:
                 for runnable in each.leader_runnables:
-                    group.create_task(runnable())
+                    self._leader_tasks.append(group.create_task(runnable()))
 
     async def _lead(self) -> None:
         """Acquire the lease when the caches are synced, and renew it until cancelled.
@@ -236,6 +252,21 @@ class Manager:
             _log.error("the lease is lost: the process ends", error=str(error))
             self._end_process(1)
             raise
+
+    async def _stop(self, lead: asyncio.Task[None]) -> None:
+        """Serve webhooks until clients are redirected; meanwhile end all work, and the lease."""
+        groups = self._builder.groups if self._builder is not None else ()
+        await asyncio.gather(self._hand_over(lead), *(group.drain() for group in groups))
+
+    async def _hand_over(self, lead: asyncio.Task[None]) -> None:
+        """Release the lease as soon as all work has ended, for another manager to lead."""
+        if not self._leading.is_set():
+            lead.cancel()
+        has_drained = await self._finish()
+        for task in (*self._leader_tasks, lead):
+            task.cancel()
+        await asyncio.gather(*self._leader_tasks, lead, return_exceptions=True)
+        await self._end_term(has_drained, ())
 
     async def _finish(self) -> bool:
         """Wait for running reconciles; return False if some did not end in time."""
@@ -292,9 +323,11 @@ class Manager:
         builder = self._builder
         return builder is not None and all(i.synced.is_set() for i in builder.informers)
 
-    def _is_ready(self) -> bool:
+    def _serves_webhooks(self) -> bool:
+        """Report whether a Service may forward requests: neither before, nor at the end."""
         builder = self._builder
-        return builder is not None and all(each.ready for each in builder.groups)
+        is_serving = builder is not None and all(each.ready for each in builder.groups)
+        return is_serving and not self._is_stopping
 
     def _is_healthy(self) -> bool:
         builder = self._builder

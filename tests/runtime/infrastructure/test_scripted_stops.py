@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,9 @@ from capsmith_runtime.infrastructure import InfraMachineState
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.manager import Manager
 from capsmith_runtime.options import Options
+from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.context import ControllerContext
+from capsmith_runtime.reconcile.groups import ControllerGroup
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.environment import keep_process
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
@@ -75,6 +79,54 @@ class TestManagerStop(ScriptedMachines):
         await running
         (lease,) = env.api.all("Lease")
         assert bool(lease["spec"]["holderIdentity"]) == is_held
+
+    @pytest.mark.parametrize("leads", [True, False])
+    @scenario
+    async def test_another_manager_leads_while_this_one_still_serves_webhooks(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory, leads: bool
+    ) -> None:
+        """A manager that stops is not ready, and serves until its clients are redirected."""
+        script = normal(PROVISIONED)
+        if leads:
+            await env.stop()
+        served = Served()
+        component = replace(env.component, groups=(*env.component.groups, served.group))
+        options = replace(env.options(), leader_elect=leads, lease_namespace="acme-system")
+        made = Manager(component, options, env.api, Metrics(), keep_process)
+        stop = asyncio.Event()
+        running = asyncio.create_task(made.run(stop))
+        await env.eventually("ready", lambda: all(check() for check in made._checks.values()))
+        if leads:
+            await add_machine(env)
+            await env.eventually("called", lambda: script.calls)
+        stop.set()
+        await served.is_draining.wait()
+        failed = {name for name, check in made._checks.items() if not check()}
+        assert failed == {"shutdown", "webhook"}
+        if leads:
+            await env.eventually("released", lambda: not _holder(env))
+        assert not running.done()
+        served.is_drained.set()
+        await running
+
+
+class Served(ControllerGroup):
+    """A group whose clients need as long as the test says to find another manager."""
+
+    def __init__(self) -> None:
+        self.is_draining, self.is_drained = asyncio.Event(), asyncio.Event()
+
+    def group(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
+        return self
+
+    async def drain(self) -> None:
+        self.is_draining.set()
+        await self.is_drained.wait()
+
+
+def _holder(env: InfrastructureEnvironment) -> str:
+    (lease,) = env.api.all("Lease")
+    return str(lease["spec"]["holderIdentity"])
 
 
 def _start(

@@ -58,6 +58,22 @@ async def test_ready(good: bool, status: bytes) -> None:
     assert b"other" not in answer
 
 
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/readyz/webhook", b"200"),
+        ("/readyz/caches", b"503"),
+        ("/readyz/other", b"404"),
+        ("/healthz/webhook", b"404"),
+        ("caches", b"404"),
+    ],
+)
+async def test_a_single_check(path: str, status: bytes) -> None:
+    async with serving(caches=False, webhook=True) as port:
+        answer = await send(port, request(path))
+    assert answer.split()[1] == status
+
+
 @pytest.mark.parametrize(("good", "status"), [(True, b"200"), (False, b"503")])
 async def test_health_has_checks_of_its_own(good: bool, status: bytes) -> None:
     server = DiagnosticsServer(

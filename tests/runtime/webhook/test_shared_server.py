@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import http.client
 import json
+from http import HTTPStatus
 from pathlib import Path
 from typing import cast
 
@@ -18,14 +19,15 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.contract.versions import READERS
 from capsmith_runtime.conversion.controllers import ConversionWebhook
 from capsmith_runtime.kube.client import KubeClient
+from capsmith_runtime.kube.http_server import Request, Response
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.options import parse
 from capsmith_runtime.reconcile.caches import WatchScope
 from capsmith_runtime.reconcile.groups import ControllerGroup
-from capsmith_runtime.webhook.options import WEBHOOK
-from capsmith_runtime.webhook.server import WebhookGroup
+from capsmith_runtime.webhook.options import WEBHOOK, WebhookOptions
+from capsmith_runtime.webhook.server import WebhookGroup, WebhookServer
 from tests.runtime.admission.requests import GROUP, author, kind, review, widget
-from tests.runtime.webhook.hook_serving import trusting, write_certificate
+from tests.runtime.webhook.hook_serving import Running, trusting, write_certificate
 
 VALIDATE = f"/validate/widgets.{GROUP}"
 
@@ -92,3 +94,29 @@ def test_all_routes_are_on_one_port(
         return found
 
     assert asyncio.run(main()) == status
+
+
+async def test_a_manager_that_stops_still_serves(tmp_path: Path) -> None:
+    """Each response ends its connection, so that the next request goes to another manager."""
+    authority = trustme.CA()
+    write_certificate(tmp_path, authority)
+    options = WebhookOptions(host="127.0.0.1", port=0, certificates=tmp_path, shutdown_delay=3600)
+    server = WebhookServer(options, Metrics())
+
+    async def answer(request: Request) -> Response:
+        return Response(HTTPStatus.OK, b"{}")
+
+    async with server.listening(answer):
+        draining = asyncio.create_task(server.drain())
+        await asyncio.sleep(0)
+        running = Running(server.port, server._certificates, trusting(authority))
+        found = await running.post("/")
+        assert (found.status, found.headers["connection"]) == (HTTPStatus.OK, "close")
+        assert not draining.done()
+        draining.cancel()
+
+
+async def test_a_server_that_does_not_listen_has_no_clients(tmp_path: Path) -> None:
+    options = WebhookOptions(certificates=tmp_path, shutdown_delay=3600)
+    async with asyncio.timeout(60):
+        await WebhookServer(options, Metrics()).drain()

@@ -72,9 +72,9 @@ class RuntimeExtensionGroup(ControllerGroup):
         """Whether the server is listening."""
         return self._server.ready
 
-    def drain(self) -> bool:
-        """Close connections after their next response; return whether it listens."""
-        return self._server.drain()
+    async def drain(self) -> None:
+        """Serve until clients have been redirected."""
+        await self._server.drain()
 
     @property
     def healthy(self) -> bool:

@@ -62,7 +62,10 @@ def parse_address(address: str) -> tuple[str | None, int]:
 # There is no authentication by HTTP, so only clients on this host, such as a port-forward, get
 # metrics unless the user allows it.
 class DiagnosticsServer:
-    """Serves probes and metrics until closed; ready and healthy while all named checks pass."""
+    """Serves probes and metrics until closed; ready and healthy while all named checks pass.
+
+    A single check has the path ``/readyz/NAME`` or ``/healthz/NAME``.
+    """
 
     def __init__(
         self,
@@ -99,10 +102,15 @@ class DiagnosticsServer:
             if not self._insecure and not _is_loopback(request.peer):
                 return text_response(HTTPStatus.FORBIDDEN, _FORBIDDEN)
             return render_metrics(self._metrics)
-        if request.path == "/healthz":
-            return _result("not healthy", self._health)
-        if request.path == "/readyz":
-            return _result("not ready", self._checks)
+        for path, problem, checks in (
+            ("/healthz", "not healthy", self._health),
+            ("/readyz", "not ready", self._checks),
+        ):
+            parent, _, name = request.path.rpartition("/")
+            if request.path == path:
+                return _result(problem, checks)
+            if parent == path and name in checks:
+                return _result(problem, {name: checks[name]})
         return text_response(HTTPStatus.NOT_FOUND)
 
 

@@ -50,12 +50,11 @@ class ControllerGroup:
         """Whether the group works; a manager that is unhealthy for long is restarted."""
         return True
 
-    def drain(self) -> bool:
-        """Announce that the process is about to end; return whether clients have to be redirected.
+    async def drain(self) -> None:
+        """Return when clients have been redirected to another process; the manager stops then.
 
-        A group with a server goes on serving for the time that they need.
+        A group with a server goes on serving meanwhile.
         """
-        return False
 
     @property
     def runnables(self) -> Sequence[Runnable]:

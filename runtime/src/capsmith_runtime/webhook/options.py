@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from capsmith_runtime.options import Options
+from capsmith_runtime.options import Options, parse_duration
 
 CERTIFICATES: Final = "/tmp/k8s-webhook-server/serving-certs/"
 
@@ -27,6 +27,8 @@ class WebhookOptions:
     """Clients need no certificate when empty."""
     url: str = ""
     """Core uses the Service when empty."""
+    shutdown_delay: float = 5.0
+    """Seconds for which a manager that stops still serves, for Services to notice it."""
 
 
 class WebhookFlags:
@@ -49,6 +51,8 @@ class WebhookFlags:
             type=_url,
             help="URL at which core reaches the server instead of a Service",
         )
+        delay = "how long a manager that stops still serves"
+        add("--webhook-shutdown-delay", default=5.0, type=parse_duration, help=delay)
 
     def read(self, arguments: argparse.Namespace) -> WebhookOptions:
         """Return the options from the parsed arguments."""
@@ -60,6 +64,7 @@ class WebhookFlags:
             key=arguments.webhook_key_name,
             client_authority=arguments.webhook_client_ca_name,
             url=arguments.webhook_url,
+            shutdown_delay=arguments.webhook_shutdown_delay,
         )
 
 

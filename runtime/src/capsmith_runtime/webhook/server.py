@@ -108,14 +108,15 @@ class WebhookServer:
             self.port, self._server = 0, None
             await server.close()
 
-    def drain(self) -> bool:
-        """Close each connection after its next response; return whether the server listens.
+    async def drain(self) -> None:
+        """Serve for as long as clients need to find another server, if this one listens.
 
-        It accepts new connections until the end: clients need some time to find another server.
+        Meanwhile the process is not ready, so that its Service forwards no new connection, and each
+        connection is closed after its next response.
         """
         if self._server is not None:
             self._server.drain()
-        return self._server is not None
+            await asyncio.sleep(self._options.shutdown_delay)
 
     async def watch_certificate(self, timeout: float = math.inf) -> None:
         """Return once another certificate is served, or after ``timeout`` seconds."""
@@ -166,9 +167,9 @@ class WebhookGroup(ControllerGroup):
         """Return the server, which runs until the process ends."""
         return (self._serve,) if self._members else ()
 
-    def drain(self) -> bool:
-        """Close connections after their next response; return whether there is a server."""
-        return self._server.drain()
+    async def drain(self) -> None:
+        """Serve until clients have been redirected, if this group has the server."""
+        await self._server.drain()
 
     async def handle(self, request: Request) -> Response:
         """Return the response to one request of the API server."""
