@@ -1,8 +1,8 @@
 """The reconciler of a bootstrap provider, with its argument and results.
 
 Its only method generates bootstrap data: once for a Machine, and repeatedly for a MachinePool,
-whose later machines need data that are still valid.  The Secret, its name and owner, the order of
-machines and the status are handled by the runtime.
+whose later machines need data that are still valid.  The runtime handles everything else: the
+Secret with its name and owner, the order of machines, and the status.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class DataSecretStore:
     async def ensure_owner(self, config: JSON, cluster: str) -> None:
         """Restore a lost owner reference of the Secret, or update its API version (SM-11, CRD-16).
 
-        A Secret that does not exist, or belongs to another object, is left as it is.
+        Does nothing if the Secret does not exist or belongs to another object.
         """
         try:
             secret = await self._client.get(SECRET, _key(config))

@@ -45,10 +45,10 @@ class ConfigOwner:
         return self.machine is not None and self.machine.is_control_plane
 
     def inputs_digest(self, config: Object) -> str:
-        """Return a digest of everything from which a pool's data follow; empty for a Machine.
+        """Return a digest of the inputs of a pool's bootstrap data; empty for a Machine.
 
-        The data of a Machine are used once.  The data of a pool follow every change of it, because
-        machines that the pool creates later use them (MP-19).
+        The data of a Machine are used once.  The data of a pool are generated again when an input
+        changes, because machines that the pool creates later use them (MP-19).
         """
         if self.pool is None:
             return ""

@@ -94,7 +94,7 @@ def current_owners(obj: Object, owner: Object) -> list[Any]:
 
 
 def has_controller(obj: Object) -> bool:
-    """Return whether an owner reference names a controller."""
+    """Return whether one of the object's owner references names a controller."""
     return any(owner.get("controller") for owner in items(obj, "metadata", "ownerReferences"))
 
 

@@ -1,4 +1,4 @@
-"""Machines of a control plane that have lost their owner references, as after a restored backup."""
+"""Restore owner references of control plane Machines, for example after a restore from a backup."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from capsmith_runtime.reconcile.live import is_alive
 
 
 class MachineAdopter:
-    """Makes a control plane the controller of its Machines again (SM-11)."""
+    """Makes a control plane the controller of Machines that lost their owner (SM-11)."""
 
     def __init__(
         self, kind: ControlPlaneKind, client: KubeClient, caches: Caches, core: CoreMachines
@@ -31,10 +31,10 @@ class MachineAdopter:
         self._core = core
 
     async def adopt(self, obj: JSON, cluster: str) -> None:
-        """Restore the owner references of Machines without a controller; usually no request.
+        """Restore the owner references of Machines without a controller.
 
-        Does nothing if the control plane is being deleted or has been replaced.  A Machine that
-        changes meanwhile is left for the next reconcile.
+        Usually sends no request.  Does nothing if the control plane is being deleted or has been
+        replaced.  A Machine that changes meanwhile is left for the next reconcile.
         """
         adoptable = self._find_adoptable(obj, cluster)
         # The cache may not show yet that the control plane is being deleted.

@@ -27,7 +27,7 @@ _OTHERS: Final = "others"
 
 
 def restore_value(original: Any, expected: Any, current: Any) -> Any:
-    """Return ``current``, with parts of ``original`` wherever it still equals ``expected``.
+    """Return ``current``, restored from ``original`` wherever it still equals ``expected``.
 
     ``expected`` is ``original`` after a conversion to the other version and back.
     """

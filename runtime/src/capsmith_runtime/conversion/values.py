@@ -111,7 +111,7 @@ def keep_value(value: Any, context: ValueContext) -> Any:
 
 
 def drop_value(value: Any, context: ValueContext) -> Any:
-    """Return MISSING for a value for which the other shape has no field."""
+    """Return MISSING, because the other shape has no field for the value."""
     return MISSING
 
 

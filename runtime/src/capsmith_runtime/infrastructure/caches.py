@@ -62,7 +62,7 @@ class InfrastructureKinds:
         return self._keys(recorded_identity.read_reference(obj), obj)
 
     def recorded_identity_keys(self, obj: JSON) -> Iterable[str]:
-        """Yield the BY_IDENTITY index key of the identity that a machine or pool has used."""
+        """Yield the BY_IDENTITY index key of the identity that a machine or pool has recorded."""
         return self._keys(recorded_identity.read_record(obj) or {}, obj)
 
     def _keys(self, reference: Object, user: JSON) -> Iterable[str]:
@@ -139,15 +139,15 @@ class InfrastructureCaches:
         return (*self.machines.values(), *self.pools.values())
 
     def find_kinds_using(self, identity: str) -> list[str]:
-        """Return the kinds with objects that use an identity, given as a value of BY_IDENTITY."""
+        """Return the kinds of the objects that use an identity, given its BY_IDENTITY index key."""
         informers = (*self.identity_users, *self.recorded_users)
         found = (each for each in informers if each.by_index(BY_IDENTITY, identity))
         return sorted({informer.resource.kind for informer in found})
 
     def identity_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
-        """Return the annotation with the identity of a machine or pool of a Cluster.
+        """Return the annotation that records the identity of a machine's or pool's Cluster.
 
-        Empty if the provider has no identities, or no infrastructure cluster of this Cluster.
+        Empty if the provider has no identities, or no infrastructure cluster for this Cluster.
         """
         infra_cluster = self.infra_cluster_of(cluster) if self.kinds.identities else None
         return recorded_identity.create_record(obj, infra_cluster) if infra_cluster else {}

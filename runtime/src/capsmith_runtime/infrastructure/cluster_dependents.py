@@ -1,4 +1,4 @@
-"""What must be deleted before an infrastructure cluster: machines, pools and their resources.
+"""Objects to delete before an infrastructure cluster: machines, pools and their resources.
 
 Core deletes the machines of a cluster before its infrastructure.  The garbage collector, the
 deletion of a namespace and tools such as Argo CD delete everything together: without the
@@ -40,7 +40,7 @@ class DependentKind:
 
     @classmethod
     def of_machines(cls, kind: Kind[Any], informer: Informer) -> DependentKind:
-        """Return a kind of machines or pools; core labels them (IM-17)."""
+        """Return the dependent kind for a kind of machines or pools, which core labels (IM-17)."""
         of_cluster = partial(_of_cluster, informer)
         return cls(informer=informer, finalizer=kind.finalizer, of_cluster=of_cluster)
 
@@ -54,7 +54,7 @@ def _of_cluster(informer: Informer, namespace: str, name: str) -> Iterable[JSON]
 
 
 class ClusterDependents:
-    """Finds what infrastructure clusters wait for before they are deleted."""
+    """Finds the dependents for which infrastructure clusters wait before their deletion."""
 
     def __init__(self, client: KubeClient, kinds: Sequence[DependentKind]) -> None:
         """``kinds`` may grow until the informers run."""
@@ -64,10 +64,10 @@ class ClusterDependents:
         """Clusters without labelled dependents in a live list: later ones come to the cache."""
 
     async def find_wait(self, key: NamespacedName, cluster: str | None) -> Waiting | None:
-        """Return what an infrastructure cluster waits for, given the name of its Cluster.
+        """Return the Waiting for dependents of an infrastructure cluster; None if there are none.
 
-        The deletion of the last dependent is an event.  Only what is in no cache, because it has
-        not arrived yet or belongs to another manager, is listed again after some seconds.
+        The deletion of the last cached dependent is an event.  Dependents that are not cached,
+        because they are new or belong to another manager, are listed again after some seconds.
         """
         if not cluster:
             return None
@@ -87,7 +87,7 @@ class ClusterDependents:
         return None
 
     def forget(self, key: NamespacedName) -> None:
-        """Forget an infrastructure cluster that no longer exists."""
+        """Drop the state of an infrastructure cluster that no longer exists."""
         self._listed.discard(key)
 
     async def _has_listed(self, kind: DependentKind, namespace: str, cluster: str) -> bool:

@@ -34,9 +34,9 @@ class CredentialsResolver:
         return await self._of_reference(reference, infra_cluster)
 
     async def of_machine(self, machine: JSON | None) -> Credentials | Waiting:
-        """Return the credentials that a machine or pool has used, by its record of the identity.
+        """Return the credentials that a machine or pool has used, according to its record.
 
-        They are for a deletion after that of the infrastructure cluster.
+        They serve deletions that happen after the infrastructure cluster is gone.
         """
         if not self._caches.kinds.identities:
             return Credentials()

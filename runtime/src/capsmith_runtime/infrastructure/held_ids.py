@@ -1,9 +1,9 @@
-"""Which object holds an id: users can write external ids and provider ids, and copy them.
+"""Decide which object holds an id: users can write external ids and provider ids, and copy them.
 
 A user who may create an object may also set ``spec.providerID``, ``spec.providerIDList`` and the
-annotation with the external id, to those of another object.  The author's code would take that
-object's servers for its own, and delete them.  So only one object holds an id, and the author's
-code is called for no other.
+annotation with the external id to the ids of another object.  The author's code would then take
+that object's servers for its own, and delete them.  So only one object holds an id, and the
+author's code is not called for any other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RETRY_SECONDS: Final = 30.0
 
 
 class HeldIds:
-    """The ids of all objects of an infrastructure provider, whatever their kind."""
+    """The external ids and provider ids of all objects of an infrastructure provider."""
 
     def __init__(self, informers: Iterable[Informer] = ()) -> None:
         """``informers`` are those to index from the start; see :meth:`index`."""
@@ -32,9 +32,10 @@ class HeldIds:
             self.index(informer)
 
     def index(self, informer: Informer, *, has_provider_ids: bool = True) -> None:
-        """Index the objects of a kind; call it before the informer runs.
+        """Index the objects of a kind; call this before the informer runs.
 
-        The provider ids of a pool with Machines are those of its machines, and not its own.
+        ``has_provider_ids`` is false for pools with Machines, whose machines hold the provider
+        ids.
         """
         informer.add_index(_BY_EXTERNAL_ID, _external_ids)
         self._informers[_BY_EXTERNAL_ID].append(informer)
@@ -43,7 +44,7 @@ class HeldIds:
             self._informers[_BY_PROVIDER_ID].append(informer)
 
     def find_taken(self, obj: JSON) -> Waiting | None:
-        """Return what to wait for if another object holds an id of ``obj``; else None."""
+        """Return a Waiting if another object holds an id of ``obj``; None if none does."""
         for value in _external_ids(obj):
             if self._is_held_by_another(obj, _BY_EXTERNAL_ID, value):
                 return _waiting(constants.REASON_EXTERNAL_ID_TAKEN, "external id", value)

@@ -83,10 +83,10 @@ class IdentitySecrets:
         return self.informers[namespaced].get(key)
 
     async def read(self, key: NamespacedName, *, namespaced: bool) -> Mapping[str, str] | None:
-        """Return the data of a Secret as text, of the version in the cache or a later one.
+        """Return the data of a Secret as strings, from the cached version or a later one.
 
-        None if it does not exist, or if the watch does not show it yet.  Raises ValueError if a
-        value is not base64 or not UTF-8, and ApiError if the API server does not answer.
+        None if it does not exist, or if the watch has not delivered it yet.  Raises ValueError if
+        a value is not base64 or not UTF-8, and ApiError if the API server does not respond.
         """
         watched = self.find(key, namespaced=namespaced)
         if watched is None:

@@ -1,8 +1,8 @@
 """The identity that a machine or pool used, recorded in its metadata.
 
-Machines and pools use the identity of their infrastructure cluster.  Whatever deletes the objects
-of a cluster in an order of its own may delete that one first; the record still says then by which
-credentials the infrastructure of a machine can be deleted.
+Machines and pools use the identity of their infrastructure cluster.  If a tool deletes all objects
+of a cluster together, the infrastructure cluster may be gone first.  The record then still names
+the credentials with which the infrastructure of a machine can be deleted.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from capsmith_runtime.kube.client import JSON
 
 
 def read_reference(infra_cluster: JSON) -> Object:
-    """Return the reference of an infrastructure cluster to its identity; empty without one."""
+    """Return the reference of an infrastructure cluster to its identity; empty if it has none."""
     return metadata.mapping(infra_cluster, "spec", "identityRef")
 
 
 def read_record(obj: JSON) -> Object | None:
-    """Return the recorded reference; empty if the cluster had none, None without a record."""
+    """Return the recorded reference; empty if the cluster had none, None if there is no record."""
     value = metadata.annotations(obj).get(_annotation(obj))
     if value is None:
         return None

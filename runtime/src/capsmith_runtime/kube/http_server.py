@@ -111,7 +111,7 @@ class Budget:
 
 
 class ConnectionState(IntEnum):
-    """What a connection waits for, in the order in which a full server closes connections."""
+    """The state of a connection, in the order in which a full server closes connections."""
 
     CLOSING = 0
     """The client, to close it as well."""
@@ -290,7 +290,7 @@ class HTTPServer:
         return port
 
     def drain(self) -> None:
-        """Close each connection after its next response; new ones are accepted until ``close``."""
+        """Close each connection after its next response; accept new ones until ``close``."""
         self._is_draining = True
         for connection in self._connections.values():
             connection.is_last = True

@@ -16,7 +16,7 @@ Projection = Callable[[JSON], JSON]
 
 
 def keep_metadata(obj: JSON) -> JSON:
-    """Return an object without everything that a metadata-only list leaves out."""
+    """Return the part of an object that a metadata-only list contains."""
     return {name: obj[name] for name in ("apiVersion", "kind", "metadata") if name in obj}
 
 

@@ -53,7 +53,7 @@ class ControllerGroup:
     async def drain(self) -> None:
         """Return when clients have been redirected to another process; the manager stops then.
 
-        A group with a server goes on serving meanwhile.
+        A group with a server continues to serve meanwhile.
         """
 
     @property

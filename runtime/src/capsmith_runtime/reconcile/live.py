@@ -1,4 +1,4 @@
-"""Reads of own objects that must not come from a cache."""
+"""Reads of the provider's own objects that must not come from a cache."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, Selecti
 
 
 async def is_alive(client: KubeClient, resource: ResourceType, obj: JSON) -> bool:
-    """Return whether the API server has exactly this object, and it is not being deleted.
+    """Return whether this object, by its UID, exists on the API server and is not being deleted.
 
-    Takes one request: a list with the object's name, for which managers have the permission anyway.
+    This takes one request: a list with the object's name, for which managers have the permission
+    anyway.
     """
     name = metadata.name(obj)
     selection = Selection(namespace=metadata.namespace(obj), fields=f"metadata.name={name}")

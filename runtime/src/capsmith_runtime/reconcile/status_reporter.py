@@ -22,7 +22,7 @@ from capsmith_runtime.reconcile.results import State, Waiting
 
 
 class StatusDebounce:
-    """Tracks since when each object has been waiting, and for what; forgotten after a restart."""
+    """Tracks how long each object has been waiting, and for what; forgotten after a restart."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = monotonic) -> None:
         self._seconds = seconds

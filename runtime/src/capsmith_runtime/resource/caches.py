@@ -49,7 +49,7 @@ class ResourceCaches:
             infrastructure.held_ids.index(informer)
 
     def add_owners(self, informers: Iterable[Informer]) -> None:
-        """Let objects of other groups of controllers own resources; call this before they run."""
+        """Let objects of other kinds own resources; call this before the informers run."""
         known = self._owner_informers()
         for informer in informers:
             # Kinds of the core group, such as Secrets, are watched for other reasons and own no

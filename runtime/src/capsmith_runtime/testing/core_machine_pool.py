@@ -1,4 +1,4 @@
-"""Builder of the MachinePool that scopes of machine pools refer to."""
+"""Builder of the MachinePool to which scopes of machine pools refer."""
 
 from __future__ import annotations
 

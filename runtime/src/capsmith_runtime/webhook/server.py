@@ -37,9 +37,9 @@ _HANDLED: Final = LIMITS.connections * 7 // 8
 
 
 class CallLimits:
-    """Limit how many calls are handled at the same time, so that slow ones leave room for others.
+    """Limits how many calls are handled at the same time, so that slow ones leave room for others.
 
-    A call too many is answered with 429, and the API server repeats it after a second.
+    A call above the limit gets 429, and the API server repeats it after a second.
     """
 
     def __init__(self, total: int = _HANDLED, *, paths: int) -> None:
@@ -49,7 +49,7 @@ class CallLimits:
         self._running: Counter[str] = Counter()
 
     async def call(self, handler: RequestHandler, request: Request) -> Response:
-        """Return the response of the handler, or 429."""
+        """Return the response of the handler, or 429 if too many calls are being handled."""
         path = request.path
         if self._running.total() >= self._total or self._running[path] >= self._each:
             return Response(HTTPStatus.TOO_MANY_REQUESTS, b"", retry_after=1)

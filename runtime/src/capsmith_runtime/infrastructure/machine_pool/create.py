@@ -146,10 +146,10 @@ class PoolMachineClient:
         return all(created)
 
     async def update_metadata(self, pool: JSON, machines: PoolMachines) -> None:
-        """Restore lost owner references, update the others, and update records of the pool's spec.
+        """Update owner references of machines, and their records of the pool's spec.
 
-        References get the current API version of the pool.  A machine without record is adopted
-        with the present spec, unless it has another one.
+        Lost references are restored, and others get the current API version of the pool.  A
+        machine without record is recorded with the present spec, unless it has another one.
         """
         found = machines.infra_machines.values()
         may_own = False

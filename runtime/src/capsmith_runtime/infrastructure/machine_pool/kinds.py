@@ -35,7 +35,7 @@ class MachinePoolMachinesKind(Kind[MachinePoolMachinesReconciler[Any]]):
 
     @property
     def spec_annotation(self) -> str:
-        """Return the annotation with digests of the spec that a machine was created with."""
+        """Name of the annotation with digests of the spec from which a machine was created."""
         return f"{self.resource.group}/pool-spec"
 
     @property

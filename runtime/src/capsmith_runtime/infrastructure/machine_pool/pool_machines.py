@@ -155,7 +155,7 @@ class PoolMachinesLister:
         )
 
     def has_former_spec(self, obj: JSON, pool: JSON) -> bool:
-        """Return whether an infrastructure machine was created for another spec of the pool."""
+        """Return whether a machine was created from a former spec of the pool."""
         record = metadata.annotations(obj).get(self._kind.spec_annotation, "")
         return is_outdated(record, metadata.mapping(obj, "spec"), self.machine_spec(pool))
 
@@ -186,10 +186,10 @@ def is_owned(obj: Object, pool: Object) -> bool:
 
 
 def has_lost_owner(obj: JSON, pool: JSON) -> bool:
-    """Return whether an infrastructure machine is the pool's own but for the owner (SM-11).
+    """Return whether a machine belongs to the pool, but has lost its owner reference (SM-11).
 
-    It has the labels and the name that the pool gave it, and no owner that created it instead.
-    Without this, core's Machine for it would seem to have lost its server, and be deleted.
+    Such a machine has the labels and the name that the pool gave it, and no other creator as
+    owner.  If it did not count, its Machine would seem to have lost its server, and be deleted.
     """
     if parse_machine_number(metadata.name(pool), metadata.name(obj)) is None:
         return False
@@ -201,7 +201,7 @@ def has_lost_owner(obj: JSON, pool: JSON) -> bool:
 
 
 def labelled_pool(obj: JSON) -> Iterable[str]:
-    """Index an infrastructure machine by the label that names its MachinePool (MP-08)."""
+    """Yield the index key of a machine: the MachinePool in its label (MP-08)."""
     name = metadata.labels(obj).get(POOL_NAME_LABEL)
     if name:
         yield f"{metadata.namespace(obj)}/{name}"

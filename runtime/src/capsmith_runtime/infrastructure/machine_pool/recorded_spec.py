@@ -1,7 +1,8 @@
-"""The spec that a machine of a pool was created with, recorded on the machine.
+"""The spec from which a machine of a pool was created, recorded on the machine.
 
 Defaulting webhooks, policies and users write into the specs of machines.  A machine is outdated
-only if its pool has changed since, so what its pool said then is recorded: a digest of each field.
+only if its pool has changed since its creation, so a digest of each field of the pool's spec is
+recorded.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ def build_record(spec: Object) -> str:
 
 
 def is_outdated(record: str, found: Object, desired: Object) -> bool:
-    """Return whether a machine was created for another spec than ``desired``, of its pool.
+    """Return whether a machine was created for another spec of its pool than ``desired``.
 
-    ``record`` is its annotation, and ``found`` its spec.  A field that differs from the record but
-    not from the machine was not changed in the pool: a new version of the CRD has given both a
-    default or another name.  Without a record, which machines of capsmith 0.2 lack, a field of the
-    machine that the pool leaves open counts as filled in by others.
+    ``record`` is the annotation of the machine, and ``found`` its spec.  A field that differs from
+    the record but not from the machine was not changed in the pool: a new version of the CRD has
+    given both a default or another name.  Machines of capsmith 0.2 have no record; then fields
+    that the pool does not set count as filled in by others.
     """
     recorded = _read(record)
     if recorded is None:

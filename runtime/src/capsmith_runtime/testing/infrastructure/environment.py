@@ -55,7 +55,7 @@ class InfrastructureEnvironment(TestEnvironment):
         return key
 
     async def abandon_machine(self, key: NamespacedName) -> None:
-        """Remove a machine but not its server: from now on that belongs to others."""
+        """Remove a machine but not its server, which then belongs to another owner."""
         await self.stop()
         kind = self.machine_kind.resource.kind
         self.api.change(kind, key, {"metadata": {"finalizers": None}})
@@ -74,7 +74,7 @@ class InfrastructureEnvironment(TestEnvironment):
     ) -> NamespacedName:
         """Add an infrastructure machine as a user can, with a finalizer and without a Machine.
 
-        ``copied_id`` is an external id.
+        ``copied_id`` is the external id of another object.
         """
         kind = self.machine_kind
         key = NamespacedName(namespace or cluster.namespace, name)

@@ -105,11 +105,11 @@ class FakeCore:
         self.api.change("Cluster", cluster, {"spec": {"paused": paused or None}})
 
     def infra_cluster(self, key: NamespacedName) -> JSON:
-        """Return the infrastructure cluster."""
+        """Return the infrastructure cluster with this key; fail if it is gone."""
         return _there(self.api.find(self.cluster_kind.resource.kind, key), key)
 
     def infra_machine(self, key: NamespacedName) -> JSON:
-        """Return the infrastructure machine."""
+        """Return the infrastructure machine with this key; fail if it is gone."""
         return _there(self.api.find(self.machine_kind.resource.kind, key), key)
 
     def provisioned(self, obj: JSON) -> bool:

@@ -113,7 +113,7 @@ class TestRuntimeExtensionHooks(ExtensionConformance):
 
 
 class TestRuntimeExtensionManifests(ExtensionConformance):
-    """The manifests around the runtime extension."""
+    """The Service, the certificate and the permissions of the runtime extension."""
 
     def test_the_certificate_is_issued_for_the_service(self, case: ExtensionCase) -> None:
         """The certificate is valid for the Service's DNS name, and is mounted where it is read.

@@ -1,4 +1,4 @@
-"""Deletions of everything at once, as those of a namespace or of Argo CD."""
+"""Deletions of all objects together, as with a namespace or by Argo CD."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ _Named = tuple[str, NamespacedName]
 
 
 class TestDeletionOrder(InfrastructureConformance):
-    """Everything is deleted at once, in any order: nothing is left in the infrastructure."""
+    """All objects of a cluster are deleted together; no infrastructure is left."""
 
     @scenario
     async def test_everything_is_deleted_in_any_order(self, env: InfrastructureEnvironment) -> None:
-        """Proves: IC-20, IM-25, SM-08."""
+        """All objects are deleted together, in any order, and no infrastructure is left.
+
+        Proves: IC-20, IM-25, SM-08.
+        """
         for number, order in enumerate(itertools.permutations(range(4))):
             objects = await _create(env, number)
             for index in order:
@@ -32,7 +35,10 @@ class TestDeletionOrder(InfrastructureConformance):
     async def test_everything_is_deleted_in_the_foreground(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Proves: IC-20, IM-25, SM-08."""
+        """Foreground deletion removes all objects, in any order, and leaves no infrastructure.
+
+        Proves: IC-20, IM-25, SM-08.
+        """
         for number, order in enumerate(itertools.permutations(range(4))):
             objects = await _create(env, number)
             for index in order:

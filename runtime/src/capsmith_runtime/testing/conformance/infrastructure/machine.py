@@ -130,10 +130,10 @@ class TestInfraMachine(InfrastructureConformance):
     async def test_a_machine_that_names_another_server_deletes_nothing(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """A machine whose provider id was written by a user, for any server, deletes no server.
+        """A machine whose provider id a user has written deletes no server of another owner.
 
-        The server has another owner, such as a machine of another management cluster.  Delete
-        what has the external id of the machine; compare it before you use the provider id.
+        The server may belong to a machine of another management cluster.  Delete only what has the
+        external id of the machine, and compare that before you use the provider id.
         """
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
