@@ -1,24 +1,17 @@
-"""Controller of identities, which owns their Secrets so that ``clusterctl move`` moves them.
-
-A Secret is deleted together with its owner, and without it no cluster that uses the identity can
-be deleted.  A finalizer therefore keeps an identity while other objects refer to it.
-"""
+"""Controller of identities, which are kept while other objects use them, with their Secrets."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.errors import NotFoundError
 from capsmith_runtime.infrastructure.caches import identity_value
 from capsmith_runtime.infrastructure.context import InfrastructureContext
+from capsmith_runtime.infrastructure.identity_secret_metadata import IdentitySecretMetadata
 from capsmith_runtime.infrastructure.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.kube.patch import write
-from capsmith_runtime.reconcile.caches import BY_OWNER
-from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, ready
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.sessions import Credentials
@@ -36,11 +29,14 @@ class IdentityController:
         self._context = context
         resource = identities.resource
         self._finalizer = f"{resource.kind.lower()}.{resource.group}"
+        self._secrets = IdentitySecretMetadata(kind, identities, context, self._finalizer)
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Own the Secret of one identity; report in Ready whether the Secret is usable."""
+        """Keep one identity and its Secret while they are in use; write the Ready condition."""
         obj = self._identities.get(key)
         if obj is None:
+            # The last identity that names a Secret may be gone without its finalizer.
+            await self._update_secret_finalizers(key, None)
             return Result()
         # Read also by a manager that may not write the identity: its objects use the Secret.
         credentials = await self._context.credentials.of_identity(self._kind, obj)
@@ -48,10 +44,16 @@ class IdentityController:
             return Result()
         patcher = Patcher(self._context.client, self._identities, self._context.writer, obj)
         with suppress(ObjectDeletedError):
+            # Before its identity goes, a Secret must be free.
+            await self._update_secret_finalizers(key, obj)
             await self._update_finalizer(patcher)
             if not metadata.is_deleting(obj):
                 await self._reconcile_normal(patcher, credentials)
         return Result()
+
+    async def _update_secret_finalizers(self, key: NamespacedName, identity: JSON | None) -> None:
+        if self._kind.refers_to_secret:
+            await self._secrets.update_finalizers(key.namespace, identity)
 
     async def _update_finalizer(self, patcher: Patcher) -> None:
         """Keep the finalizer exactly while objects use the identity.
@@ -73,57 +75,8 @@ class IdentityController:
     async def _reconcile_normal(self, patcher: Patcher, found: Credentials | Waiting) -> None:
         obj = patcher.obj
         if self._kind.refers_to_secret:
-            await self._own_secret(obj)
+            await self._secrets.update_owners(obj)
         state = ready(True, constants.REASON_READY, "")
         if isinstance(found, Waiting):
             state = ready(False, found.reason, found.message)
         await patcher.write_conditions(state)
-
-    async def _own_secret(self, obj: JSON) -> None:
-        secret = self._context.credentials.secret_of(self._kind, obj)
-        if secret is not None:
-            await self._own(secret, obj)
-        # An identity may name another Secret now; the former one must not be deleted together with
-        # it.
-        for former in self._secrets.by_index(BY_OWNER, metadata.uid(obj)):
-            if metadata.name(former) != metadata.text(obj, "spec", "secretRef", "name"):
-                await self._let_go(former, obj)
-
-    @property
-    def _secrets(self) -> Informer:
-        return self._context.caches.secrets.informers[self._kind.resource.namespaced]
-
-    async def _own(self, secret: JSON, identity: JSON) -> None:
-        references = metadata.items(secret, "metadata", "ownerReferences")
-        owner = {
-            "apiVersion": self._identities.resource.api_version,
-            "kind": self._identities.resource.kind,
-            "name": metadata.name(identity),
-            "uid": metadata.uid(identity),
-        }
-        if any(owner.items() <= item.items() for item in references):
-            return
-        # After a move the Secret may still refer to the identity by its former uid.
-        kept = [item for item in references if not _same(item, owner)]
-        await self._write_owners(secret, [*kept, owner])
-
-    async def _let_go(self, secret: JSON, identity: JSON) -> None:
-        """Release a Secret that the identity no longer uses, so that it is not deleted with it."""
-        references = metadata.items(secret, "metadata", "ownerReferences")
-        kept = [item for item in references if item.get("uid") != metadata.uid(identity)]
-        await self._write_owners(secret, kept)
-
-    async def _write_owners(self, secret: JSON, references: list[JSON]) -> None:
-        new = {**secret, "metadata": {**secret["metadata"], "ownerReferences": references}}
-        # A Secret that was deleted needs no owner.
-        with suppress(NotFoundError):
-            await write(self._context.client, SECRET, secret, new, self._secrets.update_from_write)
-
-
-def _same(reference: JSON, owner: JSON) -> bool:
-    group = metadata.text(reference, "apiVersion").partition("/")[0]
-    return (group, reference.get("kind"), reference.get("name")) == (
-        owner["apiVersion"].partition("/")[0],
-        owner["kind"],
-        owner["name"],
-    )

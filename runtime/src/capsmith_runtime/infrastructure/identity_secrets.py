@@ -27,6 +27,22 @@ KEPT_BYTES: Final = 4 * 1024 * 1024
 """How many bytes of values are kept at most, of the Secrets that were needed last."""
 
 
+BY_FINALIZER: Final = "finalizer"
+
+
+def finalizer_value(namespace: str, finalizer: str) -> str:
+    """Return the value of BY_FINALIZER for the Secrets of a namespace with a finalizer."""
+    return f"{namespace} {finalizer}"
+
+
+def _finalizers(secret: JSON) -> Iterable[str]:
+    for finalizer in metadata.finalizers(secret):
+        yield finalizer_value(metadata.namespace(secret), finalizer)
+
+
+_INDEXES: Final = {BY_OWNER: owner_uids, BY_FINALIZER: _finalizers}
+
+
 class _Content(NamedTuple):
     """The values of one version of a Secret."""
 
@@ -59,7 +75,7 @@ class IdentitySecrets:
             True: Selection(namespace=scope.namespace, fields="type=Opaque", metadata_only=True),
         }
         self.informers = {
-            namespaced: core.informer(SECRET, selections[namespaced], {BY_OWNER: owner_uids})
+            namespaced: core.informer(SECRET, selections[namespaced], _INDEXES)
             for namespaced in sorted(
                 {kind.resource.namespaced for kind in kinds if kind.refers_to_secret}
             )

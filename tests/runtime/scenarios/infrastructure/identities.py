@@ -82,6 +82,6 @@ def owners_of(env: InfrastructureEnvironment, secret: JSON) -> list[str]:
 
 def copy_of(obj: JSON) -> JSON:
     """Return an object as a user would create it again."""
-    gone = ("uid", "resourceVersion", "generation", "ownerReferences")
+    gone = ("uid", "resourceVersion", "generation", "ownerReferences", "finalizers", "labels")
     metadata = {name: value for name, value in obj["metadata"].items() if name not in gone}
     return {name: value for name, value in obj.items() if name != "status"} | {"metadata": metadata}

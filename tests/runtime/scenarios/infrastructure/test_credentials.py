@@ -36,30 +36,10 @@ class TestCredentials(IdentityConformance):
         return identity.refers_to_secret
 
     @scenario
-    async def test_an_identity_owns_its_secret_and_is_ready(
-        self, env: InfrastructureEnvironment
-    ) -> None:
+    async def test_an_identity_with_a_secret_is_ready(self, env: InfrastructureEnvironment) -> None:
         await env.eventually(
             "it says so", lambda: condition(identity_of(env), "Ready") == ("True", "Ready")
         )
-        owners = secret_of(env)["metadata"]["ownerReferences"]
-        assert [(o["kind"], o["uid"]) for o in owners] == [
-            (kind_name(env), identity_of(env)["metadata"]["uid"])
-        ]
-
-    @scenario
-    async def test_an_identity_lets_go_of_a_secret_that_it_no_longer_names(
-        self, env: InfrastructureEnvironment
-    ) -> None:
-        former, identity = secret_of(env), key_of(identity_of(env))
-        await env.eventually("it owns the old one", lambda: owners_of(env, former))
-        new = copy_of(former)
-        new["metadata"]["name"] = "another"
-        env.api.add(new)
-        env.api.change(kind_name(env), identity, {"spec": {"secretRef": {"name": "another"}}})
-        await env.eventually("it owns the new one", lambda: owners_of(env, new))
-        # Deleting the identity would take along whatever it owns.
-        await env.eventually("the old one is free", lambda: not owners_of(env, former))
 
     @pytest.mark.parametrize("missing", ["secret", "key"])
     @scenario
@@ -79,6 +59,38 @@ class TestCredentials(IdentityConformance):
         else:
             env.api.change("Secret", key_of(secret), {"data": secret["data"]})
         await env.eventually("it is there", lambda: env.has_cluster(cluster))
+
+
+@run_with("acme", "everything", "homelab-v1beta1")
+class TestOwnedSecrets(IdentityConformance):
+    """Cluster-scoped identities, which own their Secrets."""
+
+    @classmethod
+    def selects(cls, identity: IdentityKind) -> bool:
+        """Return whether identities of the kind own Secrets."""
+        return identity.refers_to_secret and not identity.resource.namespaced
+
+    @scenario
+    async def test_an_identity_owns_its_secret(self, env: InfrastructureEnvironment) -> None:
+        await env.quiet()
+        owners = secret_of(env)["metadata"]["ownerReferences"]
+        assert [(o["kind"], o["uid"]) for o in owners] == [
+            (kind_name(env), identity_of(env)["metadata"]["uid"])
+        ]
+
+    @scenario
+    async def test_an_identity_lets_go_of_a_secret_that_it_no_longer_names(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        former, identity = secret_of(env), key_of(identity_of(env))
+        await env.eventually("it owns the old one", lambda: owners_of(env, former))
+        new = copy_of(former)
+        new["metadata"]["name"] = "another"
+        env.api.add(new)
+        env.api.change(kind_name(env), identity, {"spec": {"secretRef": {"name": "another"}}})
+        await env.eventually("it owns the new one", lambda: owners_of(env, new))
+        # Deleting the identity would take along whatever it owns.
+        await env.eventually("the old one is free", lambda: not owners_of(env, former))
 
 
 @run_with("acme", "everything", "homelab-v1beta1")

@@ -11,9 +11,6 @@ from tests.runtime.scenarios.infrastructure.identities import (
     copy_of,
     identity_of,
     kind_name,
-    kind_of,
-    owners_of,
-    secret_of,
 )
 from tests.runtime.scenarios.providers import provider, run_with
 
@@ -56,7 +53,6 @@ class TestIdentities(IdentityConformance):
         await env.eventually(
             "it says so", lambda: condition(identity_of(env), "Ready") == ("False", "Deleting")
         )
-        assert not kind_of(env).refers_to_secret or owners_of(env, secret_of(env))
         env.api.remove(env.cluster_kind.resource.kind, cluster)
         await env.eventually("it is gone", lambda: not env.api.all(kind_name(env)))
         assert env.is_gone(env.cluster_kind, cluster)
