@@ -43,6 +43,7 @@ from capsmith.yamldoc.quote import clip
 ORIGINAL = "capsmith:"
 """The prefix that names capsmith's own blueprint: ``capsmith:project/Makefile.jinja``."""
 _GLOBALS: Mapping[str, Any] = {"range": safe_range, "dict": dict, "namespace": Namespace}
+# An allow-list: a new method of a model or of Python must not become callable by itself.
 _METHODS: Mapping[type, frozenset[str]] = {
     str: frozenset({"endswith", "removeprefix", "removesuffix", "split", "startswith"}),
     dict: frozenset({"get", "items", "keys", "values"}),
@@ -65,6 +66,7 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
     def __init__(self, load: Callable[[str], tuple[str, str, None] | None]) -> None:
         # The optimizer would turn results of filters and operators into literals, which are safe.
         super().__init__(loader=FunctionLoader(load), optimized=False, **RULES)
+        # Not Jinja's other globals: `lipsum` is random, and `cycler` and `joiner` have state.
         self.globals = dict(_GLOBALS)
         self.filters.update(FILTERS)
         self.filters.update(PROVIDER_FILTERS)
@@ -88,6 +90,8 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
         """Return whether ``obj`` is one of the few callables that only read."""
         if isinstance(obj, _CALLABLE) or obj in _GLOBALS.values():
             return True
+        # A bound method: the type of its object decides, because any class may define the same
+        # name.
         owner = getattr(obj, "__self__", None)
         names = (names for type_, names in _METHODS.items() if isinstance(owner, type_))
         return getattr(obj, "__name__", "") in next(names, ())
@@ -111,6 +115,8 @@ def make_loader(
     """
 
     def load(name: str) -> tuple[str, str, None] | None:
+        # A blueprint that replaces capsmith's can extend it only by the prefix: its own name means
+        # itself.
         if name in overlay:
             return overlay[name], f"{where}/{name}", None
         bare = name.removeprefix(ORIGINAL)
@@ -144,6 +150,7 @@ def plan_rows(
     """
     files: list[PlannedFile] = []
     findings: list[Finding] = []
+    # In lower case: some file systems would take two such paths for one file.
     taken = {str(file.path).lower() for file in own}
     for row in overlay.rows:
         try:
@@ -217,6 +224,8 @@ class OverlayRenderer:
         text = self._overlay.sources[name]
         if not is_static(text):
             text = tidy(self._environment.get_template(name).render(file.context))
+        # Control characters and lone surrogates can be written to no file, or hide text in a
+        # review.
         if found := _CONTROL.search(text):
             raise ValueError(f"it outputs the character U+{ord(found[0]):04X}")
         if file.path.endswith(".py"):
@@ -247,6 +256,7 @@ class OverlayRenderer:
 
     def _blocks(self, name: str, seen: set[str]) -> set[str]:
         source = self._overlay.sources.get(name) or self._own.get(name.removeprefix(ORIGINAL))
+        # A blueprint may extend itself by mistake; Jinja reports that when it renders.
         if source is None or name in seen:
             return set()
         tree = self._environment.parse(source)
@@ -273,6 +283,7 @@ class OverlayRenderer:
 
     def _origin(self, name: str, error: Exception) -> tuple[str, int]:
         """Return the last blueprint and line of the overlay that ``error`` passed through."""
+        # Jinja rewrites tracebacks, so that frames have the file names which the loader gave.
         files = {f"{self._overlay.where}/{path}": path for path in self._overlay.sources}
         filename = getattr(error, "filename", None)
         if isinstance(error, TemplateSyntaxError) and filename in files:

@@ -116,7 +116,10 @@ RULES: Mapping[str, Any] = {
     "trim_blocks": True,
     "lstrip_blocks": True,
     "keep_trailing_newline": True,
+    # Escaping as in HTML would be wrong for YAML, Python and Markdown: literal filters do it
+    # instead.
     "autoescape": False,
+    # Sources are strings in memory, which never change during a run.
     "auto_reload": False,
 }
 """Options of Jinja for capsmith's blueprints and those of overlays."""

@@ -97,6 +97,7 @@ def abort(repository: Repository, *, force: bool = False) -> Report:
     for path, file in unfinished.touched.items():
         if not file.before and path in present:
             change.remove(path)
+        # Files that are back in their former state, by an edit or from git, are not written again.
         elif file.before and _state(present.get(path)) != file.before:
             change.write(path, _kept(repository, file.before), mode=file.mode)
     restored = _outcomes(change.writes, Outcome.UPDATED) + _outcomes(

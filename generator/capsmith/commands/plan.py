@@ -145,6 +145,7 @@ def _plan_changes(
     names = _names(lock)
     if lock is not None:
         lock = lock.hand_over(options.mine, options.not_mine)
+        # A fork is a copy of the whole library: single files of a newer release would not fit it.
         tree = remove_vendored(tree) if lock.has_fork else tree
     disk = _on_disk(repository, tree, lock)
     decisions = _decisions(tree, disk, lock, options)
@@ -373,5 +374,6 @@ def _records(repository: Repository, tree: FileTree, lock: Lock | None, new_lock
 
 def _write_if_new(repository: Repository, change: Change, path: str, text: str) -> None:
     present = repository.read_bytes(path)
+    # Only what differs: else each run would touch the lock, and no run would find nothing to do.
     if present is None or present.replace(b"\r\n", b"\n") != text.encode():
         change.write(path, text)

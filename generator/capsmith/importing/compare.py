@@ -54,6 +54,8 @@ def normalize(schema: Schema) -> dict[str, Any]:
         found.setdefault(LIST_TYPE, "atomic")
     for key in ("required", "enum"):
         if isinstance(found.get(key), list):
+            # Enum values may be of several types, which Python does not compare: their JSON gives
+            # the order.
             found[key] = sorted(found[key], key=_key)
     if isinstance(found.get(RULES), list):
         found[RULES] = sorted((_rule(rule) for rule in found[RULES]), key=_key)
@@ -69,6 +71,7 @@ def normalize(schema: Schema) -> dict[str, Any]:
             found[key] = [normalize_value(below) for below in found[key]]
     _drop_filled(found)
     return {
+        # YAML reads a plain 2030-01-31 as a date, but the API server receives a string.
         key: value.isoformat() if isinstance(value, date) else value
         for key, value in found.items()
         if key not in _TEXTS and not (key in _UNSET and value == _UNSET[key])
@@ -100,6 +103,7 @@ def simplify(schema: Schema) -> dict[str, Any]:
     found = _with_one_enum(dict(schema))
     if found.get(INT_OR_STRING) is not True:
         return found
+    # controller-gen writes this anyOf next to x-kubernetes-int-or-string, which already means it.
     if found.get("anyOf") == _INTEGER_OR_STRING:
         del found["anyOf"]
     if isinstance(found.get("allOf"), list):
@@ -159,6 +163,7 @@ def _rule(rule: Any) -> Any:
     kept = {key: value for key, value in rule.items() if value not in ("", None, False)}
     if isinstance(kept.get("rule"), str):
         kept["rule"] = kept["rule"].strip()
+    # The reason that the API server assumes if a rule names none.
     if kept.get("reason") == "FieldValueInvalid":
         del kept["reason"]
     return kept
@@ -236,6 +241,8 @@ def _names(original: Mapping[str, Any], generated: Mapping[str, Any]) -> Iterato
                 )
         for name in made:
             if name not in own:
+                # A further category takes nothing away; a further short name may be that of another
+                # kind.
                 is_free = key == "categories"
                 yield Difference(
                     DifferenceKind.ADDED, "", path, "", f"{what} {name}", None, name, is_free
@@ -255,6 +262,7 @@ def _versions(original: Mapping[str, Any], generated: Mapping[str, Any]) -> Iter
     for name in made:
         if name not in {text_of(version, "name") for version in own}:
             path = ("spec", "versions")
+            # Clients cannot request a version that is not served.
             is_hidden = made[name].get("served") is False
             yield Difference(DifferenceKind.ADDED, name, path, "", "version", None, name, is_hidden)
 
@@ -267,6 +275,7 @@ def _version(
             yield Difference(
                 DifferenceKind.CHANGED, name, (*path, key), "", key, own.get(key), made.get(key)
             )
+    # No client sees the shape of a version that is not served, so it may differ.
     if not own.get("served"):
         return
     for key in ("deprecated", "deprecationWarning", "selectableFields"):

@@ -170,11 +170,13 @@ def _entry(
     made = skeleton.get((source.crd.group, source.crd.kind), {})
     hub = kinds.find_storage_version(source.crd)
     names = kinds.describe_names(source.crd, made)
+    # Without the contract's columns, every column of the CRD is the author's.
     if names.get("contractColumns") is False:
         made = drop_columns(made)
     parts = {
         each.name: _parts(source.crd, each, made, reserved)
         for each in source.crd.versions
+        # A version that is neither served nor stored holds no objects, so its fields do not matter.
         if each.served or each is hub
     }
     entry = {"implements": base["implements"], **names, **base, **parts[hub.name]}

@@ -124,6 +124,7 @@ def _remove(data: Any, path: Path) -> bool:
     """Remove the value at ``path``, and what is empty without it."""
     holders = [data]
     for step in path[:-1]:
+        # Indexing a string would give a character, not a part of the data.
         if isinstance(holders[-1], str):
             return False
         try:

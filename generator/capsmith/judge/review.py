@@ -29,6 +29,8 @@ from capsmith.judge.release.live import (
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 
+# The field manager and the annotation with which core's topology controller makes its dry runs: the
+# guards of templates let exactly these pass (IM-14).
 FIELD_MANAGER = "capi-topology"
 DRY_RUN_ANNOTATION = "topology.cluster.x-k8s.io/dry-run"
 INSTALLED_BY = "capsmith.dev/installed-by"
@@ -172,10 +174,12 @@ class Review:
         if current is None:
             raise NotYet("it does not exist")
         status = {each.type: each.status for each in conditions_of(current)}
+        # The names clash with those of another CRD, and waiting would not change that.
         if status.get("NamesAccepted") == "False":
             return True
         if status.get("Established") != "True":
             raise NotYet(f"its conditions are {status}")
+        # The condition comes a moment before the API server serves the kind, so discovery decides.
         version = next(v["name"] for v in current["spec"]["versions"] if v["served"])
         group, kind = current["spec"]["group"], current["spec"]["names"]["kind"]
         try:
@@ -246,6 +250,8 @@ class Review:
         """Return namespace and name of core's ServiceAccount; None if core is not installed."""
         query = {"labelSelector": _CORE_LABEL}
         found = self.client.request("GET", "/apis/apps/v1/deployments", query=query)
+        # The label is on everything that clusterctl installs of core, whose only Deployment is its
+        # manager.
         for deployment in list_of(found, "items"):
             namespace = text_of(deployment, "metadata", "namespace")
             account = text_of(deployment, "spec", "template", "spec", "serviceAccountName")
@@ -258,6 +264,7 @@ class Review:
         return _CORE_NAMESPACE, _CORE_ACCOUNT
 
     def _may(self, namespace: str, name: str, crd: Crd, verb: str) -> bool:
+        # A review considers only the groups that it names, and bindings may be to any of these.
         groups = ["serviceaccounts", f"serviceaccounts:{namespace}", "authenticated"]
         body: Mapping[str, Any] = {
             "apiVersion": "authorization.k8s.io/v1",

@@ -173,6 +173,7 @@ def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[B
     if not components:
         yield from _split_sources(manifests, roles)
         return
+    # With a single provider nothing can belong to another one, in whatever folder it is.
     if len(components) == 1:
         yield Bundle(tuple(manifests), roles)
         return
@@ -249,6 +250,7 @@ def find_roles(bundle: Bundle, given: Mapping[str, str]) -> dict[str, str]:
 
 def _is_helper(crd: Crd, kinds: set[tuple[str, str]]) -> bool:
     telling = _TELLING.get(crd.role)
+    # Only kinds that core uses have templates.
     if telling is None or (crd.group, f"{crd.kind}Template") in kinds:
         return False
     return not any(find_field(version.schema, path) for version in crd.versions for path in telling)

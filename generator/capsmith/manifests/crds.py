@@ -37,6 +37,7 @@ def is_open(schema: Schema, path: str) -> bool:
     """Return whether an undeclared field is kept because a parent preserves unknown fields."""
     current: Any = schema
     for part in path.split("."):
+        # On the way down: below such a part nothing is pruned, whatever it declares.
         if mapping_of(current).get(OPEN) is True:
             return True
         current = mapping_of(current, "properties").get(part.rstrip("[]{}"))
@@ -112,6 +113,7 @@ def guess_role(group: str, kind: str, scope: str, kinds: Set[tuple[str, str]]) -
         return ""
     if kind.endswith("Identity"):
         return "Identity"
+    # A template has the role of its kind with the suffix, so both are guessed from the same name.
     plain = kind.removesuffix(_TEMPLATE)
     # In a group of Cluster API the kind alone is enough; elsewhere any kind may end with Machine.
     allowed = _BY_PREFIX.get(group.partition(".")[0])

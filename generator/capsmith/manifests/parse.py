@@ -259,6 +259,7 @@ def _value(document: Any, path: Path) -> Any:
     return document
 
 
+# Checks go through the objects of a file one after another, and it may have megabytes.
 @lru_cache(_KEPT)
 def _originals(text: str) -> tuple[Manifest, ...]:
     manifests, wrong = parse_manifests(text, "")

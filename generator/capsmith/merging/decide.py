@@ -289,6 +289,7 @@ def _written(
 ) -> Decision:
     """Write the text of ``file``, with the line ends of the ``former`` content."""
     text = file.text.encode()
+    # A file that git checked out with CRLF keeps them: otherwise each line would show as changed.
     content = text.replace(b"\n", b"\r\n") if has_crlf(former) else text
     # The author may have made a scaffold or shared file executable.
     kept = outcome is Outcome.UPDATED and file.owner is not Owner.GENERATED

@@ -131,6 +131,7 @@ class Lock(NamedTuple):
         """
         if self.runtime is None or not self.runtime.digest:
             return self
+        # git may have converted the line endings of the record, which is no edit.
         if record is None or digest(record.replace("\r\n", "\n")) != self.runtime.digest:
             if self.runtime.mine:
                 return self

@@ -100,6 +100,8 @@ def merge(
     mine, other = _Side(ours, _hunks(base, ours)), _Side(theirs, _hunks(base, theirs))
     chunks: list[Agreed | Conflict] = []
     done = 0
+    # Regions are in order and have at least one common line between them, so `done` never moves
+    # back.
     for start, end in _regions(mine.hunks, other.hunks):
         chunks.append(Agreed(tuple(base[done:start])))
         chunks.append(

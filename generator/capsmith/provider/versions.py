@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 def version_order(name: str) -> tuple[int, int, int]:
     """Return Kubernetes' sort key of an API version: alpha, beta, GA, then by number (GEN-03)."""
+    # Only for names that the model has accepted, such as `v1`, `v1alpha1` or `v1beta1`.
     major, *stage = re.findall(r"alpha|beta|\d+", name)
     if not stage:
         return 2, int(major), 0
@@ -110,6 +111,7 @@ def has_same_type(one: Schema, other: Schema) -> bool:
     """Return whether two schemas give a value the same meaning; their limits may differ."""
     if any(one.get(key) != other.get(key) for key in _TYPE_KEYS):
         return False
+    # A value that only one version allows must be converted to another one.
     if _choices(one) != _choices(other):
         return False
     # A property that only one version requires may be absent in the other: the author's code has to

@@ -129,6 +129,7 @@ def write_all(files: Iterable[tuple[Path, bytes, int]]) -> None:
     # and the fact that there is one matter.
     failures: list[BaseException] = []
     shares = [waiting[start::_AT_ONCE] for start in range(min(_AT_ONCE, len(waiting)))]
+    # Threads suffice: the time goes into fsync, which releases the interpreter's lock.
     threads = [threading.Thread(target=_write_share, args=(each, failures)) for each in shares]
     try:
         for thread in threads:

@@ -67,6 +67,7 @@ def convert_disk_errors(folder: Path) -> Iterator[None]:
 
 def _opened(folder: Path) -> int | None:
     try:
+        # Only for reading: a folder cannot be opened for writing, and flock does not need it.
         return os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     except OSError:
         return None

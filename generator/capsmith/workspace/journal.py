@@ -135,6 +135,8 @@ class Journal:
             for path in paths:
                 if (read or {}).get(path, before[path]) != before[path]:
                     raise _saved(path)
+            # Copies, not moves: until the list is written, the files of the folder must stay where
+            # they are.
             write_all(self._kept(path) for path in _written(before))
             for path in _written(before):
                 if digest_file(self._old(path)) != before[path]:  # saved while it was copied

@@ -226,6 +226,8 @@ class Repository:
                     (building / path, file.content, 0o644 if file.mode is None else file.mode)
                     for path, file in writes.items()
                 )
+                # A rename onto an empty folder succeeds, which is harmless; onto one with files it
+                # fails.
                 os.replace(building, self.folder)
         except OSError as error:
             # A rename onto a folder with files fails, so files of another process are safe.

@@ -50,6 +50,7 @@ def observe(client: KubeClient, namespace: str, name: str) -> Cluster:
 def _machine(client: KubeClient, machine: JSON, namespace: str) -> MachineObjects:
     spec = machine["spec"]
     configuration = (spec.get("bootstrap") or {}).get("configRef") or {}
+    # The simulation replaces kubeadm, so the row of its configuration would never change.
     if configuration.get("kind") == _KUBEADM:
         configuration = {}
     return MachineObjects(
@@ -117,6 +118,7 @@ def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress)
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
+            # The run outlives this command, and its Ctrl-C.
             start_new_session=True,
         )
     try:
@@ -165,6 +167,8 @@ def watch(lab: LabFolder, name: str, show: Show) -> Cluster:
     deadline = time.monotonic() + _RUNNING_SECONDS
     with connect(lab) as connection:
         while True:
+            # The API server may restart, and objects may go between two requests: the next look
+            # shows more.
             with suppress(ApiError, OSError, HTTPException):
                 found = observe(connection.client, NAMESPACE, name)
                 show(found)
@@ -224,6 +228,7 @@ def _wait_ready(lab: LabFolder, child: subprocess.Popen[bytes] | None) -> RunSta
     deadline = time.monotonic() + 2 * PATIENCE
     while time.monotonic() < deadline:
         state = read_run(lab.run_state)
+        # The lock decides: a state file may be that of a run which was killed.
         if state is not None and state.state == "running" and is_held(lab.run_lock):
             return state
         if state is not None and state.state == "crashed":

@@ -83,6 +83,7 @@ class InstalledProvider:
         self._managers = {each.type: self._manager(each) for each in release.components}
         if not is_current:
             self._clusterctl(release)
+            # Only after clusterctl succeeded: a release that is recorded is not installed again.
             write_text(record, json.dumps({"digest": digest, "version": version}))
 
     def start(self) -> None:
@@ -92,6 +93,7 @@ class InstalledProvider:
         for type, manager in self._managers.items():
             self._progress(f"starting the manager ({type})")
             log = self._lab.folder / f"{self._label}-{type}.log"
+            # Logs are appended to: the report of a crash must not show the end of an earlier run.
             before = log.stat().st_size if log.exists() else 0
             try:
                 manager.start()
@@ -119,6 +121,7 @@ class InstalledProvider:
             raise LabError("lab-webhooks", message, hint=hint)
 
     def _manager(self, component: ReleaseComponent) -> ProviderManager:
+        # The user's KUBECONFIG would take precedence over the lab's.
         environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
         environment["PYTHONPATH"] = self._provider.import_path
         environment.setdefault(_CLOUD, str(self._lab.lab.cloud))

@@ -150,11 +150,13 @@ def _watch(
     failed: Failed,
 ) -> None:
     """Look after the managers, and follow changes of files, as long as the lab runs."""
+    # Before the first start: a file that changes while the managers start must not be missed.
     code, released = provider.code_stamp(), provider.release_stamp()
     description = provider.description_stamp()
     is_broken = not current.restart(failed, is_release=True)
     while lab.is_running:
         time.sleep(_LOOK_SECONDS)
+        # After a failed start only a change of a file can help, so nothing is restarted in between.
         if not is_broken:
             current.look()
         new = provider.code_stamp(), provider.release_stamp(), provider.description_stamp()

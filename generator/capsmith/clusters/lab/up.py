@@ -64,6 +64,7 @@ def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabStat
     if request.kind:
         require_kind()
     needed = [core_module(request.core)] if request.is_given else module_names(request.core)
+    # Before the folder exists: a build takes minutes, and an interrupted one leaves no lab.
     tools = toolbox(needed, progress, find=True)
     lock = lab.create()
     try:
@@ -114,6 +115,8 @@ def _start(
             stdout=subprocess.PIPE,
             stderr=log,
             start_new_session=True,
+            # The supervisor inherits the descriptor and with it the lock, so there is no moment
+            # without it.
             pass_fds=(lock,),
         )
     try:
@@ -129,6 +132,7 @@ def _start(
 
 def _follow(child: subprocess.Popen[bytes], lab: LabFolder, progress: Progress) -> None:
     """Pass on what the supervisor tells, until the lab is ready; raises its error."""
+    # The pipe ends when the supervisor does, so this never waits for a process that is gone.
     for line in child.stdout or ():
         message = json.loads(line)
         if "step" in message:

@@ -148,6 +148,8 @@ class ControllerManager:
             f"--root-ca-file={pki.ca}",
             "--use-service-account-credentials=false",
             f"--controllers={','.join(_CONTROLLERS)}",
+            # With the default of 20 requests a second, the deletion of a namespace with many
+            # objects is slow.
             "--kube-api-qps=200",
             "--kube-api-burst=400",
         ]
@@ -175,6 +177,7 @@ class ControllerManager:
 def _apiserver_flags(pki: Pki, etcd: EtcdAddress, name: str, port: int) -> list[str]:
     return [
         f"--etcd-servers={etcd.url}",
+        # One etcd holds the data of several API servers.
         f"--etcd-prefix=/{name}",
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",
@@ -187,6 +190,7 @@ def _apiserver_flags(pki: Pki, etcd: EtcdAddress, name: str, port: int) -> list[
         f"--service-account-key-file={pki.service_account.cert}",
         f"--service-account-signing-key-file={pki.service_account.key}",
         "--service-cluster-ip-range=10.0.0.0/24",
+        # No Pod uses the Service `kubernetes`, and its endpoints must not be loopback addresses.
         "--endpoint-reconciler-type=none",
         "--allow-privileged=true",
         "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",

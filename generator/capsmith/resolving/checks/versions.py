@@ -83,6 +83,7 @@ def check_contract_labels(versions: Sequence[DraftVersion], reporter: PathReport
     """Report ``contract-label-too-long`` for versions that do not fit in a CRD label."""
     for contract in sorted({each.contract for each in versions if each.contract}):
         served = [each.name for each in versions if each.served and each.contract == contract]
+        # Core splits the value of the label at underscores, which names of versions cannot contain.
         value = "_".join(served)
         if len(value) > _LABEL_LIMIT:
             message = f"`{value}` of the label `cluster.x-k8s.io/{contract}` would have more than"
@@ -117,6 +118,7 @@ def _check_shapes(draft: Draft, versions: tuple[DraftVersion, ...], reporter: Pa
             message = f"no served API version follows the contract {contract}"
             hint = "Add a version that follows this contract, or remove the contract."
             reporter.add_error("GEN-08", message, hint)
+    # Names of contracts sort by age.
     newest = max(contracts)
     for index, each in enumerate(versions):
         if each.storage and each.contract != newest:

@@ -49,6 +49,7 @@ class Machines:
         """Read all Machines, and the bootstrap data of new ones."""
         labels = {CLUSTER_NAME: self._cluster}
         found = self._client.list(self._core, "Machine", self._namespace, labels)
+        # By uid: a Machine that follows another one of the same name is a new machine.
         machines = {each["metadata"]["uid"]: each for each in found}
         for uid in self._servers.keys() - machines.keys():
             del self._servers[uid]
@@ -188,6 +189,8 @@ class SimulatedClusters:
         except ApiError as error:
             if error.status != 409:
                 raise
+            # A control plane provider writes the endpoint of the infrastructure, where nothing
+            # listens.
             self._client.patch(wanted, {"data": wanted["data"]})
 
     def _new(self) -> _Workload:
@@ -202,6 +205,7 @@ class SimulatedClusters:
         )
         try:
             server.start()
+        # Also after Ctrl-C: nothing else would ever stop a server that no workload refers to.
         except BaseException:
             server.stop()
             raise
@@ -221,6 +225,7 @@ class SimulatedClusters:
 
     def _write(self) -> None:
         clusters = {
+            # The port too: Secrets with kubeconfigs name it, and must stay valid after a restart.
             uid: (each.number, int(each.server.url.rpartition(":")[2]))
             for uid, each in self._workloads.items()
         }

@@ -261,6 +261,8 @@ def _digest(module: Module, go_version: str, root: Path = _HERE) -> str:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
+    # The file is never removed: a process could still wait for the lock of the removed one, and
+    # another create and lock it again.
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

@@ -83,6 +83,8 @@ def _mismatched(context: Context) -> Iterator[tuple[Manifest, Mismatch]]:
                 given = manifest.document["apiVersion"]
                 yield manifest, Mismatch(("apiVersion",), f"{given} is not served; use {served}")
                 continue
+            # A defaulting webhook may add what is missing, so required fields count only without
+            # one.
             webhook = (crd.group, crd.plural) in defaulted
             for mismatch in find_mismatches(version.schema, manifest.document, not webhook):
                 where = mismatch.varies_with

@@ -32,6 +32,7 @@ def _restart(session: Session) -> None:
     session.manager.kill()
     session.manager.start()
     session.wait_provisioned(kind, _INTERRUPTED)
+    # A machine that is created after the restart shows that the manager has seen all earlier ones.
     session.create_machine(MAIN, _LATER)
     session.wait_provisioned(kind, _LATER)
     session.settle()
@@ -63,6 +64,7 @@ def _move(session: Session) -> None:
         raise Skipped("this run did not start the management clusters")
     before = ensure_main_machine(session)
     _leave_only_main(session)
+    # clusterctl refuses to move a cluster whose Machines have no Nodes yet.
     register_nodes(session)
     session.wait("Cluster", MAIN, _is_initialized, "core does not report an initialized cluster")
     try:
