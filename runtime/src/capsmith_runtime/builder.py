@@ -44,9 +44,7 @@ class ManagerBuilder:
         self.executor = HandlerExecutor(
             metrics, threads=options.hook_threads, timeout=options.hook_timeout
         )
-        self.sessions = SessionPools(
-            self.executor, rate=options.hook_rate, burst=options.hook_burst
-        )
+        self.sessions = self._sessions()
         context = self._context()
         self.groups = [make(self.caches, context) for make in component.groups]
         further = WatchedKinds(
@@ -79,6 +77,15 @@ class ManagerBuilder:
             *own,
         )
 
+    def _sessions(self) -> SessionPools:
+        options = self._options
+        return SessionPools(
+            self.executor,
+            rate=options.hook_rate,
+            burst=options.hook_burst,
+            concurrency=options.concurrency,
+        )
+
     def _context(self) -> ControllerContext:
         return ControllerContext(
             client=self.caches.client,
@@ -98,7 +105,7 @@ class ManagerBuilder:
 
     def _controller(self, kind: str, reconcile: Reconcile) -> Controller[NamespacedName]:
         queue = WorkQueue[NamespacedName](kind, self._metrics)
-        concurrency = self._options.kind_concurrency.get(kind, self._options.concurrency)
+        concurrency = self._options.concurrency_of(kind)
         return Controller(kind, queue, reconcile, self._metrics, concurrency=concurrency)
 
     def _warn_of_unknown_kinds(self) -> None:

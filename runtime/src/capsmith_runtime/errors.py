@@ -33,6 +33,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Self
 
+MAX_RETRY_AFTER: Final = 300.0
+"""Longest pause in seconds of an identity that is rate-limited, as for the API server."""
+
 _REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
 
 
@@ -69,7 +72,8 @@ class RateLimitedError(ReconcileError):
     """The infrastructure refuses further requests of this identity for a while.
 
     No method is called for any object of the identity until ``retry_after`` seconds have passed:
-    neither an event nor a deletion shortens that.
+    neither an event nor a deletion shortens that.  It is ``MAX_RETRY_AFTER`` at most: then the
+    infrastructure is asked again.
     """
 
     retry_after: float
@@ -81,7 +85,7 @@ class RateLimitedError(ReconcileError):
         """``retry_after`` is in seconds.  Raises ValueError if it is negative or not finite."""
         if not 0 <= retry_after < math.inf:
             raise ValueError(f"retry_after is {retry_after}")
-        super().__init__(reason, message, retry_after=retry_after)
+        super().__init__(reason, message, retry_after=min(retry_after, MAX_RETRY_AFTER))
 
 
 class SessionError(ReconcileError):

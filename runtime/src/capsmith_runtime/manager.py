@@ -19,7 +19,7 @@ from capsmith_runtime.kube import log
 from capsmith_runtime.kube.client import KubeClient, NamespacedName
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.diagnostics import Check, Diagnostics
-from capsmith_runtime.kube.executor import DaemonThreadPool
+from capsmith_runtime.kube.handler_calls import DaemonThreadPool
 from capsmith_runtime.kube.leaderelection import (
     LeaderElector,
     LeadershipLost,

@@ -62,6 +62,10 @@ class Options:
     extra: Mapping[str, object] = field(default_factory=dict)
     """Values of additional flags by name."""
 
+    def concurrency_of(self, kind: str) -> int:
+        """Return how many reconciles of a kind run at the same time."""
+        return self.kind_concurrency.get(kind, self.concurrency)
+
     @property
     def diagnostics(self) -> DiagnosticsOptions:
         """Addresses and certificates of the servers for probes and metrics."""

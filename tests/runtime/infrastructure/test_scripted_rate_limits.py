@@ -15,6 +15,7 @@ from capsmith_runtime.infrastructure import (
     SessionFactory,
 )
 from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.fake_api import copy_object
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from tests.runtime.infrastructure import scripted_provider
 from tests.runtime.infrastructure.scripted_provider import (
@@ -138,9 +139,49 @@ class TestRates(ScriptedMachines):
         assert _now() - began >= 19
         await env.eventually("provisioned", lambda: env.has_cluster(cluster))
 
+    @scenario
+    async def test_a_pause_is_capped_and_counted(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        """Clouds answer with a Retry-After of a day."""
+        normal(RateLimitedError("quota", retry_after=86400), PROVISIONED)
+        key = await add_machine(env)
+        await env.eventually(
+            "reported", lambda: ready_condition(env, key) == ("False", "RateLimited")
+        )
+        began = _now()
+        shown = env.metrics.render().decode()
+        assert 'identities_paused{cause="rate-limit"} 1.0' in shown
+        assert 'identity_pauses_total{cause="rate-limit"} 1.0' in shown
+        await asyncio.sleep(250)
+        assert not env.has_machine(key)
+        await env.eventually("provisioned", lambda: env.has_machine(key))
+        assert _now() - began >= 299
+
 
 class TestRetryAfter(ScriptedMachines):
     """The delay that an error demands is a minimum."""
+
+    @scenario
+    async def test_an_object_created_again_does_not_inherit_it(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        script = normal(ReconcileError("QuotaExceeded", retry_after=200), PROVISIONED)
+        key = await add_machine(env)
+        await env.eventually(
+            "reported", lambda: ready_condition(env, key) == ("False", "QuotaExceeded")
+        )
+        began = _now()
+        # No worker sees in between that it is gone.
+        kind, again = env.machine_kind.resource.kind, copy_object(env.core.infra_machine(key))
+        env.api.change(kind, key, {"metadata": {"finalizers": None}})
+        env.api.remove(kind, key)
+        for field in ("uid", "resourceVersion", "finalizers", "annotations"):
+            again["metadata"].pop(field, None)
+        del again["status"]
+        env.api.add(again)
+        await env.eventually("called", lambda: len(script.calls) == 2)
+        assert _now() - began < 100
 
     @scenario
     async def test_no_event_shortens_retry_after(

@@ -22,6 +22,8 @@ from capsmith_runtime.infrastructure import (
     SessionFactory,
 )
 from capsmith_runtime.kube.client import key_of
+from capsmith_runtime.kube.executor import HandlerExecutor
+from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.manager import Manager
 from capsmith_runtime.testing import infrastructure as testing
 from capsmith_runtime.testing.conformance.base import scenario
@@ -272,4 +274,4 @@ def test_a_factory_of_another_type_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(ScriptedMachineReconciler, "session_factory", {"a": 1})
     with pytest.raises(TypeError, match="must be a SessionFactory class"):
-        SessionPools(None).of(ScriptedMachineReconciler())  # type: ignore[arg-type]
+        SessionPools(HandlerExecutor(Metrics())).of(ScriptedMachineReconciler())

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.kube import executor
-from capsmith_runtime.kube.executor import DaemonThreadPool, HandlerExecutor, StillRunningError
+from capsmith_runtime.kube.executor import HandlerExecutor, StillRunningError
+from capsmith_runtime.kube.handler_calls import DaemonThreadPool
 from capsmith_runtime.kube.metrics import Metrics
 from tests.runtime.support.following import sample
 from tests.runtime.support.waiting import eventually

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from capsmith_runtime.kube.executor import HandlerExecutor
+from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import Priority
-from capsmith_runtime.reconcile.session_pools import Rate, RateLimiter
+from capsmith_runtime.reconcile.rate_limits import IDLE_SECONDS, Rate, RateLimiter
+from capsmith_runtime.reconcile.session_pools import SessionPools
 from capsmith_runtime.testing import clock
 
 
@@ -163,6 +166,21 @@ def test_callers_that_do_not_return_delay_no_other() -> None:
         await asyncio.sleep(2.5)
         assert woken == ["gone", "other"]
         assert limiter.admit("other")
+
+    run(main())
+
+
+def test_limiters_of_identities_that_are_gone_are_removed() -> None:
+    async def main() -> None:
+        shared = SessionPools(HandlerExecutor(Metrics()), rate=1.0).of(object())
+        for number in range(100):
+            assert shared.limiter(f"namespace-{number}").admit("machine")
+        paused = shared.limiter("paused")
+        await asyncio.sleep(IDLE_SECONDS)
+        paused.pause(60)
+        shared.limiter("next")
+        assert set(shared._limiters) == {"paused", "next"}
+        assert shared.paused == 1
 
     run(main())
 

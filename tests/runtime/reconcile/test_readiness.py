@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from capsmith_runtime.kube.executor import DaemonThreadPool
+from capsmith_runtime.kube.handler_calls import DaemonThreadPool
 from capsmith_runtime.reconcile.session_pools import ReadinessCheck
 from capsmith_runtime.testing import clock
 

@@ -192,8 +192,9 @@ class InstallationController:
             handler = self._reconciler.reconcile_normal
             expected = AddonState
         with connect_scope(scope, self._context, obj):
+            arguments, owner = (scope, cluster, workload), installation.owner
             result = await self._author.call(
-                installation, handler, scope, cluster, workload, deletion=not selected
+                installation, handler, *arguments, deletion=not selected, owner=owner
             )
         if not isinstance(result, (expected, Waiting)):
             raise TypeError(describe_unexpected_result(handler, result, expected, Waiting))

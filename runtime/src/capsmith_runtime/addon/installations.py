@@ -27,6 +27,11 @@ class Installation(NamedTuple):
         """Queue key ``namespace/addon/cluster``; names cannot contain a slash."""
         return NamespacedName(self.addon.namespace, f"{self.addon.name}/{self.cluster}")
 
+    @property
+    def owner(self) -> str:
+        """Name the Cluster, with whose API server the author's code talks."""
+        return f"Cluster {self.addon.namespace}/{self.cluster}"
+
 
 def parse_key(key: NamespacedName) -> Installation:
     """Parse a queue key, the reverse of :attr:`Installation.key`."""

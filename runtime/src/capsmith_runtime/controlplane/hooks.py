@@ -30,7 +30,7 @@ from capsmith_runtime.controlplane.sync_machines import MachineSyncer
 from capsmith_runtime.errors import ContractError, ReconcileError, TerminalError
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.requeue import DeferredError
-from capsmith_runtime.reconcile.author_step import AuthorCalls, connect_scope
+from capsmith_runtime.reconcile.author_step import AuthorCalls, connect_scope, describe_owner
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.results import (
     NotAvailableError,
@@ -118,7 +118,9 @@ class HookCaller:
             self._calls[key_of(obj)] = calls
         try:
             with connect_scope(scope, self._context, obj):
-                result = await calls.call(key, hook, scope, arguments=(argument,))
+                result = await calls.call(
+                    key, hook, scope, arguments=(argument,), owner=describe_owner(obj)
+                )
         except NotAvailableError as error:
             return error.waiting
         except DeferredError:

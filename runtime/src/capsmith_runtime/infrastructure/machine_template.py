@@ -23,7 +23,12 @@ from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.patch import write
 from capsmith_runtime.kube.requeue import DeferredError
-from capsmith_runtime.reconcile.author_step import AuthorCalls, check_result, connect_scope
+from capsmith_runtime.reconcile.author_step import (
+    AuthorCalls,
+    check_result,
+    connect_scope,
+    describe_owner,
+)
 from capsmith_runtime.reconcile.caches import cluster_name_of
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.sessions import Credentials
@@ -104,7 +109,9 @@ class MachineTemplateController:
         argument = scope.spec if self._reconciler._capacity_gets_spec else scope
         try:
             with connect_scope(scope, self._context, obj):
-                result = await self._author.call(key, hook, scope, arguments=(argument,))
+                result = await self._author.call(
+                    key, hook, scope, arguments=(argument,), owner=describe_owner(obj)
+                )
             return None if result is None else check_result(hook, result, MachineCapacity)
         except NotAvailableError as error:
             return error.waiting

@@ -20,7 +20,7 @@ from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, Resou
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import write
-from capsmith_runtime.reconcile.author_step import AuthorCalls, connect_scope
+from capsmith_runtime.reconcile.author_step import AuthorCalls, connect_scope, describe_owner
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.results import Waiting
@@ -209,7 +209,8 @@ class OrphanedAddressController:
             scope = registry.release_scope(key, identity, pool.key, obj)
             author = self._authors[pool.kind]
             with connect_scope(scope, self._context, obj):
-                result = await author.call(key, registry.reconciler.release, scope, deletion=True)
+                hook, owner = registry.reconciler.release, describe_owner(obj)
+                result = await author.call(key, hook, scope, deletion=True, owner=owner)
             if isinstance(result, Waiting):
                 return Result(result.requeue_after)
         await self._writer.delete(obj)

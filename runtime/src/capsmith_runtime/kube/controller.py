@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Generic
 
 from capsmith_runtime.errors import ConflictError, RetryAfterError, error_label
-from capsmith_runtime.kube.executor import StillRunningError, TracebackLimiter
+from capsmith_runtime.kube.executor import StillRunningError, TracebackLimiter, lend_worker
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import DeferredError, Priority
@@ -27,6 +27,20 @@ class Result:
     """Priority of the next reconcile; None keeps that of this one."""
     failed: bool = False
     """Whether it ended with a failure that no retry resolves."""
+
+
+class _Loan:
+    """The replacement of one worker, which is made once at most."""
+
+    def __init__(self, replace: Callable[[], None]) -> None:
+        self._replace = replace
+        self.is_made = False
+
+    def make(self) -> None:
+        """Replace the worker."""
+        if not self.is_made:
+            self.is_made = True
+            self._replace()
 
 
 class Controller(Generic[K]):
@@ -49,6 +63,7 @@ class Controller(Generic[K]):
         self._terminal_failures = metrics.terminal_failures.labels(name)
         self._seconds = metrics.reconcile_seconds.labels(name)
         self._concurrency = concurrency
+        self._group: asyncio.TaskGroup | None = None
         self._active = 0
         self._idle = asyncio.Event()
         self._was_aborted = False
@@ -56,7 +71,8 @@ class Controller(Generic[K]):
 
     async def run(self) -> None:
         """Reconcile until the queue is closed; cancel this to abort running reconciles."""
-        async with asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as self._group:
+            group = self._group
             for number in range(self._concurrency):
                 group.create_task(self._work(), name=f"{self.name}-{number}")
 
@@ -85,14 +101,26 @@ class Controller(Generic[K]):
                 return
             release = True
             self._active += 1
+            loan = _Loan(self._replace_worker)
+            token = lend_worker.set(loan.make)
             with active.track_inprogress():
                 try:
                     release = await self._process(key)
                 finally:
+                    lend_worker.reset(token)
                     self._active -= 1
                     self._idle.set()
                     if release:
                         self.queue.done(key)
+            if loan.is_made:
+                return
+
+    # An author call that takes long must not keep the objects of other tenants
+    # waiting; how many such calls each tenant may have is limited where they are admitted.
+    def _replace_worker(self) -> None:
+        """Start another worker; the one that waits for a slow call ends after its reconcile."""
+        if self._group is not None:
+            self._group.create_task(self._work(), name=f"{self.name}-replacement")
 
     async def _process(self, key: K) -> bool:
         """Reconcile once; return False if a handler still runs, which later releases the key."""
@@ -131,7 +159,8 @@ class Controller(Generic[K]):
 
     def _defer(self, key: K, deferred: DeferredError) -> None:
         _log.debug("reconcile is deferred", controller=self.name, key=str(key), why=str(deferred))
-        self._metrics.reconciles_deferred.labels(self.name).inc()
+        if deferred.is_throttled:
+            self._metrics.reconciles_deferred.labels(self.name).inc()
         # Read before `done`, after which the queue has forgotten the priority of this reconcile.
         priority = self.queue.priority_of(key)
         if deferred.subscribe is not None:

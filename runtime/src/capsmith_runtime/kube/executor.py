@@ -12,210 +12,36 @@ import contextlib
 import contextvars
 import inspect
 import threading
-from collections import deque
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.handler_calls import HandlerCall, HandlerCalls
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
 
-P = ParamSpec("P")
 T = TypeVar("T")
-
-# The lease may be released only when no call is left, so a call is not over when its caller is
-# cancelled: it ends with the last of its threads.  Threads that a handler starts by
-# `asyncio.to_thread` or `loop.run_in_executor(None, ...)` are known, because they are threads of
-# the `DaemonThreadPool` that is the event loop's default executor.  Threads of other executors are
-# not.
-_current: contextvars.ContextVar[HandlerCall | None] = contextvars.ContextVar(
-    "handler_call", default=None
-)
-
-
-class HandlerCall:
-    """One call of a handler, which is busy while the handler or one of its threads runs."""
-
-    def __init__(self, name: str, calls: HandlerCalls) -> None:
-        self.name = name
-        self.is_abandoned = False
-        self._calls = calls
-        self._loop = asyncio.get_running_loop()
-        self._lock = threading.Lock()
-        self._busy = 0
-        self._callbacks: list[Callable[[], None]] = []
-
-    @property
-    def is_busy(self) -> bool:
-        """Return whether the handler or one of its threads runs."""
-        return self._busy > 0
-
-    def context(self) -> contextvars.Context:
-        """Return a copy of the current context in which new threads belong to this call."""
-        context = contextvars.copy_context()
-        context.run(_current.set, self)
-        return context
-
-    def begin(self) -> None:
-        """Count one more thread or task of this call; safe in any thread."""
-        with self._lock:
-            self._busy += 1
-            self._calls.add(self)
-
-    def end(self) -> None:
-        """Count one thread or task less; the last one ends the call.  Safe in any thread."""
-        with self._lock:
-            self._busy -= 1
-            if self._busy:
-                return
-        # The loop is closed if the process stops without waiting for this thread.
-        with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._settle)
-
-    def when_ended(self, callback: Callable[[], None]) -> None:
-        """Call `callback` on the event loop when the call ends, or soon if it has ended."""
-        if self._calls.has(self):
-            self._callbacks.append(callback)
-        else:
-            self._loop.call_soon(callback)
-
-    def _settle(self) -> None:
-        with self._lock:
-            if self._busy:
-                return
-            self._calls.discard(self)
-        callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback()
-
-
-class HandlerCalls:
-    """The calls of one executor that have not ended."""
-
-    def __init__(self) -> None:
-        self._running: set[HandlerCall] = set()
-        self._changed = asyncio.Event()
-        self.was_cancelled = False
-        """Whether an asynchronous handler was cancelled; what it leaves behind is unknown."""
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of the handlers that run."""
-        # Other threads add calls: `tuple` copies the set in one step of the interpreter, while a
-        # loop over the set itself could raise RuntimeError.
-        return sorted(call.name for call in tuple(self._running))
-
-    @property
-    def abandoned(self) -> int:
-        """Return how many calls have exceeded their time limit and still run."""
-        return sum(call.is_abandoned for call in tuple(self._running))
-
-    @property
-    def have_ended(self) -> bool:
-        """Return whether no handler runs in any thread, and none was cancelled."""
-        return not self._running and not self.was_cancelled
-
-    def has(self, call: HandlerCall) -> bool:
-        """Return whether a call has not ended yet."""
-        return call in self._running
-
-    def add(self, call: HandlerCall) -> None:
-        """Add a call that has become busy; safe in any thread."""
-        self._running.add(call)
-
-    def discard(self, call: HandlerCall) -> None:
-        """Remove a call that has ended."""
-        self._running.discard(call)
-        self._changed.set()
-
-    def abandon(self, call: HandlerCall) -> None:
-        """Mark a call that exceeded its time limit, so that `wait` does not wait for it."""
-        call.is_abandoned = True
-        self._changed.set()
-
-    async def wait(self) -> None:
-        """Wait until all calls have ended or are abandoned."""
-        while not all(call.is_abandoned for call in tuple(self._running)):
-            self._changed.clear()
-            await self._changed.wait()
-
-
-class DaemonThreadPool(ThreadPoolExecutor):
-    """Default executor of an event loop: it tracks calls, and no exit waits for its threads.
-
-    At most `threads` calls of handlers run at the same time.  Calls of the runtime, such as name
-    lookups, have no limit, because handlers that hang must not block them.
-    """
-
-    def __init__(self, threads: int) -> None:
-        # The base class starts threads in `submit` only, which this class replaces.
-        super().__init__(threads)
-        self._limit = threads
-        self._guard = threading.Lock()
-        self._active = 0
-        self._pending: deque[Callable[[], None]] = deque()
-        self._is_closed = False
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Run a function in a thread; raise RuntimeError after `shutdown`."""
-        if self._is_closed:
-            raise RuntimeError("cannot start a thread: the event loop is closing")
-        future: Future[T] = Future()
-        call = _current.get()
-
-        def run() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                future.set_result(fn(*args, **kwargs))
-            except BaseException as error:
-                future.set_exception(error)
-
-        if call is None:
-            _start_daemon(run)
-            return future
-        call.begin()
-        # A callback instead of the end of `run`, which never runs if the future is cancelled first.
-        future.add_done_callback(lambda _: call.end())
-        with self._guard:
-            self._pending.append(run)
-            if self._active == self._limit:
-                return future
-            self._active += 1
-        try:
-            _start_daemon(self._work)
-        except BaseException:
-            future.cancel()
-            with self._guard:
-                self._active -= 1
-            raise
-        return future
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Refuse new calls; do not wait for threads that run."""
-        # asyncio.run calls this with wait=True; joining a thread that hangs would keep the process
-        # and its lease alive.
-        self._is_closed = True
-
-    def _work(self) -> None:
-        while True:
-            with self._guard:
-                if not self._pending:
-                    self._active -= 1
-                    return
-                run = self._pending.popleft()
-            run()
-
-
-def _start_daemon(target: Callable[[], None]) -> None:
-    threading.Thread(target=target, name="executor", daemon=True).start()
-
 
 _log = get_logger("hooks")
 _CANCEL_SECONDS = 1.0
 EXHAUSTED_SECONDS: Final = 180.0
 """How long all threads may hang before only a restart can help."""
+SLOW_SECONDS: Final = 0.5
+"""After which a call no longer keeps a worker or a thread from the calls of other tenants."""
+ANSWERED_SECONDS: Final = 3600.0
+"""How long a tenant counts as served after a call that ended."""
+LENT_THREADS: Final = 4
+"""How many times the configured number of threads may be lent to others by slow calls."""
+
+
+def _lend_nothing() -> None:
+    """Do nothing: no worker waits for the call."""
+
+
+lend_worker: contextvars.ContextVar[Callable[[], None]] = contextvars.ContextVar(
+    "lend_worker", default=_lend_nothing
+)
+"""Lets another reconcile begin while the one of this context waits for a slow call."""
 
 
 class HookTimeoutError(Exception):
@@ -253,30 +79,54 @@ class HandlerThread(threading.Thread):
 
 
 class HandlerExecutor:
-    """Calls handlers with a time-out in seconds; `threads` limits concurrent synchronous calls."""
+    """Calls handlers with a time-out in seconds; `threads` limits concurrent synchronous calls.
+
+    Calls belong to tenants, such as the identities of clouds.  While all threads are taken, slow
+    calls of one tenant do not count for the others.
+    """
 
     def __init__(self, metrics: Metrics, *, threads: int = 32, timeout: float = 300.0) -> None:
         self.calls = HandlerCalls()
-        self._metrics = metrics
-        self._threads = threads
+        self.metrics = metrics
+        self.threads = threads
         self._slots = asyncio.Semaphore(threads)
+        self._lent = 0
         self._timeout = timeout
         self._exhausted_since: float | None = None
+        self._answered: dict[str, float] = {}
 
     @property
     def is_healthy(self) -> bool:
-        """Return whether handlers can run: False if all `threads` have hung for minutes."""
-        since = self._exhausted_since
-        return since is None or monotonic() - since < EXHAUSTED_SECONDS
+        """Return whether handlers can run.
 
-    async def call(self, hook: Callable[..., T | Awaitable[T]], *args: Any) -> T:
+        False once as many as `threads` hang for minutes, if a restart may help: no thread is left,
+        or the calls of all tenants hang.  The cloud of one tenant that never answers is no reason.
+        """
+        since = self._exhausted_since
+        if since is None or monotonic() - since < EXHAUSTED_SECONDS:
+            return True
+        holders = self.calls.slot_holders
+        can_lend = self._lent < LENT_THREADS * self.threads
+        if not can_lend and sum(call.is_abandoned for call in holders) >= self.threads:
+            return False
+        return bool(self._answered.keys() - self.calls.hanging_tenants)
+
+    async def call(self, hook: Callable[..., T | Awaitable[T]], *args: Any, tenant: str = "") -> T:
         """Call a handler and return its result.
 
         Raises the handler's exception, HookTimeoutError, StillRunningError or HooksExhaustedError.
         """
-        call = HandlerCall(getattr(hook, "__qualname__", repr(hook)), self.calls)
+        call = HandlerCall(getattr(hook, "__qualname__", repr(hook)), self.calls, tenant)
         # It begins with 0: Prometheus does not take a counter that appears for one that rose.
-        self._metrics.hook_timeouts.labels(call.name)
+        self.metrics.hook_timeouts.labels(call.name)
+        with self.metrics.hooks_in_flight.labels(call.name).track_inprogress():
+            result = await self._call(call, hook, args)
+        self._note_answer(tenant)
+        return result
+
+    async def _call(
+        self, call: HandlerCall, hook: Callable[..., T | Awaitable[T]], args: tuple[Any, ...]
+    ) -> T:
         if inspect.iscoroutinefunction(hook):
             return await self._bounded(call, _start_task(call, hook, args))
         answer = await self._bounded(call, await self._start_thread(call, hook, args))
@@ -287,7 +137,10 @@ class HandlerExecutor:
 
     async def _bounded(self, call: HandlerCall, running: asyncio.Future[T]) -> T:
         try:
-            await asyncio.wait({running}, timeout=self._timeout)
+            await asyncio.wait({running}, timeout=min(SLOW_SECONDS, self._timeout))
+            if not running.done() and self._timeout > SLOW_SECONDS:
+                lend_worker.get()()
+                await asyncio.wait({running}, timeout=self._timeout - SLOW_SECONDS)
         except asyncio.CancelledError:
             if isinstance(running, asyncio.Task) and not running.done():
                 self.calls.was_cancelled = True
@@ -298,7 +151,7 @@ class HandlerExecutor:
         return await self._expire(call, running)
 
     async def _expire(self, call: HandlerCall, running: asyncio.Future[T]) -> T:
-        self._metrics.hook_timeouts.labels(call.name).inc()
+        self.metrics.hook_timeouts.labels(call.name).inc()
         message = f"{call.name} did not answer within {self._timeout:g} s"
         if isinstance(running, asyncio.Task):
             running.cancel()
@@ -307,17 +160,19 @@ class HandlerExecutor:
             await asyncio.wait({running}, timeout=_CANCEL_SECONDS)
             if running.done() and not call.is_busy:
                 raise HookTimeoutError(message)
-        self._metrics.hooks_abandoned.inc()
+        self.metrics.hooks_abandoned.inc()
         self.calls.abandon(call)
-        if self._exhausted_since is None and self.calls.abandoned >= self._threads:
+        if self._exhausted_since is None and self.calls.abandoned >= self.threads:
             self._exhausted_since = monotonic()
         call.when_ended(lambda: self._ended(call, running))
-        _log.error("hook hangs; its object waits until it ends", hook=call.name)
+        _log.error(
+            "hook hangs; its object waits until it ends", hook=call.name, identity=call.tenant
+        )
         raise StillRunningError(message, call)
 
     def _ended(self, call: HandlerCall, running: asyncio.Future[Any]) -> None:
-        self._metrics.hooks_abandoned.dec()
-        if self.calls.abandoned < self._threads:
+        self.metrics.hooks_abandoned.dec()
+        if self.calls.abandoned < self.threads:
             self._exhausted_since = None
         error = None if running.cancelled() else running.exception()
         text = describe_error(error) if error else None
@@ -326,13 +181,7 @@ class HandlerExecutor:
     async def _start_thread(
         self, call: HandlerCall, hook: Callable[..., T], args: tuple[Any, ...]
     ) -> asyncio.Future[T]:
-        try:
-            async with asyncio.timeout(self._timeout):
-                await self._slots.acquire()
-        except TimeoutError:
-            raise HooksExhaustedError(
-                f"all {self._threads} hook threads are taken: {call.name}"
-            ) from None
+        await self._take_slot(call)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         # A new thread starts with an empty context: the handler would lose all context variables,
@@ -340,7 +189,7 @@ class HandlerExecutor:
         context = call.context()
 
         def settle(answer: T | None, error: Exception | None) -> None:
-            self._slots.release()
+            self._return_slot(call)
             if future.cancelled():
                 return
             if error is not None:
@@ -360,9 +209,54 @@ class HandlerExecutor:
             HandlerThread(loop, run, f"hook-{call.name}").start()
         except BaseException:
             call.end()
-            self._slots.release()
+            self._return_slot(call)
             raise
         return future
+
+    async def _take_slot(self, call: HandlerCall) -> None:
+        """Wait for a thread; raise HooksExhaustedError if the calls of all tenants need them."""
+        end = monotonic() + self._timeout
+        while True:
+            if self._slots.locked():
+                self._lend_slot(call.tenant)
+            left = end - monotonic()
+            try:
+                async with asyncio.timeout(min(SLOW_SECONDS, left)):
+                    await self._slots.acquire()
+            except TimeoutError:
+                if left > SLOW_SECONDS:
+                    continue
+                message = f"all {self.threads} hook threads are taken: {call.name}"
+                raise HooksExhaustedError(message) from None
+            call.holds_slot, call.began = True, monotonic()
+            return
+
+    def _lend_slot(self, tenant: str) -> None:
+        """Let the eldest slow call of another tenant no longer count against the limit."""
+        latest = monotonic() - SLOW_SECONDS
+        for call in self.calls.slot_holders:
+            is_slow = call.began <= latest and call.tenant != tenant
+            if is_slow and self._lent < LENT_THREADS * self.threads:
+                call.holds_slot = False
+                self._lent += 1
+                self._slots.release()
+                return
+
+    def _return_slot(self, call: HandlerCall) -> None:
+        if call.holds_slot:
+            call.holds_slot = False
+            self._slots.release()
+        else:
+            self._lent -= 1
+
+    def _note_answer(self, tenant: str) -> None:
+        """Remember for an hour that a tenant is served."""
+        now = monotonic()
+        self._answered.pop(tenant, None)
+        self._answered[tenant] = now
+        eldest = next(iter(self._answered))
+        if now - self._answered[eldest] > ANSWERED_SECONDS:
+            del self._answered[eldest]
 
 
 def handler_of(error: BaseException) -> str:

@@ -71,6 +71,17 @@ class Metrics:
         self.hook_timeouts = self._counter(
             "hook_timeouts", "Author hooks that ran out of time.", "hook"
         )
+        self.hooks_in_flight = self._gauge(
+            "hooks_in_flight", "Author hooks that run within their time-out.", "hook"
+        )
+        self.identity_pauses = self._counter(
+            "identity_pauses",
+            "Pauses of all calls of an identity: rate-limited, or calls that hang.",
+            "cause",
+        )
+        self.identities_paused = self._gauge(
+            "identities_paused", "Identities whose calls are paused now.", "cause"
+        )
         self.hooks_abandoned = self._gauge(
             "hooks_abandoned", "Hooks past their time-out that still run."
         )

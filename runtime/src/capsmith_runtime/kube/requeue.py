@@ -26,9 +26,18 @@ class DeferredError(Exception):
     """Raised if a reconcile must wait: not a failure, and the back-off stays unchanged."""
 
     def __init__(
-        self, message: str, *, seconds: float | None = None, subscribe: Subscribe | None = None
+        self,
+        message: str,
+        *,
+        seconds: float | None = None,
+        subscribe: Subscribe | None = None,
+        is_throttled: bool = True,
     ) -> None:
-        """Repeat the reconcile after ``seconds``, or when ``subscribe`` calls back."""
+        """Repeat the reconcile after ``seconds``, or when ``subscribe`` calls back.
+
+        ``is_throttled`` is False for a reconcile that would otherwise wait for a worker.
+        """
         super().__init__(message)
+        self.is_throttled = is_throttled
         self.seconds = seconds
         self.subscribe = subscribe

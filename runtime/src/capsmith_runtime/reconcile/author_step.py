@@ -20,9 +20,14 @@ from capsmith_runtime.errors import (
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, key_of
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.events import EventRecorder
-from capsmith_runtime.kube.executor import HandlerExecutor, StillRunningError
+from capsmith_runtime.kube.executor import (
+    HandlerExecutor,
+    HookTimeoutError,
+    StillRunningError,
+)
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.requeue import DeferredError
+from capsmith_runtime.reconcile.caches import cluster_name_of
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.events import send_events
 from capsmith_runtime.reconcile.kinds import Kind
@@ -47,6 +52,7 @@ from capsmith_runtime.reconcile.scopes import DeleteScopeFields, ScopeFields, Se
 from capsmith_runtime.reconcile.session_pools import SessionPool, SessionPools
 from capsmith_runtime.reconcile.sessions import Credentials, qualified_identity
 from capsmith_runtime.reconcile.status_reporter import StatusReporter, create_object_logger
+from capsmith_runtime.reconcile.tenant_limits import CallPermit
 
 T = TypeVar("T")
 
@@ -56,8 +62,14 @@ _log = get_logger("hooks")
 class AuthorCalls:
     """Calls the methods of one reconciler for the objects of one controller."""
 
-    def __init__(self, reconciler: object, sessions: SessionPools) -> None:
+    def __init__(
+        self, reconciler: object, sessions: SessionPools, *, concurrency: int | None = None
+    ) -> None:
+        """``concurrency`` is the number of workers of the kind; None for that of most kinds."""
+        self._reconciler = reconciler
         self._executor = sessions.executor
+        self._limits = sessions.limits
+        self._concurrency = sessions.concurrency if concurrency is None else concurrency
         self._shared = sessions.of(reconciler)
         self._holds: dict[Hashable, tuple[str, float]] = {}
 
@@ -73,11 +85,12 @@ class AuthorCalls:
         *further: object,
         arguments: tuple[object, ...] | None = None,
         deletion: bool = False,
+        owner: str = "",
     ) -> Any:
         """Call a method with the scope and further arguments, and return its result.
 
         ``arguments`` replaces all arguments, for a method that gets its scope inside another
-        object.
+        object.  ``owner`` stands for the identity if there is none.
 
         Raises the method's exception, SessionError, HookTimeoutError or HooksExhaustedError, and
         DeferredError if the method may not be called yet.
@@ -89,29 +102,46 @@ class AuthorCalls:
         method = getattr(hook, "__name__", repr(hook))
         self._check_hold(key, method)
         known = credentials if isinstance(credentials, Credentials) else Credentials()
-        # A deletion is called even while no session can be opened: not every deletion needs one,
-        # and it must not depend on credentials that a user may have deleted.
-        if self._shared.pool is not None and not deletion:
-            self._shared.pool.check(known)
+        identity = qualified_identity(known)
+        await self._prepare_session(scope, credentials, deletion=deletion)
+        tenant = self._limits.of(identity or owner)
+        tenant.admit(self._reconciler, self._concurrency, (self, key), deletion=deletion)
         # Last, because it takes a token: a caller that the checks above refuse must not use up the
         # rate.
-        self._admit(key, qualified_identity(known), deletion=deletion)
-        if arguments is None:
-            arguments = (scope, *further)
+        self._admit(key, identity, deletion=deletion)
+        arguments = (scope, *further) if arguments is None else arguments
         try:
+            call = _TenantCall(self._executor, tenant.name, tenant.begin(self._reconciler))
             if self._shared.pool is None or not isinstance(scope, SessionScope):
-                return await self._executor.call(hook, *arguments)
+                return await call.run(hook, *arguments)
             needs_session = not deletion
-            call = _SessionCall(self._shared.pool, self._executor, scope, needs_session)
-            return await call.run(credentials, hook, *arguments)
+            session_call = _SessionCall(self._shared.pool, call, scope, needs_session)
+            return await session_call.run(credentials, hook, *arguments)
         except RateLimitedError as error:
-            self._pause(qualified_identity(known), error)
+            self._pause(identity, error)
             raise
         except ReconcileError as error:
             # A session is opened again as soon as its credentials change.
             if error.retry_after is not None and not isinstance(error, SessionError):
                 self._holds[key] = method, monotonic() + error.retry_after
             raise
+
+    async def _prepare_session(
+        self, scope: object, credentials: Credentials | Waiting, *, deletion: bool
+    ) -> None:
+        pool = self._shared.pool
+        if pool is None or isinstance(credentials, Waiting):
+            return
+        try:
+            if isinstance(scope, SessionScope):
+                await pool.prepare(credentials)
+            else:
+                pool.check(credentials)
+        except SessionError:
+            # A deletion is called even while no session can be opened: not every deletion needs
+            # one, and it must not depend on credentials that a user may have deleted.
+            if not deletion:
+                raise
 
     def _check_hold(self, key: Hashable, method: str) -> None:
         """Let no event shorten the delay that the author demanded."""
@@ -123,6 +153,7 @@ class AuthorCalls:
 
     def _pause(self, identity: str, error: RateLimitedError) -> None:
         self._shared.limiter(identity).pause(error.retry_after)
+        self._executor.metrics.identity_pauses.labels("rate-limit").inc()
         seconds = round(error.retry_after, 1)
         _log.warning("calls are paused", identity=identity, seconds=seconds, error=str(error))
 
@@ -138,15 +169,46 @@ class AuthorCalls:
             )
 
 
+class _TenantCall:
+    """One call of a method, which counts against the limits of its tenant until it ends."""
+
+    def __init__(self, executor: HandlerExecutor, tenant: str, permit: CallPermit) -> None:
+        self._executor = executor
+        self._tenant = tenant
+        self._permit = permit
+
+    async def run(self, hook: Callable[..., Any], *arguments: object) -> Any:
+        """Call the method."""
+        permit = self._permit
+        try:
+            result = await self._executor.call(hook, *arguments, tenant=self._tenant)
+        except StillRunningError as error:
+            permit.time_out(hangs=True)
+            error.when_ended(permit.end)
+            raise
+        except HookTimeoutError:
+            permit.time_out(hangs=False)
+            raise
+        except BaseException:
+            permit.end()
+            raise
+        permit.succeed()
+        return result
+
+    def give_up(self) -> None:
+        """Return the permit of a call that does not begin."""
+        self._permit.end()
+
+
 class _SessionCall:
     """One call of a method that may use the session of its scope."""
 
     def __init__(
-        self, pool: SessionPool, executor: HandlerExecutor, scope: SessionScope, needs_session: bool
+        self, pool: SessionPool, call: _TenantCall, scope: SessionScope, needs_session: bool
     ) -> None:
         self._pool = pool
         self._factory = type(pool.factory)
-        self._executor = executor
+        self._call = call
         self._scope = scope
         self._needs_session = needs_session
 
@@ -157,17 +219,21 @@ class _SessionCall:
         slot = self._scope._session
         if isinstance(credentials, Waiting):
             slot.fail(self._factory, NotAvailableError(credentials))
-            return await self._executor.call(hook, *arguments)
+            return await self._call.run(hook, *arguments)
         try:
             session = await self._pool.acquire(credentials)
         except SessionError as error:
             if self._needs_session:
+                self._call.give_up()
                 raise
             slot.fail(self._factory, error)
-            return await self._executor.call(hook, *arguments)
+            return await self._call.run(hook, *arguments)
+        except BaseException:
+            self._call.give_up()
+            raise
         slot.provide(self._factory, session.value)
         try:
-            result = await self._executor.call(hook, *arguments)
+            result = await self._call.run(hook, *arguments)
         except StillRunningError as error:
             # The thread that hangs still uses the session.
             error.when_ended(lambda: self._pool.release(session))
@@ -190,6 +256,14 @@ def check_result(hook: Callable[..., object], result: object, expected: type[T])
         raise TerminalError(result.reason, result.message, status=result.status)
     message = describe_unexpected_result(hook, result, expected, Waiting)
     raise ContractError(constants.REASON_INVALID_RESULT, message)
+
+
+def describe_owner(obj: JSON) -> str:
+    """Return the Cluster whose calls are limited together where objects have no identity.
+
+    Objects of no Cluster share one limit in each namespace.
+    """
+    return f"Cluster {metadata.namespace(obj)}/{cluster_name_of(obj) or ''}"
 
 
 class Connections(Protocol):
@@ -265,7 +339,8 @@ class AuthorStep(Generic[R]):
         self._kind = kind
         self._context = context
         self._reporter = reporter
-        self._calls = AuthorCalls(self.reconciler, context.sessions)
+        concurrency = context.options.concurrency_of(kind.resource.kind)
+        self._calls = AuthorCalls(self.reconciler, context.sessions, concurrency=concurrency)
         self._deletions: dict[NamespacedName, float] = {}
 
     def forget(self, key: NamespacedName) -> None:
@@ -331,8 +406,13 @@ class AuthorStep(Generic[R]):
         try:
             deletion = metadata.is_deleting(patcher.obj)
             with connect_scope(scope, self._context, patcher.obj):
-                key = key_of(patcher.obj)
-                result = await self._calls.call(key, hook, scope, deletion=deletion)
+                result = await self._calls.call(
+                    key_of(patcher.obj),
+                    hook,
+                    scope,
+                    deletion=deletion,
+                    owner=describe_owner(patcher.obj),
+                )
             return check(result)
         except NotAvailableError as error:
             return error.waiting

@@ -47,6 +47,7 @@ class ReconcileRunner(Generic[P]):
         self._reporter = reporter
         self._new_patcher = new_patcher
         self._forget = forget
+        self._uids: dict[NamespacedName, str] = {}
 
     async def run(
         self, key: NamespacedName, reconcile: Callable[[NamespacedName, P], Awaitable[Result]]
@@ -59,13 +60,19 @@ class ReconcileRunner(Generic[P]):
         """
         obj = self._informer.get(key)
         if obj is None:
+            self._uids.pop(key, None)
             return self._forget(key)
+        # Deleted and created again before a worker saw that it was gone.
+        if self._uids.setdefault(key, metadata.uid(obj)) != metadata.uid(obj):
+            self._forget(key)
+            self._uids[key] = metadata.uid(obj)
         patcher = self._new_patcher(obj)
         if constants.OBSERVED_GENERATION in self._kind.features:
             patcher.track_generation()
         try:
             result = await reconcile(key, patcher)
         except ObjectDeletedError:
+            self._uids.pop(key, None)
             return self._forget(key)
         except TerminalError as error:
             # It is reported already, and back-off would repeat a call that cannot succeed.

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import math
 import random
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
-from typing import Any, Final, NamedTuple
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 
 from capsmith_runtime.errors import ReconcileError, SessionError
 from capsmith_runtime.kube.clock import monotonic
-from capsmith_runtime.kube.executor import HandlerExecutor
+from capsmith_runtime.kube.executor import SLOW_SECONDS, HandlerExecutor, StillRunningError
 from capsmith_runtime.kube.log import describe_error, get_logger
-from capsmith_runtime.kube.requeue import Priority
-from capsmith_runtime.kube.workqueue import LOW_SHARE, PriorityFifo
+from capsmith_runtime.kube.requeue import DeferredError, Priority
+from capsmith_runtime.reconcile.rate_limits import Rate, RateLimiter
 from capsmith_runtime.reconcile.sessions import Credentials, SessionFactory, qualified_identity
+from capsmith_runtime.reconcile.tenant_limits import TenantLimits
 
 _log = get_logger("sessions")
 
@@ -25,6 +25,10 @@ REASON_SESSION_NOT_OPENED: Final = "SessionNotOpened"
 BASE_DELAY: Final = 1.0
 MAX_DELAY: Final = 300.0
 """Limits in seconds of the back-off after a session could not be opened."""
+OPEN_SECONDS: Final = SLOW_SECONDS
+"""How long workers wait for a session that is being opened."""
+HANGING_LOGINS: Final = 2
+"""How many attempts of one identity, with changed credentials each, may hang at the same time."""
 
 
 class Session:
@@ -37,6 +41,9 @@ class Session:
         self.retry_at = 0.0
         self.users = 0
         self.is_retired = False
+        self.hangs = False
+        """Whether the attempt to open it exceeded its time limit and still runs."""
+        self.began = monotonic()
         self.opening: asyncio.Task[Any]
         self.idle_timer: asyncio.TimerHandle | None = None
 
@@ -61,14 +68,41 @@ class SessionPool:
         self._executor = executor
         self._sessions: dict[str, Session] = {}
         self._closings: set[asyncio.Task[None]] = set()
+        self._hanging: Counter[str] = Counter()
 
     def check(self, credentials: Credentials) -> None:
         """Raise SessionError if these credentials failed and may not be tried again yet."""
         session = self._sessions.get(qualified_identity(credentials))
         if session is not None and session.credentials == credentials and _has_failed(session):
             left = session.retry_at - monotonic()
+            if session.hangs:
+                # A second attempt would hang as well, in one more thread.
+                left = max(left, BASE_DELAY)
             if left > 0:
                 raise _copy(session.opening.exception(), left)
+
+    async def prepare(self, credentials: Credentials) -> None:
+        """Begin to open the session of an identity, if that is necessary.
+
+        Raises SessionError like :meth:`acquire`.  Raises DeferredError if it takes longer than
+        ``OPEN_SECONDS``: a worker that waited longer would keep other identities waiting.
+        """
+        self.check(credentials)
+        opening = self._current(credentials)
+        left = opening.began + OPEN_SECONDS - monotonic()
+        if left > 0:
+            await asyncio.wait({opening.opening}, timeout=left)
+        if opening.opening.done():
+            if _has_failed(opening):
+                left = max(0.0, opening.retry_at - monotonic())
+                raise _copy(opening.opening.exception(), left)
+            return
+        identity = qualified_identity(credentials)
+
+        def subscribe(wake: Callable[[], None], priority: Priority) -> None:
+            opening.opening.add_done_callback(lambda _: wake())
+
+        raise DeferredError(f"the session of {identity!r} is being opened", subscribe=subscribe)
 
     async def acquire(self, credentials: Credentials) -> Session:
         """Return the session of an identity; pass it to `release` afterwards.
@@ -97,11 +131,16 @@ class SessionPool:
             return
         if session.is_retired:
             self._close(session)
+        else:
+            self._start_idle_timer(session)
+
+    def _start_idle_timer(self, session: Session) -> None:
         # A failed session stays in the pool, as it knows when the next attempt is due.
-        elif not _has_failed(session):
-            loop, timeout = asyncio.get_running_loop(), self.factory.idle_timeout
-            session.stop_idle_timer()
-            session.idle_timer = loop.call_later(timeout, self._retire, session)
+        if session.users or session.is_retired or _has_failed(session):
+            return
+        loop, timeout = asyncio.get_running_loop(), self.factory.idle_timeout
+        session.stop_idle_timer()
+        session.idle_timer = loop.call_later(timeout, self._retire, session)
 
     async def close(self) -> None:
         """Close all sessions, except sessions that calls still use."""
@@ -120,19 +159,25 @@ class SessionPool:
             # Other credentials are probably the correction, so they are tried without the back-off
             # of the old ones.
             failures = session.failures if is_same else 0
+            self._check_hanging(session)
             self._retire(session)
         session = Session(credentials, failures)
         session.opening = asyncio.create_task(self._open(session), name=f"open-{self._name}")
         # Every user may be cancelled before it gets the exception.
         session.opening.add_done_callback(_has_failed_task)
+        session.opening.add_done_callback(lambda _: self._start_idle_timer(session))
         self._sessions[qualified_identity(credentials)] = session
         return session
 
     async def _open(self, session: Session) -> Any:
         identity = qualified_identity(session.credentials)
         try:
-            opened = await self._executor.call(self.factory.open, session.credentials)
+            opened = await self._executor.call(
+                self.factory.open, session.credentials, tenant=identity
+            )
         except Exception as error:
+            if isinstance(error, StillRunningError):
+                self._note_hanging(session, error)
             session.failures += 1
             delay = min(MAX_DELAY, BASE_DELAY * 2.0 ** min(session.failures - 1, 32))
             delay *= random.uniform(1.0, 1.25)
@@ -151,6 +196,24 @@ class SessionPool:
         session.failures = 0
         _log.info("session is open", factory=self._name, identity=identity)
         return opened
+
+    def _note_hanging(self, session: Session, error: StillRunningError) -> None:
+        identity = qualified_identity(session.credentials)
+        session.hangs = True
+        self._hanging[identity] += 1
+
+        def end() -> None:
+            session.hangs = False
+            self._hanging[identity] -= 1
+            if not self._hanging[identity]:
+                del self._hanging[identity]
+
+        error.when_ended(end)
+
+    def _check_hanging(self, session: Session) -> None:
+        """Raise SessionError if attempts with former credentials hold too many threads."""
+        if self._hanging[qualified_identity(session.credentials)] >= HANGING_LOGINS:
+            raise _copy(session.opening.exception(), BASE_DELAY)
 
     def _retire(self, session: Session) -> None:
         """Give the session to no further caller, and close it when nothing uses it."""
@@ -177,7 +240,7 @@ class SessionPool:
         if _has_failed(session):
             return
         try:
-            await self._executor.call(self.factory.close, session.value)
+            await self._executor.call(self.factory.close, session.value, tenant=details["identity"])
         except Exception as error:
             _log.warning("cannot close the session", error=describe_error(error), **details)
         else:
@@ -276,147 +339,6 @@ class ReadinessCheck:
             _log.warning("not ready", check=self.name, error=problem)
 
 
-ADMISSION_SECONDS: Final = 60.0
-"""How long a caller that was admitted may take to return; most do at once."""
-_EPSILON: Final = 1e-6
-"""A timer may fire before its time, by less than the resolution of the clock."""
-
-
-class Rate(NamedTuple):
-    """A rate limit: calls per second, 0 for unlimited, and how many calls may start together."""
-
-    per_second: float
-    burst: int
-
-    @classmethod
-    def of(cls, per_second: float, burst: int) -> Rate:
-        """Return a rate whose burst defaults to the calls of one second, but at least one.
-
-        Raises ValueError for a negative or infinite rate.
-        """
-        if not 0 <= per_second < math.inf or burst < 0:
-            raise ValueError(f"neither 0 nor positive: rate {per_second}, burst {burst}")
-        return cls(per_second, burst or max(1, math.ceil(per_second)))
-
-
-class RateLimiter:
-    """A token bucket with a waiting line: deletions first, then by priority.
-
-    It blocks no worker: a caller that is refused leaves, and is called back when it may return.
-    """
-
-    def __init__(self, rate: Rate) -> None:
-        self._rate = rate
-        self._tokens = float(rate.burst)
-        self._refilled = monotonic()
-        self._paused_until = -math.inf
-        self._line = _Line()
-        # By time: a caller that was admitted need not return, because its object may be gone.
-        self._admitted: OrderedDict[Hashable, float] = OrderedDict()
-        self._timer: asyncio.TimerHandle | None = None
-
-    def admit(self, caller: Hashable) -> bool:
-        """Return whether the caller may call now; if not, the caller has to `wait`."""
-        was_admitted = self._admitted.pop(caller, None) is not None
-        if monotonic() < self._paused_until:
-            if was_admitted:
-                # It got its token before the pause, and makes no call with it now.
-                self._tokens = min(self._tokens + 1.0, float(self._rate.burst))
-            return False
-        # A newcomer must not overtake the callers in the line.
-        return was_admitted or (not self._line and self._take())
-
-    def wait(
-        self, caller: Hashable, wake: Callable[[], None], priority: Priority, *, deletion: bool
-    ) -> None:
-        """Queue a caller and call `wake` on its turn; a queued caller keeps its position."""
-        self._line.push(caller, wake, priority, deletion=deletion)
-        self._schedule()
-
-    def pause(self, seconds: float) -> None:
-        """Admit no caller for some seconds."""
-        self._paused_until = max(self._paused_until, monotonic() + seconds)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        self._schedule()
-
-    def _take(self) -> bool:
-        if self._rate.per_second == 0:
-            return True
-        now = monotonic()
-        earned = (now - self._refilled) * self._rate.per_second
-        self._tokens = min(self._tokens + earned, float(self._rate.burst))
-        self._refilled = now
-        if self._tokens < 1.0 - _EPSILON:
-            return False
-        self._tokens = max(0.0, self._tokens - 1.0)
-        return True
-
-    def _schedule(self) -> None:
-        if self._timer is not None or not self._line:
-            return
-        loop = asyncio.get_running_loop()
-        due = max(self._paused_until, loop.time())
-        if self._rate.per_second:
-            due = max(due, self._refilled + (1.0 - self._tokens) / self._rate.per_second)
-        self._timer = loop.call_at(due, self._admit_waiting)
-
-    def _admit_waiting(self) -> None:
-        self._timer = None
-        now = monotonic()
-        while self._admitted and next(iter(self._admitted.values())) < now - ADMISSION_SECONDS:
-            self._admitted.popitem(last=False)
-        while self._line and self._take():
-            caller, wake = self._line.pop()
-            self._admitted[caller] = now
-            wake()
-        self._schedule()
-
-
-class _Line:
-    """Callers that wait, without duplicates.
-
-    Deletions come first, but every ``LOW_SHARE``-th caller is another one while any waits:
-    deletions that never succeed must not block all others.
-    """
-
-    def __init__(self) -> None:
-        self._wakes: dict[Hashable, Callable[[], None]] = {}
-        self._deletions: OrderedDict[Hashable, None] = OrderedDict()
-        # A caller that has moved to the deletions stays here, and is skipped.
-        self._others = PriorityFifo[Hashable]()
-        self._turn = 0
-
-    def __len__(self) -> int:
-        return len(self._wakes)
-
-    def push(
-        self, caller: Hashable, wake: Callable[[], None], priority: Priority, *, deletion: bool
-    ) -> None:
-        """Append a caller; one that waits already may only move up."""
-        self._wakes[caller] = wake
-        if deletion:
-            self._deletions[caller] = None
-        elif caller not in self._deletions:
-            self._others.push(caller, priority)
-
-    def pop(self) -> tuple[Hashable, Callable[[], None]]:
-        """Remove and return the next caller; raises KeyError if none waits."""
-        while True:
-            caller = self._next()
-            wake = self._wakes.pop(caller, None)
-            if wake is not None:
-                return caller, wake
-
-    def _next(self) -> Hashable:
-        if self._deletions:
-            self._turn = (self._turn + 1) % LOW_SHARE if self._others else 0
-        if self._deletions and (self._turn or not self._others):
-            return self._deletions.popitem(last=False)[0]
-        return self._others.pop()[0]
-
-
 class SharedSessions:
     """Sessions and rate limits of the kinds that name the same session factory, or none."""
 
@@ -426,23 +348,44 @@ class SharedSessions:
         self._limiters: dict[str, RateLimiter] = {}
 
     def limiter(self, identity: str) -> RateLimiter:
-        """Return the rate limiter of an identity."""
+        """Return the rate limiter of an identity; forget those that nothing has used for long."""
         if identity not in self._limiters:
+            for idle in [name for name, each in self._limiters.items() if each.is_idle]:
+                del self._limiters[idle]
             self._limiters[identity] = RateLimiter(self._rate)
         return self._limiters[identity]
+
+    @property
+    def paused(self) -> int:
+        """Return how many identities are rate-limited by the infrastructure now."""
+        return sum(each.is_paused for each in self._limiters.values())
 
 
 class SessionPools:
     """Creates each session factory once, however many kinds name it."""
 
     def __init__(
-        self, executor: HandlerExecutor, *, rate: float | None = None, burst: int | None = None
+        self,
+        executor: HandlerExecutor,
+        *,
+        rate: float | None = None,
+        burst: int | None = None,
+        concurrency: int = 10,
     ) -> None:
-        """``rate`` and ``burst``, if not None, replace those of the factories."""
+        """``rate`` and ``burst``, if not None, replace those of the factories.
+
+        ``concurrency`` is the number of workers of kinds without a number of their own.
+        """
         self.executor = executor
+        self.limits = TenantLimits(executor)
+        self.concurrency = concurrency
         self._rate = rate
         self._burst = burst
         self._shared: dict[type[SessionFactory[Any]] | None, SharedSessions] = {}
+        # They begin with 0: Prometheus does not take a counter that appears for one that rose.
+        for cause, count in (("rate-limit", self._count_limited), ("hang", self._count_hanging)):
+            executor.metrics.identity_pauses.labels(cause)
+            executor.metrics.identities_paused.labels(cause).set_function(count)
         self.checks: list[ReadinessCheck] = []
 
     def of(self, reconciler: object) -> SharedSessions:
@@ -465,6 +408,12 @@ class SessionPools:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*(pool.close() for pool in pools))
+
+    def _count_limited(self) -> float:
+        return sum(shared.paused for shared in self._shared.values())
+
+    def _count_hanging(self) -> float:
+        return self.limits.paused
 
     def _create(self, cls: type[SessionFactory[Any]] | None) -> SharedSessions:
         rate = (cls.rate if cls is not None else 0.0) if self._rate is None else self._rate

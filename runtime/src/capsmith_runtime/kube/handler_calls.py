@@ -1,0 +1,228 @@
+"""The author's calls that run, and their threads: they are known until the last of them ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import threading
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from capsmith_runtime.kube.clock import monotonic
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# The lease may be released only when no call is left, so a call is not over when its caller is
+# cancelled: it ends with the last of its threads.  Threads that a handler starts by
+# `asyncio.to_thread` or `loop.run_in_executor(None, ...)` are known, because they are threads of
+# the `DaemonThreadPool` that is the event loop's default executor.  Threads of other executors are
+# not.
+_current: contextvars.ContextVar[HandlerCall | None] = contextvars.ContextVar(
+    "handler_call", default=None
+)
+
+
+class HandlerCall:
+    """One call of a handler, which is busy while the handler or one of its threads runs."""
+
+    def __init__(self, name: str, calls: HandlerCalls, tenant: str = "") -> None:
+        self.name = name
+        self.tenant = tenant
+        self.is_abandoned = False
+        self.began = monotonic()
+        self.holds_slot = False
+        """Whether its thread counts against the limit of synchronous calls."""
+        self._calls = calls
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._busy = 0
+        self._callbacks: list[Callable[[], None]] = []
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether the handler or one of its threads runs."""
+        return self._busy > 0
+
+    def context(self) -> contextvars.Context:
+        """Return a copy of the current context in which new threads belong to this call."""
+        context = contextvars.copy_context()
+        context.run(_current.set, self)
+        return context
+
+    def begin(self) -> None:
+        """Count one more thread or task of this call; safe in any thread."""
+        with self._lock:
+            self._busy += 1
+            self._calls.add(self)
+
+    def end(self) -> None:
+        """Count one thread or task less; the last one ends the call.  Safe in any thread."""
+        with self._lock:
+            self._busy -= 1
+            if self._busy:
+                return
+        # The loop is closed if the process stops without waiting for this thread.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._settle)
+
+    def when_ended(self, callback: Callable[[], None]) -> None:
+        """Call `callback` on the event loop when the call ends, or soon if it has ended."""
+        if self._calls.has(self):
+            self._callbacks.append(callback)
+        else:
+            self._loop.call_soon(callback)
+
+    def _settle(self) -> None:
+        with self._lock:
+            if self._busy:
+                return
+            self._calls.discard(self)
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+
+class HandlerCalls:
+    """The calls of one executor that have not ended."""
+
+    def __init__(self) -> None:
+        self._running: set[HandlerCall] = set()
+        self._changed = asyncio.Event()
+        self.was_cancelled = False
+        """Whether an asynchronous handler was cancelled; what it leaves behind is unknown."""
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the handlers that run."""
+        # Other threads add calls: `tuple` copies the set in one step of the interpreter, while a
+        # loop over the set itself could raise RuntimeError.
+        return sorted(call.name for call in tuple(self._running))
+
+    @property
+    def abandoned(self) -> int:
+        """Return how many calls have exceeded their time limit and still run."""
+        return sum(call.is_abandoned for call in tuple(self._running))
+
+    @property
+    def hanging_tenants(self) -> set[str]:
+        """Return the tenants of the calls that exceeded their time limit and still run."""
+        return {call.tenant for call in tuple(self._running) if call.is_abandoned}
+
+    @property
+    def slot_holders(self) -> list[HandlerCall]:
+        """Return the calls that count against the limit of synchronous calls, eldest first."""
+        return sorted(
+            (call for call in tuple(self._running) if call.holds_slot), key=lambda call: call.began
+        )
+
+    @property
+    def have_ended(self) -> bool:
+        """Return whether no handler runs in any thread, and none was cancelled."""
+        return not self._running and not self.was_cancelled
+
+    def has(self, call: HandlerCall) -> bool:
+        """Return whether a call has not ended yet."""
+        return call in self._running
+
+    def add(self, call: HandlerCall) -> None:
+        """Add a call that has become busy; safe in any thread."""
+        self._running.add(call)
+
+    def discard(self, call: HandlerCall) -> None:
+        """Remove a call that has ended."""
+        self._running.discard(call)
+        self._changed.set()
+
+    def abandon(self, call: HandlerCall) -> None:
+        """Mark a call that exceeded its time limit, so that `wait` does not wait for it."""
+        call.is_abandoned = True
+        self._changed.set()
+
+    async def wait(self) -> None:
+        """Wait until all calls have ended or are abandoned."""
+        while not all(call.is_abandoned for call in tuple(self._running)):
+            self._changed.clear()
+            await self._changed.wait()
+
+
+class DaemonThreadPool(ThreadPoolExecutor):
+    """Default executor of an event loop: it tracks calls, and no exit waits for its threads.
+
+    At most `threads` calls of handlers run at the same time for one tenant.  Calls of the runtime,
+    such as name lookups, have no limit, because handlers that hang must not block them.
+    """
+
+    def __init__(self, threads: int) -> None:
+        # The base class starts threads in `submit` only, which this class replaces.
+        super().__init__(threads)
+        self._limit = threads
+        self._guard = threading.Lock()
+        self._active: Counter[str] = Counter()
+        self._pending: defaultdict[str, deque[Callable[[], None]]] = defaultdict(deque)
+        self._is_closed = False
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run a function in a thread; raise RuntimeError after `shutdown`."""
+        if self._is_closed:
+            raise RuntimeError("cannot start a thread: the event loop is closing")
+        future: Future[T] = Future()
+        call = _current.get()
+
+        def run() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as error:
+                future.set_exception(error)
+
+        if call is None:
+            _start_daemon(run)
+            return future
+        call.begin()
+        # A callback instead of the end of `run`, which never runs if the future is cancelled first.
+        future.add_done_callback(lambda _: call.end())
+        tenant = call.tenant
+        with self._guard:
+            self._pending[tenant].append(run)
+            if self._active[tenant] == self._limit:
+                return future
+            self._active[tenant] += 1
+        try:
+            _start_daemon(lambda: self._work(tenant))
+        except BaseException:
+            future.cancel()
+            with self._guard:
+                self._leave(tenant)
+            raise
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Refuse new calls; do not wait for threads that run."""
+        # asyncio.run calls this with wait=True; joining a thread that hangs would keep the process
+        # and its lease alive.
+        self._is_closed = True
+
+    def _work(self, tenant: str) -> None:
+        while True:
+            with self._guard:
+                if not self._pending[tenant]:
+                    self._leave(tenant)
+                    return
+                run = self._pending[tenant].popleft()
+            run()
+
+    def _leave(self, tenant: str) -> None:
+        self._active[tenant] -= 1
+        if not self._active[tenant]:
+            del self._active[tenant]
+            if not self._pending[tenant]:
+                del self._pending[tenant]
+
+
+def _start_daemon(target: Callable[[], None]) -> None:
+    threading.Thread(target=target, name="executor", daemon=True).start()

@@ -1,0 +1,167 @@
+"""Rates and pauses of author calls for one identity, and the line of callers that wait."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final, NamedTuple
+
+from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.requeue import Priority
+from capsmith_runtime.kube.workqueue import LOW_SHARE, PriorityFifo
+
+ADMISSION_SECONDS: Final = 60.0
+"""How long a caller that was admitted may take to return; most do at once."""
+IDLE_SECONDS: Final = 3600.0
+"""How long the limiter of an identity is kept after its last use."""
+_EPSILON: Final = 1e-6
+"""A timer may fire before its time, by less than the resolution of the clock."""
+
+
+class Rate(NamedTuple):
+    """A rate limit: calls per second, 0 for unlimited, and how many calls may start together."""
+
+    per_second: float
+    burst: int
+
+    @classmethod
+    def of(cls, per_second: float, burst: int) -> Rate:
+        """Return a rate whose burst defaults to the calls of one second, but at least one.
+
+        Raises ValueError for a negative or infinite rate.
+        """
+        if not 0 <= per_second < math.inf or burst < 0:
+            raise ValueError(f"neither 0 nor positive: rate {per_second}, burst {burst}")
+        return cls(per_second, burst or max(1, math.ceil(per_second)))
+
+
+class RateLimiter:
+    """A token bucket with a waiting line: deletions first, then by priority.
+
+    It blocks no worker: a caller that is refused leaves, and is called back when it may return.
+    """
+
+    def __init__(self, rate: Rate) -> None:
+        self._rate = rate
+        self._tokens = float(rate.burst)
+        self._refilled = monotonic()
+        self._paused_until = -math.inf
+        self._used = monotonic()
+        self._line = CallerLine()
+        # By time: a caller that was admitted need not return, because its object may be gone.
+        self._admitted: OrderedDict[Hashable, float] = OrderedDict()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_paused(self) -> bool:
+        """Return whether the infrastructure refuses the calls of the identity now."""
+        return monotonic() < self._paused_until
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nothing would be lost if the limiter were created again."""
+        return not self._line and monotonic() >= max(self._paused_until, self._used + IDLE_SECONDS)
+
+    def admit(self, caller: Hashable) -> bool:
+        """Return whether the caller may call now; if not, the caller has to `wait`."""
+        self._used = monotonic()
+        was_admitted = self._admitted.pop(caller, None) is not None
+        if monotonic() < self._paused_until:
+            if was_admitted:
+                # It got its token before the pause, and makes no call with it now.
+                self._tokens = min(self._tokens + 1.0, float(self._rate.burst))
+            return False
+        # A newcomer must not overtake the callers in the line.
+        return was_admitted or (not self._line and self._take())
+
+    def wait(
+        self, caller: Hashable, wake: Callable[[], None], priority: Priority, *, deletion: bool
+    ) -> None:
+        """Queue a caller and call `wake` on its turn; a queued caller keeps its position."""
+        self._line.push(caller, wake, priority, deletion=deletion)
+        self._schedule()
+
+    def pause(self, seconds: float) -> None:
+        """Admit no caller for some seconds."""
+        self._paused_until = max(self._paused_until, monotonic() + seconds)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._schedule()
+
+    def _take(self) -> bool:
+        if self._rate.per_second == 0:
+            return True
+        now = monotonic()
+        earned = (now - self._refilled) * self._rate.per_second
+        self._tokens = min(self._tokens + earned, float(self._rate.burst))
+        self._refilled = now
+        if self._tokens < 1.0 - _EPSILON:
+            return False
+        self._tokens = max(0.0, self._tokens - 1.0)
+        return True
+
+    def _schedule(self) -> None:
+        if self._timer is not None or not self._line:
+            return
+        loop = asyncio.get_running_loop()
+        due = max(self._paused_until, loop.time())
+        if self._rate.per_second:
+            due = max(due, self._refilled + (1.0 - self._tokens) / self._rate.per_second)
+        self._timer = loop.call_at(due, self._admit_waiting)
+
+    def _admit_waiting(self) -> None:
+        self._timer = None
+        now = monotonic()
+        while self._admitted and next(iter(self._admitted.values())) < now - ADMISSION_SECONDS:
+            self._admitted.popitem(last=False)
+        while self._line and self._take():
+            caller, wake = self._line.pop()
+            self._admitted[caller] = now
+            wake()
+        self._schedule()
+
+
+class CallerLine:
+    """Callers that wait, without duplicates.
+
+    Deletions come first, but every ``LOW_SHARE``-th caller is another one while any waits:
+    deletions that never succeed must not block all others.
+    """
+
+    def __init__(self) -> None:
+        self._wakes: dict[Hashable, Callable[[], None]] = {}
+        self._deletions: OrderedDict[Hashable, None] = OrderedDict()
+        # A caller that has moved to the deletions stays here, and is skipped.
+        self._others = PriorityFifo[Hashable]()
+        self._turn = 0
+
+    def __len__(self) -> int:
+        return len(self._wakes)
+
+    def push(
+        self, caller: Hashable, wake: Callable[[], None], priority: Priority, *, deletion: bool
+    ) -> None:
+        """Append a caller; one that waits already may only move up."""
+        self._wakes[caller] = wake
+        if deletion:
+            self._deletions[caller] = None
+        elif caller not in self._deletions:
+            self._others.push(caller, priority)
+
+    def pop(self) -> tuple[Hashable, Callable[[], None]]:
+        """Remove and return the next caller; raises KeyError if none waits."""
+        while True:
+            caller = self._next()
+            wake = self._wakes.pop(caller, None)
+            if wake is not None:
+                return caller, wake
+
+    def _next(self) -> Hashable:
+        if self._deletions:
+            self._turn = (self._turn + 1) % LOW_SHARE if self._others else 0
+        if self._deletions and (self._turn or not self._others):
+            return self._deletions.popitem(last=False)[0]
+        return self._others.pop()[0]

@@ -1,0 +1,199 @@
+"""Limits of author calls in flight, for each tenant.
+
+A tenant is an identity, or a Cluster whose objects have none: what may have an endpoint of its own.
+Workers and threads are shared by all tenants, and a call of a cloud that never answers holds both
+until its time limit.  So no tenant may hold many of them with slow calls, and one whose calls hang
+is left alone for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final
+
+from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.executor import SLOW_SECONDS, HandlerExecutor
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.requeue import DeferredError, Priority
+from capsmith_runtime.reconcile.rate_limits import CallerLine
+
+_log = get_logger("hooks")
+
+SHARE: Final = 4
+"""A tenant may hold one in so many workers of a kind, and of all threads, with slow calls."""
+HANG_BASE_SECONDS: Final = 10.0
+HANG_MAX_SECONDS: Final = 300.0
+"""Limits in seconds of the back-off after a call that hung."""
+RETRY_SECONDS: Final = 120.0
+"""When a refused caller tries again without a call: the one that was called may be gone."""
+IDLE_SECONDS: Final = 3600.0
+"""How long a tenant is remembered after its last call."""
+
+
+class CallPermit:
+    """One call in flight."""
+
+    def __init__(self, tenant: TenantCalls, group: Hashable) -> None:
+        self.group = group
+        self.began = monotonic()
+        self.hangs = False
+        """Whether the call exceeded its time limit and still runs."""
+        self._tenant = tenant
+
+    @property
+    def is_slow(self) -> bool:
+        """Return whether the call has taken longer than most do."""
+        return self.hangs or monotonic() - self.began >= SLOW_SECONDS
+
+    def end(self) -> None:
+        """End the call without an answer, or after an error."""
+        self._tenant.remove(self)
+
+    def succeed(self) -> None:
+        """End the call, whose answer shows that the infrastructure can be reached."""
+        self._tenant.mark_answer()
+        self._tenant.remove(self)
+
+    def time_out(self, *, hangs: bool) -> None:
+        """Pause the tenant; ``hangs`` if the call goes on, until :meth:`end`."""
+        self.hangs = hangs
+        self._tenant.pause_after(self)
+        if not hangs:
+            self._tenant.remove(self)
+
+
+class TenantCalls:
+    """The calls of one tenant that run, and the callers that wait for their end."""
+
+    def __init__(self, name: str, limits: TenantLimits) -> None:
+        self.name = name
+        self.used = monotonic()
+        self.paused_until = 0.0
+        self._limits = limits
+        self._permits: set[CallPermit] = set()
+        self._line = CallerLine()
+        self._hangs = 0
+        self._answered = 0.0
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether nothing would be lost if the tenant were forgotten."""
+        now = monotonic()
+        return not self._permits and now >= max(self.paused_until, self.used + IDLE_SECONDS)
+
+    def admit(self, group: Hashable, concurrency: int, caller: Hashable, *, deletion: bool) -> None:
+        """Raise DeferredError if the tenant may not begin another call of a group, a reconciler.
+
+        ``concurrency`` is the number of workers of its kind.
+        """
+        self.used = monotonic()
+        # Those that hang occupy no worker.  They count against the shares of slow calls.
+        running = [each for each in self._permits if not each.hangs]
+        is_full = sum(each.group == group for each in running) >= concurrency
+        problem = (
+            f"{concurrency} run already" if is_full else self._find_problem(group, concurrency)
+        )
+        if problem is None:
+            return
+        left = self.paused_until - monotonic()
+
+        def subscribe(wake: Callable[[], None], priority: Priority) -> None:
+            self._line.push(caller, wake, priority, deletion=deletion)
+
+        raise DeferredError(
+            f"calls of {self.name}: {problem}",
+            seconds=left if left > 0 else RETRY_SECONDS,
+            subscribe=subscribe,
+            is_throttled=not is_full,
+        )
+
+    def begin(self, group: Hashable) -> CallPermit:
+        """Count a call until its permit ends."""
+        permit = CallPermit(self, group)
+        self._permits.add(permit)
+        return permit
+
+    def remove(self, permit: CallPermit) -> None:
+        """Count a call no longer, and call back who waits; does nothing the second time."""
+        if permit not in self._permits:
+            return
+        self._permits.discard(permit)
+        self.used = monotonic()
+        self._wake()
+
+    def mark_answer(self) -> None:
+        """End the back-off: the infrastructure has answered."""
+        self._answered = monotonic()
+        if self._hangs:
+            _log.info("calls are answered again", identity=self.name)
+        self._hangs, self.paused_until = 0, 0.0
+
+    def pause_after(self, permit: CallPermit) -> None:
+        """Admit no call for a while, unless another was answered since this one began."""
+        now = monotonic()
+        if self._answered > permit.began or now < self.paused_until:
+            return
+        seconds = min(HANG_MAX_SECONDS, HANG_BASE_SECONDS * 2.0 ** min(self._hangs, 16))
+        self._hangs += 1
+        self.paused_until = now + seconds
+        asyncio.get_running_loop().call_later(seconds, self._wake)
+        self._limits.executor.metrics.identity_pauses.labels("hang").inc()
+        _log.warning(
+            "calls hang and are paused",
+            identity=self.name,
+            seconds=seconds,
+            in_flight=len(self._permits),
+        )
+
+    def _find_problem(self, group: Hashable, concurrency: int) -> str | None:
+        if monotonic() < self.paused_until:
+            return "paused, because the last ones hung"
+        if self._limits.has_one_tenant:
+            return None
+        if self._hangs and all(each.hangs for each in self._permits):
+            return None  # one call finds out whether the infrastructure answers again
+        slow = [each for each in self._permits if each.is_slow and not self._is_settled(each)]
+        threads = self._limits.executor.threads
+        if len(slow) >= max(1, threads // SHARE):
+            return f"{len(slow)} take long"
+        own = sum(each.group == group for each in slow)
+        return f"{own} of this kind take long" if own >= max(1, concurrency // SHARE) else None
+
+    def _is_settled(self, permit: CallPermit) -> bool:
+        """Return whether a later call was answered: this one only leaves a thread behind."""
+        return permit.hangs and permit.began < self._answered
+
+    def _wake(self) -> None:
+        # Each asks again.  Two for each end: the object of one of them may be gone.
+        for _ in range(min(len(self._line), 2)):
+            self._line.pop()[1]()
+
+
+class TenantLimits:
+    """The tenants of one manager.  Lives on one event loop."""
+
+    def __init__(self, executor: HandlerExecutor) -> None:
+        self.executor = executor
+        self._tenants: OrderedDict[str, TenantCalls] = OrderedDict()
+
+    @property
+    def has_one_tenant(self) -> bool:
+        """Return whether only one tenant had calls in the last hour: it may use everything."""
+        return len(self._tenants) <= 1
+
+    @property
+    def paused(self) -> int:
+        """Return how many tenants are paused now, because their calls hang."""
+        now = monotonic()
+        return sum(each.paused_until > now for each in self._tenants.values())
+
+    def of(self, name: str) -> TenantCalls:
+        """Return the calls of a tenant; forget tenants that had none for an hour."""
+        tenant = self._tenants.get(name)
+        if tenant is None:
+            for idle in [each.name for each in self._tenants.values() if each.is_idle]:
+                del self._tenants[idle]
+            tenant = self._tenants[name] = TenantCalls(name, self)
+        return tenant
