@@ -21,6 +21,13 @@ class Mistake(NamedTuple):
     """A glob below the root of the repository that matches one file."""
     right: str
     wrong: str
+    """May use `uuid`, for what differs at each call: ids of objects do not, memory is reused."""
+
+    def apply_to(self, text: str) -> str:
+        """Return the text of the file with the mistake."""
+        assert self.right in text
+        head = "from __future__ import annotations\n"
+        return text.replace(head, f"{head}\nimport uuid\n", 1).replace(self.right, self.wrong)
 
 
 @dataclass(frozen=True)
@@ -60,13 +67,12 @@ def _search(instead: str) -> Mistake:
 
 _INFRASTRUCTURE: Final = {
     "creates a server at each call": _search(
-        "server = self._cloud.create_server(str(id(object())), 'x', 'y', None)"
+        "server = self._cloud.create_server(str(uuid.uuid4()), 'x', 'y', None)"
     ),
     "creates before it looks, after a crash": _controller(
         "acme_machine",
         "if server is None and provider_id is None:",
         "if machine.provider_id is None:\n"
-        "            import uuid\n"
         "            server = self._cloud.create_server(str(uuid.uuid4()), 'x', 'y', None)\n"
         "        elif server is None:",
     ),
@@ -93,20 +99,20 @@ _INFRASTRUCTURE: Final = {
     "changes the provider id": _controller(
         "acme_machine",
         "provider_id=server.provider_id",
-        "provider_id=f'{server.provider_id}/{id(machine)}'",
+        "provider_id=f'{server.provider_id}/{uuid.uuid4()}'",
     ),
     "gives all machines one provider id": _controller(
         "acme_machine", "provider_id=server.provider_id", "provider_id='acme://one'"
     ),
     "reports other addresses at each call": _controller(
-        "acme_machine", '"127.0.0.1"', "f'10.0.0.{id(object()) // 16 % 250}'"
+        "acme_machine", '"127.0.0.1"', "f'10.0.0.{uuid.uuid4().int % 250}'"
     ),
     "reports a progress that changes at each call": _controller(
         "acme_machine",
         "            failure_domain=machine.failure_domain,\n        )",
         "            failure_domain=machine.failure_domain,\n"
         "            requeue_after=0.5,\n"
-        "            message=str(id(object())),\n"
+        "            message=str(uuid.uuid4()),\n"
         "        )",
     ),
     "forgets to delete the server": _controller(
@@ -150,7 +156,7 @@ _INFRASTRUCTURE: Final = {
     "creates another network at each call": _controller(
         "acme_cluster",
         "network = self._cloud.find_cluster(cluster.external_id)",
-        "network = self._cloud.create_cluster(str(id(object())), cluster.name)",
+        "network = self._cloud.create_cluster(str(uuid.uuid4()), cluster.name)",
     ),
     "identifies networks by the Cluster": _controller(
         "acme_cluster",
@@ -180,7 +186,7 @@ _POOLS: Final = {
         _GROUPS, "for server in servers[size:]:", "for server in servers[:0]:"
     ),
     "creates another group at each call": _controller(
-        _POOL, "pool.external_id, pool.name,", "f'{pool.external_id}{id(pool)}', pool.name,"
+        _POOL, "pool.external_id, pool.name,", "f'{pool.external_id}{uuid.uuid4()}', pool.name,"
     ),
     "replaces all servers when the size changes": Mistake(
         _GROUPS,
@@ -204,14 +210,14 @@ _POOLS: Final = {
         "if pool.machine_pool and self._groups.delete(pool.external_id)",
     ),
     "reports other versions at each call": _controller(
-        _POOL, "version=version,", "version=f'v1.30.{id(object()) // 16 % 99}',"
+        _POOL, "version=version,", "version=f'v1.30.{uuid.uuid4().int % 99}',"
     ),
     "returns nothing": _controller(_POOL, "return InfraMachinePoolState(", "return None and str("),
     "asks for one machine, always": _controller("tidal_node_pool", "return None", "return 1"),
     "creates machines of pools again": _controller(
         "tidal_machine",
         "self._cloud.create_server(\n                machine.external_id,",
-        "self._cloud.create_server(\n                f'{machine.external_id}{id(object())}',",
+        "self._cloud.create_server(\n                f'{machine.external_id}{uuid.uuid4()}',",
     ),
     "reports no capacity": _controller("tidal_machine", '{"cpu": "2", "memory": "4Gi"}', "{}"),
 }
@@ -258,7 +264,7 @@ _CONTROL_PLANE: Final = {
         "skiff_control_plane",
         "return ControlPlaneHealth()",
         "return ControlPlaneHealth(\n"
-        "            unhealthy={m.name: str(id(m)) for m in control_plane.machines[:1]}\n"
+        "            unhealthy={m.name: str(uuid.uuid4()) for m in control_plane.machines[:1]}\n"
         "        )",
     ),
     "waits for each new member for ever": _controller(
@@ -311,7 +317,7 @@ _MANAGED: Final = {
     "creates another control plane at each call": _controller(
         "lagoon_control_plane",
         _MANAGED_CREATES,
-        "hosted = self._hosted.create(str(id(object())), 'x', control_plane.version)",
+        "hosted = self._hosted.create(str(uuid.uuid4()), 'x', control_plane.version)",
     ),
     "never upgrades": _controller(
         "lagoon_control_plane", "if hosted.version != control_plane.version:", "if False:"
@@ -338,12 +344,12 @@ _RESOURCES: Final = {
     "creates a network at each call": _controller(
         "acme_network",
         "self._cloud.create_resource(resource.external_id, resource.name)",
-        "self._cloud.create_resource(f'{resource.external_id}-{id(object())}', resource.name)",
+        "self._cloud.create_resource(f'{resource.external_id}-{uuid.uuid4()}', resource.name)",
     ),
     "creates before it looks": _controller(
         "acme_network",
         "found = self._cloud.find_resource(resource.external_id)",
-        "found = self._cloud.create_resource(str(id(object())), 'x')",
+        "found = self._cloud.create_resource(str(uuid.uuid4()), 'x')",
     ),
     "identifies networks by the owners, which a network need not have": _controller(
         "acme_network",
@@ -373,7 +379,7 @@ _EXTENSION: Final = {
     "holds with another message at each call": Mistake(
         "src/*/extension.py",
         "        annotation = f",
-        "        return RetryAfter(WAIT_SECONDS, str(id(object())))\n        annotation = f",
+        "        return RetryAfter(WAIT_SECONDS, str(uuid.uuid4()))\n        annotation = f",
     ),
     "renames the port of the server": Mistake(
         "runtime-extension/config/webhook/service.yaml",
@@ -409,7 +415,6 @@ _ADMISSION: Final = {
     "generates a default at each call": Mistake(
         _WEBHOOK,
         "        return obj.spec\n",
-        "        import uuid\n"
         "        from dataclasses import replace\n\n"
         "        return replace(obj.spec, image=uuid.uuid4().hex)\n",
     ),

@@ -75,8 +75,7 @@ def test_the_kit_finds(repositories: dict[str, Path], kit: str, mistake: str) ->
     planted, repository = KITS[kit].mistakes[mistake], repositories[kit]
     file = find_file(repository, planted)
     text = file.read_text(encoding="utf-8")
-    assert planted.right in text
-    file.write_text(text.replace(planted.right, planted.wrong), encoding="utf-8")
+    file.write_text(planted.apply_to(text), encoding="utf-8")
     try:
         expected = FOUND_BY[f"{kit}/{mistake}"]
         if expected:
