@@ -242,7 +242,9 @@ class Journal:
         if digest_file(target) == content:
             # Exchanged by an earlier attempt, it would be the other content, with its permissions.
             if digest_file(source) == content:
-                target.chmod(read_permissions(source))
+                permissions = read_permissions(source)
+                if permissions != read_permissions(target):  # only its owner may change them
+                    target.chmod(permissions)
             return True
         target.parent.mkdir(parents=True, exist_ok=True)
         return replace_unchanged(source, target, expected)

@@ -36,6 +36,8 @@ _UNITS: Final = {
     "m": 60.0,
     "h": 3600.0,
 }
+_MOST_DIGITS: Final = 19
+"""Go refuses more in a duration: nanoseconds are an int64."""
 _PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
@@ -43,7 +45,10 @@ def parse_seconds(text: object) -> int | None:
     """Return a duration in whole seconds, rounded down; None if it is invalid."""
     if not isinstance(text, str) or not text or _PART.sub("", text):
         return None
-    return int(sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text)))
+    parts = _PART.findall(text)
+    if any(len(number.partition(".")[0]) > _MOST_DIGITS for number, _ in parts):
+        return None
+    return int(sum(float(number) * _UNITS[unit] for number, unit in parts))
 
 
 def format_seconds(seconds: int) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -13,12 +14,19 @@ from typing import Any, Final
 import msgspec
 
 from capsmith_runtime.contract import metadata
-from capsmith_runtime.conversion.objects import ConversionError, ConvertedKind, Converter
-from capsmith_runtime.errors import ApiError
-from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, Selection
+from capsmith_runtime.conversion.objects import (
+    ConversionError,
+    ConvertedKind,
+    Converter,
+    UnknownVersionError,
+)
+from capsmith_runtime.conversion.shape import Versions
+from capsmith_runtime.errors import ApiError, error_label
+from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, Selection, key_of
 from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.executor import TracebackLimiter
 from capsmith_runtime.kube.http_server import Request, RequestHandler, Response, text_response
-from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
@@ -28,22 +36,16 @@ from capsmith_runtime.webhook.server import WebhookGroup
 
 LABEL: Final = "cluster.x-k8s.io/v1beta1"
 EXPIRY_SECONDS: Final = 300.0
+ABSENCE_SECONDS: Final = 5.0
+"""How long a reference to a kind without a CRD causes no further listing: users write those."""
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
-
-
-class UnknownVersionError(LookupError):
-    """Raised if a version is not known yet, and has to be read from the API server."""
-
-    def __init__(self, group: str, kind: str) -> None:
-        super().__init__(f"version of {kind} in {group}")
-        self.group = group
-        self.kind = kind
 
 
 class VersionBook:
     """API versions by group and kind: of this repository, and of other providers once read.
 
     Versions of other providers expire: a provider may be installed later, or change its version.
+    That a kind has none is known for a shorter time only.
     """
 
     def __init__(
@@ -51,24 +53,25 @@ class VersionBook:
     ) -> None:
         self._own = dict(own)
         self._clock = clock
-        self._learned: dict[tuple[str, str], tuple[str, float]] = {}
+        self._read: Mapping[tuple[str, str], str] = {}
+        self._read_at = -EXPIRY_SECONDS
 
     def __call__(self, group: str, kind: str) -> str:
         """Return the version; raise UnknownVersionError if it has to be read first."""
         if (group, kind) in self._own:
             return self._own[group, kind]
-        version, read_at = self._learned.get((group, kind), ("", -EXPIRY_SECONDS))
-        if self._clock() - read_at >= EXPIRY_SECONDS:
+        version = self._read.get((group, kind), "")
+        if self._clock() - self._read_at >= (EXPIRY_SECONDS if version else ABSENCE_SECONDS):
             raise UnknownVersionError(group, kind)
         return version
 
     def last(self, group: str, kind: str) -> str:
-        """Return the version that was read last, even if it has expired; empty if none was read."""
-        return self._learned.get((group, kind), ("", 0.0))[0]
+        """Return the version that is known, even if it has expired; empty if there is none."""
+        return self._own.get((group, kind)) or self._read.get((group, kind), "")
 
-    def add(self, group: str, kind: str, version: str) -> None:
-        """Record the version of a kind that was just read; it must not be empty."""
-        self._learned[group, kind] = version, self._clock()
+    def replace(self, versions: Mapping[tuple[str, str], str]) -> None:
+        """Record the versions of all other kinds that have one, which were just read."""
+        self._read, self._read_at = versions, self._clock()
 
 
 def find_newest_version(labels: Mapping[str, Any]) -> str:
@@ -131,9 +134,17 @@ async def _convert_all(
 
 
 def _convert(obj: Any, api_version: str, converter: Converter) -> dict[str, Any]:
-    if not isinstance(obj, dict):
+    if not isinstance(obj, dict) or not isinstance(obj.get("metadata") or {}, dict):
         raise ConversionError("an object is required")
-    return converter.convert(obj, api_version)
+    try:
+        return converter.convert(obj, api_version)
+    except (UnknownVersionError, ApiError):
+        raise
+    except Exception as error:
+        # A failure must be a response: the API server repeats a request without one for a minute.
+        cause = str(error) if isinstance(error, ConversionError) else describe_error(error)
+        name = "/".join(filter(None, map(str, key_of(obj))))
+        raise ConversionError(f"{name}: {cause}") from error
 
 
 _log = get_logger("conversion")
@@ -188,7 +199,10 @@ class ConversionWebhookGroup(WebhookGroup):
         super().__init__(options, metrics)
         self._client = client
         self._kinds = webhook.kinds
+        self._metrics = metrics
         self._versions = VersionBook(webhook.versions, clock)
+        self._tracebacks = TracebackLimiter(clock)
+        self._reading = asyncio.Lock()
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
@@ -205,51 +219,62 @@ class ConversionWebhookGroup(WebhookGroup):
         return Response(HTTPStatus.OK, msgspec.json.encode(review))
 
     async def _convert(self, review: Any) -> dict[str, Any]:
-        # Remembered for this review only: the provider of the kind may be installed any moment.
-        missing: set[tuple[str, str]] = set()
+        try:
+            return await respond(review, self._converter(self._versions))
+        except UnknownVersionError as unknown:
+            error = await self._read_versions(unknown)
 
         def version_of(group: str, kind: str) -> str:
-            return "" if (group, kind) in missing else self._versions(group, kind)
+            version = self._versions.last(group, kind)
+            if not version and error is not None:
+                raise error
+            return version
 
-        converter = Converter(self._kinds, version_of)
-        while True:
-            try:
-                return await respond(review, converter)
-            except UnknownVersionError as unknown:
-                version = await self._read_version(unknown.group, unknown.kind)
-                if version:
-                    self._versions.add(unknown.group, unknown.kind, version)
-                else:
-                    missing.add((unknown.group, unknown.kind))
+        return await respond(review, self._converter(version_of))
 
-    async def _read_version(self, group: str, kind: str) -> str:
-        """Read the version from the label of the kind's CRD (GEN-01); empty if there is none.
+    def _converter(self, versions: Versions) -> Converter:
+        return Converter(self._kinds, versions, self._report)
 
-        Raises ApiError if no version is known from before.
+    def _report(self, error: Exception) -> None:
+        """Count a conversion that goes on without some values; log it once a minute."""
+        self._metrics.reconcile_errors.labels("conversion", error_label(error)).inc()
+        trace = self._tracebacks.of(error)
+        if trace is not None:
+            _log.error("converted in part", error=describe_error(error), exc_info=trace)
+
+    async def _read_versions(self, unknown: UnknownVersionError) -> ApiError | None:
+        """Read the versions of all kinds from the labels of CRDs (GEN-01).
+
+        One listing serves all objects of a review, whatever they refer to, and all reviews that
+        wait for it.  Returns why versions cannot be read; those of before are used then.
         """
-        try:
-            version = find_newest_version(await self._crd_labels(group, kind))
-        except ApiError as error:
-            last = self._versions.last(group, kind)
-            if not last:
-                raise
-            _log.warning("version cannot be read again", kind=kind, error=str(error))
-            return last
-        if not version:
+        async with self._reading:
+            with suppress(UnknownVersionError):
+                self._versions(unknown.group, unknown.kind)
+                return None  # another review has read them
+            try:
+                self._versions.replace(await self._list_versions())
+            except ApiError as error:
+                _log.warning("versions cannot be read", kind=unknown.kind, error=str(error))
+                return error
+        if not self._versions.last(unknown.group, unknown.kind):
+            kind, group = unknown.kind, unknown.group
             _log.warning("no version for contract v1beta1", group=group, kind=kind)
-        return version
+        return None
 
-    async def _crd_labels(self, group: str, kind: str) -> Mapping[str, str]:
+    async def _list_versions(self) -> dict[tuple[str, str], str]:
+        versions: dict[tuple[str, str], str] = {}
         token = ""
         while True:
             # A list, because the name of a CRD contains the plural, which references do not have.
             page = await self._client.list_page(_CRD, Selection(labels=LABEL), token=token)
             for crd in page.items:
-                if _group_kind(crd) == (group, kind):
-                    return metadata.labels(crd)
+                version = find_newest_version(metadata.labels(crd))
+                if version:
+                    versions[_group_kind(crd)] = version
             token = page.token
             if not token:
-                return {}
+                return versions
 
 
 def _group_kind(crd: JSON) -> tuple[str, str]:

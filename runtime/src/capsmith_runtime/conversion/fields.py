@@ -19,6 +19,10 @@ TEMPLATE_SPEC: Final[Path] = ("spec", "template", "spec")
 STATUS: Final[Path] = ("status",)
 
 
+Report = Callable[[Exception], None]
+"""Called with the error of a conversion that goes on without some values."""
+
+
 class AuthorFunctionError(Exception):
     """Raised if a function of the author failed; the message names it and the cause."""
 
@@ -39,8 +43,12 @@ class PartFields:
     """Returns fields of the hub; None if there is nothing to fill."""
     from_hub: Callable[[Any], Any] | None = None
 
-    def convert(self, data: Data, *, to_hub: bool) -> None:
-        """Convert this part of ``data`` in place; raise AuthorFunctionError."""
+    def convert(self, data: Data, *, to_hub: bool, report: Report | None = None) -> None:
+        """Convert this part of ``data`` in place.
+
+        If the author's function fails, call ``report``, and leave its fields out.  Raises
+        AuthorFunctionError without ``report``.
+        """
         source = get_value(data, self.path)
         if not isinstance(source, dict):
             return
@@ -51,7 +59,13 @@ class PartFields:
             old, new = new, old
         target = {key: value for key, value in source.items() if key not in old}
         if function is not None and typed is not None:
-            filled = _filled(function, typed, source, ".".join(self.path))
+            try:
+                filled = _filled(function, typed, source, ".".join(self.path))
+            except AuthorFunctionError as error:
+                if report is None:
+                    raise
+                report(error)
+                filled = {}
             target |= {key: value for key, value in filled.items() if key in new}
         set_value(data, self.path, target)
 
@@ -62,10 +76,10 @@ class VersionFields:
 
     parts: tuple[PartFields, ...]
 
-    def convert(self, data: Data, *, to_hub: bool) -> None:
-        """Convert all parts of ``data`` in place; raise AuthorFunctionError."""
+    def convert(self, data: Data, *, to_hub: bool, report: Report | None = None) -> None:
+        """Convert all parts of ``data`` in place, as :meth:`PartFields.convert` does."""
         for part in self.parts:
-            part.convert(data, to_hub=to_hub)
+            part.convert(data, to_hub=to_hub, report=report)
 
 
 def _filled(function: Callable[[Any], Any], typed: type[Any], source: Data, path: str) -> Data:

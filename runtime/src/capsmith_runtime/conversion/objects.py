@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from capsmith_runtime.conversion.fields import AuthorFunctionError, VersionFields
+from capsmith_runtime.conversion.fields import AuthorFunctionError, Report, VersionFields
 from capsmith_runtime.conversion.shape import (
     Change,
     ConversionContext,
@@ -17,6 +17,7 @@ from capsmith_runtime.conversion.shape import (
     convert_forward,
 )
 from capsmith_runtime.conversion.values import MISSING, Data
+from capsmith_runtime.errors import ApiError
 
 # When the object is converted back, each field gets its original value, unless it was changed in
 # the meantime: where a field still has the value that the annotation's data have in the other
@@ -128,6 +129,15 @@ Shape = tuple[str, str]
 """The contract that a version follows, and the version if its fields are its own."""
 
 
+class UnknownVersionError(LookupError):
+    """Raised if a version is not known yet, and has to be read from the API server."""
+
+    def __init__(self, group: str, kind: str) -> None:
+        super().__init__(f"version of {kind} in {group}")
+        self.group = group
+        self.kind = kind
+
+
 class ConversionError(ValueError):
     """Raised if an object cannot be converted; the message is for users."""
 
@@ -152,17 +162,29 @@ class ConvertedKind:
 
 
 class Converter:
-    """Converts objects of some kinds between their API versions."""
+    """Converts objects of some kinds between their API versions.
 
-    def __init__(self, kinds: tuple[ConvertedKind, ...], versions: Versions) -> None:
+    The API server fails a list of all namespaces when the conversion of one object fails.  So with
+    ``report`` an author's function may fail when it converts from the hub, as for a list: its
+    fields are left out, and the annotation keeps those of the hub.  Towards the hub a function can
+    refuse an object, as in a create.
+    """
+
+    def __init__(
+        self,
+        kinds: tuple[ConvertedKind, ...],
+        versions: Versions,
+        report: Report | None = None,
+    ) -> None:
         self._kinds = {(kind.group, kind.kind): kind for kind in kinds}
         self._versions = versions
+        self._report = report
 
     def convert(self, obj: Data, api_version: str) -> Data:
         """Return ``obj`` in ``api_version`` (``group/version``), without changing ``obj``.
 
         Raises ConversionError for unknown kinds and versions, and if a function of the author
-        fails.
+        fails; UnknownVersionError and ApiError as the versions raise them.
         """
         kind = self._kind(obj, api_version)
         source = self._version(kind, str(obj.get("apiVersion")))
@@ -175,7 +197,7 @@ class Converter:
         if kind.hub and kind.shape(kind.hub) not in shapes:
             hub = self.convert(obj, f"{kind.group}/{kind.hub}")
             return self.convert(hub, api_version)
-        conversion = _ObjectConversion(kind, source, target, self._context(obj))
+        conversion = _ObjectConversion(kind, source, target, self._context(obj), self._report)
         try:
             return conversion.convert(obj, api_version)
         except AuthorFunctionError as error:
@@ -206,16 +228,39 @@ class _ObjectConversion:
     source: str
     target: str
     context: ConversionContext
+    report: Report | None
 
     def convert(self, obj: Data, api_version: str) -> Data:
         """Return the object in ``api_version``; the annotation keeps what that cannot express."""
         metadata = copy.deepcopy(obj.get("metadata") or {})
         annotations = metadata.pop("annotations", None) or {}
         source = {part: obj[part] for part in PARTS if part in obj}
-        target = self._apply(source)
-        stored = self._stored(annotations)
-        if stored:
-            del annotations[ANNOTATION]
+        try:
+            target, text = self._convert_parts(obj, source, annotations.get(ANNOTATION))
+        except (UnknownVersionError, ApiError):
+            raise
+        except Exception as error:
+            if ANNOTATION not in annotations:
+                raise
+            # Any user may write the annotation, and no schema validates it: what it contains must
+            # not fail the conversion, and with it the lists of all other users.
+            if self.report is not None:
+                self.report(error)
+            target, text = self._convert_parts(obj, source, None)
+            text = annotations[ANNOTATION] if text is None else text
+        annotations.pop(ANNOTATION, None)
+        if text is not None:
+            annotations[ANNOTATION] = text
+        if annotations:
+            metadata["annotations"] = annotations
+        others = {key: value for key, value in obj.items() if key not in PARTS}
+        return {**others, "apiVersion": api_version, "metadata": metadata, **target}
+
+    def _convert_parts(self, obj: Data, source: Data, annotation: Any) -> tuple[Data, Any]:
+        """Return spec and status in the target's shape, and the new value of the annotation."""
+        target = self._between(source, self.source, self.target, is_strict=True)
+        stored = self._stored(annotation)
+        text = None if stored else annotation
         # The object was in the target's shape before: what it had there is restored, except for
         # fields that were changed in the meantime.
         original = stored.pop(self.kind.shape(self.target), None)
@@ -228,12 +273,7 @@ class _ObjectConversion:
         lost = self._lost(source, target)
         if lost is not None:
             kept = [StoredData(str(obj["apiVersion"]), lost), *kept]
-        if kept:
-            annotations[ANNOTATION] = encode_stored(kept)
-        if annotations:
-            metadata["annotations"] = annotations
-        others = {key: value for key, value in obj.items() if key not in PARTS}
-        return {**others, "apiVersion": api_version, "metadata": metadata, **target}
+        return target, encode_stored(kept) if kept else text
 
     def _apply(self, data: Data) -> Data:
         return self._between(data, self.source, self.target)
@@ -241,22 +281,27 @@ class _ObjectConversion:
     def _revert(self, data: Data) -> Data:
         return self._between(data, self.target, self.source)
 
-    def _between(self, data: Data, source: str, target: str) -> Data:
+    def _between(self, data: Data, source: str, target: str, *, is_strict: bool = False) -> Data:
+        """Return data of one version in another one.
+
+        If ``is_strict``, the author's function may refuse the data on the way to the hub.
+        """
         fields, contracts = self.kind.fields, self.kind.contracts
         result = copy.deepcopy(data)
         if source in fields:
-            fields[source].convert(result, to_hub=True)
+            report = None if is_strict else self.report
+            fields[source].convert(result, to_hub=True, report=report)
         if contracts[source] != contracts[target]:
             convert = convert_forward if contracts[target] == "v1beta2" else convert_backward
             result = convert(result, self.kind.changes, self.context)
         if target in fields:
-            fields[target].convert(result, to_hub=False)
+            fields[target].convert(result, to_hub=False, report=self.report)
         return result
 
-    def _stored(self, annotations: Mapping[str, Any]) -> dict[Shape, StoredData]:
+    def _stored(self, annotation: Any) -> dict[Shape, StoredData]:
         """Return the data of the annotation by shape; none if another kind or program wrote it."""
         found = {}
-        for data in decode_stored(annotations.get(ANNOTATION)):
+        for data in decode_stored(annotation):
             group, _, version = data.api_version.rpartition("/")
             if group != self.kind.group or version not in self.kind.contracts:
                 return {}

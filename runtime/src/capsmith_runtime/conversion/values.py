@@ -162,9 +162,10 @@ def convert_domains_to_map(value: Any, context: ValueContext) -> Any:
     """Convert a list of failure domains to a map by name (IC-09)."""
     if not isinstance(value, list):
         return MISSING if value is None else value
-    named = [each for each in value if isinstance(each, dict) and each.get("name")]
     return {
-        each["name"]: {key: item for key, item in each.items() if key != "name"} for each in named
+        each["name"]: {key: item for key, item in each.items() if key != "name"}
+        for each in value
+        if isinstance(each, dict) and isinstance(each.get("name"), str) and each["name"]
     }
 
 
