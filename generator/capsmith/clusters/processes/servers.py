@@ -84,8 +84,12 @@ class ApiServer:
         port: int | None = None,
         *,
         audited: bool = True,
+        has_node_taints: bool = True,
     ) -> None:
-        """Define a server; one that is `audited` logs each request of a ServiceAccount."""
+        """Define a server; one that is `audited` logs each request of a ServiceAccount.
+
+        Without `has_node_taints`, new Nodes have no taint not-ready.
+        """
         self.name = name
         port = port or free_port()
         self.url = f"https://127.0.0.1:{port}"
@@ -98,6 +102,9 @@ class ApiServer:
         self.client = KubeClient(self.url, Credentials(pki.ca, pki.admin.cert, pki.admin.key))
         self.audit_log = folder / f"audit-{name}.log"
         flags = _apiserver_flags(pki, etcd, name, port)
+        if not has_node_taints:
+            # No controller removes the taint that this plugin adds to each Node.
+            flags.append("--disable-admission-plugins=TaintNodesByCondition")
         if audited:
             flags += audit_flags(folder, self.audit_log)
         self.process = Process(
@@ -110,6 +117,10 @@ class ApiServer:
     def start(self) -> None:
         """Start the server and wait until it is ready.  Raises ProcessError if it fails."""
         self.process.start()
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Wait until the server is ready.  Raises ProcessError if its process ends before."""
         self.process.wait_ready(self._ready)
 
     def stop(self) -> None:

@@ -26,6 +26,8 @@ class Server:
     provider_id: str
     cluster: str
     user_data: str | None
+    version: str = ""
+    """The version of its kubelet; empty if only the bootstrap data may name one."""
 
 
 class ServerSource(Protocol):
@@ -49,7 +51,7 @@ _NODE_INFO = (
     "systemUUID",
 )
 _VERSION = re.compile(r"(?m)^version: (\S+)$")
-"""In the bootstrap data of pools: core asks their Nodes which version they run."""
+"""In bootstrap data of pools that need no Machine with a version."""
 
 
 @dataclass
@@ -142,9 +144,10 @@ class Kubelet:
 
 
 def _node_info(server: Server) -> JSON:
-    """Return the version that the bootstrap data name, if they do."""
+    """Return the version, with which core decides whether an upgrade is complete; {} without."""
     found = _VERSION.search(server.user_data or "")
-    if found is None:
+    version = found[1] if found is not None else server.version
+    if not version:
         return {}
     others = dict.fromkeys(_NODE_INFO, "simulated")
-    return {"nodeInfo": {**others, "kubeletVersion": found[1], "kubeProxyVersion": found[1]}}
+    return {"nodeInfo": {**others, "kubeletVersion": version, "kubeProxyVersion": version}}

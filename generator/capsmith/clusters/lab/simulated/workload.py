@@ -17,67 +17,14 @@ from http.client import HTTPException
 from pathlib import Path
 
 from capsmith.clusters.lab.simulated.kubeadm import KubeadmKubelet
-from capsmith.clusters.lab.simulated.kubelet import Server
 from capsmith.clusters.lab.simulated.loop import note
+from capsmith.clusters.lab.simulated.machines import CLUSTER_NAME, Machines
 from capsmith.clusters.lab.state import write_text
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.process import free_port
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.tools import Toolbox
-
-CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
-
-
-# A machine boots once its infrastructure has given it a provider id, whichever provider that is,
-# and is gone with its Machine.
-class Machines:
-    """The servers of one cluster, as of the last :meth:`refresh`."""
-
-    def __init__(self, client: KubeClient, core: str, namespace: str, cluster: str) -> None:
-        self._client = client
-        self._core = core
-        self._namespace = namespace
-        self._cluster = cluster
-        self._servers: dict[str, Server] = {}
-
-    def servers(self, cluster: str | None = None) -> list[Server]:
-        """Return the machines as of the last refresh."""
-        return list(self._servers.values())
-
-    def refresh(self) -> None:
-        """Read all Machines, and the bootstrap data of new ones."""
-        labels = {CLUSTER_NAME: self._cluster}
-        found = self._client.list(self._core, "Machine", self._namespace, labels)
-        # By uid: a Machine that follows another one of the same name is a new machine.
-        machines = {each["metadata"]["uid"]: each for each in found}
-        for uid in self._servers.keys() - machines.keys():
-            del self._servers[uid]
-        for uid, machine in machines.items():
-            # One that is being deleted does not boot: core may have removed its Node.
-            if uid not in self._servers and "deletionTimestamp" not in machine["metadata"]:
-                server = self._booted(uid, machine)
-                if server is not None:
-                    self._servers[uid] = server
-
-    def _booted(self, uid: str, machine: JSON) -> Server | None:
-        spec = machine["spec"]
-        provider_id = spec.get("providerID")
-        secret = (spec.get("bootstrap") or {}).get("dataSecretName")
-        if not provider_id or not secret:
-            return None
-        found = self._client.find("v1", "Secret", secret, self._namespace)
-        if found is None:
-            return None
-        data = base64.b64decode((found.get("data") or {}).get("value", ""))
-        return Server(
-            id=uid,
-            name=machine["metadata"]["name"],
-            provider_id=provider_id,
-            cluster=self._cluster,
-            user_data=data.decode(errors="replace"),
-        )
-
 
 _GROUP = "cluster.x-k8s.io"
 _TYPE = "Opaque"  # control plane providers leave a kubeconfig of this type alone
@@ -147,6 +94,10 @@ class SimulatedClusters:
             self._remove(self._workloads.pop(uid))
         for uid, cluster in clusters.items():
             self._guarded(cluster, partial(self._serve, core, uid, cluster))
+        if self._spare is None:
+            # Its start takes seconds, in which the machines of the others go on.
+            self._spare = self._new(is_awaited=False)
+            self._write()
 
     def _guarded(self, cluster: JSON, step: Callable[[], None]) -> None:
         """Log what goes wrong with one cluster; the next tick looks again."""
@@ -165,7 +116,7 @@ class SimulatedClusters:
             workload.server.start()
         if workload.machines is None or workload.kubelet is None:
             name, namespace = cluster["metadata"]["name"], cluster["metadata"]["namespace"]
-            self._publish(cluster, workload.server.kubeconfig_text)
+            publish_kubeconfig(self._client, cluster, workload.server.kubeconfig_text)
             machines = Machines(self._client, core, namespace, name)
             server = workload.server
             workload.kubelet = KubeadmKubelet(server.client, machines, server.name, self._log, name)
@@ -175,36 +126,32 @@ class SimulatedClusters:
 
     def _assign(self, uid: str) -> _Workload:
         workload = self._spare or self._new()
+        if workload.server.process.running:
+            workload.server.wait_ready()
         self._spare = None
         workload.uid = uid
         self._workloads[uid] = workload
         self._write()
         return workload
 
-    def _publish(self, cluster: JSON, kubeconfig: str) -> None:
-        """Write the Secret with the kubeconfig; a control plane provider may have been first."""
-        wanted = build_kubeconfig_secret(cluster, kubeconfig)
-        try:
-            self._client.create(wanted)
-        except ApiError as error:
-            if error.status != 409:
-                raise
-            # A control plane provider writes the endpoint of the infrastructure, where nothing
-            # listens.
-            self._client.patch(wanted, {"data": wanted["data"]})
-
-    def _new(self) -> _Workload:
+    def _new(self, *, is_awaited: bool = True) -> _Workload:
         number = self._next
         self._next += 1
-        return self._started(number, free_port())
+        return self._started(number, free_port(), is_awaited=is_awaited)
 
-    def _started(self, number: int, port: int, uid: str = "") -> _Workload:
+    def _started(
+        self, number: int, port: int, uid: str = "", *, is_awaited: bool = True
+    ) -> _Workload:
         name = f"workload-{number}"
         server = ApiServer(
-            self._tools, self._pki, self._etcd, self._folder / name, name, port, audited=False
+            *(self._tools, self._pki, self._etcd, self._folder / name, name, port),
+            audited=False,
+            has_node_taints=False,
         )
         try:
-            server.start()
+            server.process.start()
+            if is_awaited:
+                server.wait_ready()
         # Also after Ctrl-C: nothing else would ever stop a server that no workload refers to.
         except BaseException:
             server.stop()
@@ -230,6 +177,23 @@ class SimulatedClusters:
             for uid, each in self._workloads.items()
         }
         write_text(self._assigned, json.dumps({"next": self._next, "clusters": clusters}))
+
+
+def publish_kubeconfig(client: KubeClient, cluster: JSON, kubeconfig: str) -> None:
+    """Write the Secret with the kubeconfig in place of that of a control plane provider.
+
+    Raises ApiError if a provider is faster once more; the next tick tries again.
+    """
+    wanted = build_kubeconfig_secret(cluster, kubeconfig)
+    metadata = wanted["metadata"]
+    found = client.find("v1", "Secret", metadata["name"], metadata["namespace"])
+    if found is not None and found.get("type") == _TYPE:
+        client.patch(wanted, {"data": wanted["data"]})
+        return
+    if found is not None:
+        # Its type cannot be changed, and the provider would write its own address again.
+        client.delete(found)
+    client.create(wanted)
 
 
 def build_kubeconfig_secret(cluster: JSON, kubeconfig: str) -> JSON:
