@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,6 +32,7 @@ class _LinuxGroup(click.Group):
         return super().invoke(ctx)
 
 
+_GATES = re.compile(r"[A-Za-z0-9]+=(true|false)(,[A-Za-z0-9]+=(true|false))*")
 _name_option = click.option("--name", metavar="NAME", help="The lab [default: the provider's].")
 _core_option = core_option("The release of core.")
 
@@ -50,8 +52,11 @@ def lab() -> None:
 @_name_option
 @click.option("--kubeconfig", type=FOLDER, metavar="FILE", help="Use this management cluster.")
 @click.option("--kind", is_flag=True, help="Create a cluster with kind and docker, and use it.")
+@click.option(
+    "--feature-gates", metavar="NAME=BOOL,...", default="", help="Of core and kubeadm's providers."
+)
 @handle_exit
-def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool) -> int:
+def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool, feature_gates: str) -> int:
     """Start a lab in the background.
 
     In a cluster of --kubeconfig or --kind machines are not simulated.  Cluster API must be
@@ -63,9 +68,13 @@ def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool) -> int:
 
     if kubeconfig is not None and kind:
         raise click.UsageError("--kubeconfig and --kind exclude each other.")
+    if feature_gates and (kind or kubeconfig is not None):
+        raise click.UsageError("--feature-gates is for a lab with a core of its own.")
+    if feature_gates and _GATES.fullmatch(feature_gates) is None:
+        raise click.UsageError("--feature-gates has the form NAME=true,OTHER=false.")
     folder = _new(name, None)
     console = Console()
-    state = start(folder, UpRequest(core, kubeconfig, kind), console.print_step)
+    state = start(folder, UpRequest(core, kubeconfig, kind, feature_gates), console.print_step)
     console.print_text(f"The lab {folder.name} is running. Next: capsmith lab run [DIR].")
     console.print_text(f"export KUBECONFIG={state.kubeconfig}")
     return 0

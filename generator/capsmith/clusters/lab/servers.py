@@ -42,7 +42,9 @@ def module_names(series: str) -> list[str]:
 class LabServers:
     """Starts the servers in order, and restarts those that end."""
 
-    def __init__(self, lab: LabFolder, series: str, tools: Toolbox, pid: int) -> None:
+    def __init__(
+        self, lab: LabFolder, series: str, tools: Toolbox, pid: int, gates: str = ""
+    ) -> None:
         self._lab = lab
         self._series = series
         self._tools = tools
@@ -56,10 +58,10 @@ class LabServers:
             add_kubeadm(repository, base, series)
         clusterctl = Clusterctl(tools, series, repository.config, lab.root)
         self._management = ManagementCluster(
-            base, lab.management.name, series, clusterctl, audited=False
+            base, lab.management.name, series, clusterctl, gates, audited=False
         )
         self._kubeadm = [
-            KubeadmManager(base, self._management, type, kept=False)
+            KubeadmManager(base, self._management, type, gates, kept=False)
             for type in (KUBEADM_TYPES if has_kubeadm(series) else ())
         ]
         machines = [sys.executable, "-m", "capsmith.clusters.lab.simulated", str(lab.root)]

@@ -94,8 +94,12 @@ def main() -> int:
 def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
     tools = restore_toolbox(settings["tools"], settings["found"])
     try:
-        type = ExistingCluster if settings["given"] else LabServers
-        servers = type(lab, settings["core"], tools, os.getpid())
+        arguments = (lab, settings["core"], tools, os.getpid())
+        servers = (
+            ExistingCluster(*arguments)
+            if settings["given"]
+            else LabServers(*arguments, settings["gates"])
+        )
         try:
             servers.start(lambda text: _step(text, ending))
             servers.look(time.monotonic(), lambda text: None)

@@ -43,6 +43,8 @@ class UpRequest:
     """That of a cluster that exists already."""
     kind: bool = False
     """Whether to create a cluster with kind."""
+    gates: str = ""
+    """Feature gates of core and the providers for kubeadm: ``Name=true,Other=false``."""
 
     @property
     def is_given(self) -> bool:
@@ -103,6 +105,7 @@ def _start(
         "root": str(lab.root),
         "core": request.core,
         "given": request.is_given,
+        "gates": request.gates,
         "tools": {name: str(folder) for name, folder in tools.folders.items()},
         "found": {name: str(path) for name, path in tools.found.items()},
     }

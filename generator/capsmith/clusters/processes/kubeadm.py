@@ -37,15 +37,25 @@ class KubeadmManager(ProviderManager):
     """The manager of one kubeadm provider, configured by its installed Deployment."""
 
     def __init__(
-        self, base: Base, management: ManagementCluster, type: str, *, kept: bool = True
+        self,
+        base: Base,
+        management: ManagementCluster,
+        type: str,
+        gates: str = "",
+        *,
+        kept: bool = True,
     ) -> None:
-        """Define the manager of the provider of a type: `bootstrap` or `control-plane`."""
+        """Define the manager of the provider of a type: `bootstrap` or `control-plane`.
+
+        `gates` are feature gates in addition to those of its Deployment, as core has them.
+        """
         self.type = type
         module = kubeadm_module(management.series)
         self._part = ReleaseComponent(base.tools.folders[module], type)
         self._cluster = management
         binary = str(base.tools.path(module, f"{type}-manager"))
-        super().__init__([binary], self._part, management, kept=kept)
+        flags = [f"--feature-gates={gates}"] if gates else []
+        super().__init__([binary], self._part, management, flags=flags, kept=kept)
 
     @property
     def name(self) -> str:

@@ -89,10 +89,14 @@ class Machines:
 
     def _has_machines(self, pool: JSON) -> bool:
         reference = pool["spec"]["template"]["spec"]["infrastructureRef"]
-        group = reference.get("apiGroup")
-        version = reference.get("apiVersion") or self._client.preferred_version(group)
+        version = self._version_of(reference)
         found = self._client.find(version, reference["kind"], reference["name"], self._namespace)
         return bool(((found or {}).get("status") or {}).get("infrastructureMachineKind"))
+
+    def _version_of(self, reference: JSON) -> str:
+        """Return the API version of an object; references of core's v1beta2 have a group only."""
+        found = reference.get("apiVersion")
+        return found or self._client.preferred_version(reference["apiGroup"])
 
     def _boot(self, id: str, boot: _Boot) -> None:
         """Add a server, unless it has no provider ID or bootstrap data yet."""
@@ -118,8 +122,7 @@ class Machines:
 
         The provider would look at the API server on the machine, and the simulated one has none.
         """
-        group = reference.get("apiGroup")
-        version = reference.get("apiVersion") or self._client.preferred_version(group)
+        version = self._version_of(reference)
         expiry = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + _YEAR_SECONDS))
         metadata = {"name": reference["name"], "namespace": self._namespace}
         config = {"apiVersion": version, "kind": reference["kind"], "metadata": metadata}
