@@ -155,5 +155,11 @@ VIOLATIONS = (
 )
 """One of each check that needs no pause and no deletion."""
 
-WITHOUT_REPAIR = ("bootstrap-paused", "control-plane-paused", "whole-deletion")
+WITHOUT_REPAIR = (
+    "bootstrap-paused",
+    "control-plane-paused",
+    "bootstrap-lost-owner",
+    "control-plane-lost-owner",
+    "whole-deletion",
+)
 """Checks that fail in a paused cluster by themselves; the last one deletes it."""

@@ -130,7 +130,13 @@ FAULTS: list[tuple[str, str, Edit, str]] = [
         "Ready has no reason",
     ),
 ]
-UNCHANGED = ("bootstrap-paused", "control-plane-paused", "whole-deletion")
+UNCHANGED = (
+    "bootstrap-paused",
+    "control-plane-paused",
+    "bootstrap-lost-owner",
+    "control-plane-lost-owner",
+    "whole-deletion",
+)
 
 
 @pytest.mark.parametrize("name", CHECKS)
@@ -143,7 +149,7 @@ def test_a_good_cluster_passes(name: str) -> None:
     ("name", "target", "edit", "message"), FAULTS, ids=[f"{row[0]}: {row[3]}" for row in FAULTS]
 )
 def test_a_fault_is_found(name: str, target: str, edit: Edit, message: str) -> None:
-    session, _ = open_session({target: edit})
+    session, _ = open_session({target: edit}, restores=False)
     with pytest.raises(Violated) as caught:
         CHECKS[name].run(session)
     assert message in str(caught.value)
@@ -155,6 +161,25 @@ def test_a_manager_that_does_nothing_is_found(name: str) -> None:
     session, _ = open_session(reacts=False)
     with pytest.raises(Violated):
         CHECKS[name].run(session)
+
+
+@pytest.mark.parametrize(
+    ("name", "subject"),
+    [
+        ("bootstrap-lost-owner", "Secret test/control-0-data"),
+        ("control-plane-lost-owner", "Machine test/control-0"),
+    ],
+)
+def test_owner_references_that_stay_lost_are_found(name: str, subject: str) -> None:
+    """Report the object without owner, and leave it with the owner that it had."""
+    session, memory = open_session(restores=False)
+    kind, _, path = subject.partition(" ")
+    key = path.partition("/")[2]
+    before = (memory.find(kind, key) or {})["metadata"]["ownerReferences"]
+    with pytest.raises(Violated, match="does not own it again") as caught:
+        CHECKS[name].run(session)
+    assert caught.value.subject == subject
+    assert (memory.find(kind, key) or {})["metadata"]["ownerReferences"] == before
 
 
 def test_data_of_a_configuration_without_a_machine_are_found() -> None:

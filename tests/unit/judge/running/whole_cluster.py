@@ -54,6 +54,8 @@ class Site:
         """Store them; ``edits`` change an object, by kind and name, before it is stored."""
         self.memory = Memory()
         self._edits = edits
+        self._owners: dict[tuple[str, str], tuple[str, str]] = {}
+        """Kind and name of the owner of Machines and Secrets, by kind and name of these."""
         cluster = self._add(CORE, "Cluster", WHOLE, {})
         self._add_control_plane(cluster)
         for name in (_MEMBER, _WORKER):
@@ -67,6 +69,19 @@ class Site:
                     paused = condition("Paused", str(is_paused(self.memory, obj, None)))
                     status = {**obj["status"], "conditions": with_condition(obj, paused)}
                     self.memory.write({**obj, "status": status})
+
+    def restore_owners(self) -> None:
+        """Restore the owner references of Machines and Secrets, unless their owner is paused."""
+        for kind in ("Machine", "Secret"):
+            for obj in self.memory.all(kind):
+                owner = self._owners.get((kind, obj["metadata"]["name"]))
+                found = self.memory.find(*owner) if owner is not None else None
+                if found is None or obj["metadata"].get("ownerReferences"):
+                    continue
+                if not is_paused(self.memory, found, None):
+                    references = [owned(found, controller=True)]
+                    metadata = {**obj["metadata"], "ownerReferences": references}
+                    self.memory.write({**obj, "metadata": metadata})
 
     def end_with_cluster(self) -> None:
         """Delete what belongs to the Cluster, once it is gone."""
@@ -120,6 +135,7 @@ class Site:
         if edit is not None:
             edit(obj)
         self.memory.write(obj)
+        self._owners["Secret", name] = owner["kind"], owner["metadata"]["name"]
 
     def _add_machine(self, name: str) -> None:
         data = f"{name}-data"
@@ -144,6 +160,7 @@ class Site:
             control_plane = self.memory.find("BoxControlPlane", "control")
             assert control_plane is not None
             metadata["ownerReferences"] = [owned(control_plane, controller=True)]
+            self._owners["Machine", name] = "BoxControlPlane", "control"
         machine: JSON = {"apiVersion": CORE, "kind": "Machine", "metadata": metadata, "spec": spec}
         edit = self._edits.get(f"Machine/{name}")
         if edit is not None:
@@ -152,12 +169,17 @@ class Site:
 
 
 def open_session(
-    edits: dict[str, Edit] | None = None, *, reacts: bool = True
+    edits: dict[str, Edit] | None = None, *, reacts: bool = True, restores: bool = True
 ) -> tuple[ClusterSession, Memory]:
-    """Return a session that has taken over the cluster; without ``reacts`` no controller runs."""
+    """Return a session that has taken over the cluster.
+
+    Without ``reacts`` no controller runs, without ``restores`` none that restores owners.
+    """
     site = Site(edits or {})
     if reacts:
         site.memory.controllers += [site.follow_pauses, site.end_with_cluster]
+        if restores:
+            site.memory.controllers.append(site.restore_owners)
     session = ClusterSession(
         MemoryClient(site.memory),
         CoreObjects("v1beta2", NAMESPACE, "v1.36.0"),

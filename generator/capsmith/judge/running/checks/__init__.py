@@ -7,6 +7,7 @@ from capsmith.judge.running.checks.infra_cluster import INFRA_CLUSTER
 from capsmith.judge.running.checks.infra_machine import INFRA_MACHINE, TEMPLATES
 from capsmith.judge.running.checks.ipam import ADDRESSES_OVER_TIME, CLAIMS
 from capsmith.judge.running.checks.lifetime import LIFETIME
+from capsmith.judge.running.checks.lost_owners import LOST_OWNERS
 from capsmith.judge.running.checks.pausing import PAUSING
 from capsmith.judge.running.checks.pool_changes import POOL_CHANGES
 from capsmith.judge.running.checks.pools import MACHINE_POOLS
@@ -36,6 +37,7 @@ The invariants judge what the earlier ones did; the move leaves nothing to check
 WHOLE_CLUSTER: tuple[ConformanceCheck[ClusterSession], ...] = (
     *BOOTSTRAP,
     *CONTROL_PLANE,
+    *LOST_OWNERS,
     *DELETION,
 )
 """Those of bootstrap and control plane providers, with a whole cluster."""
