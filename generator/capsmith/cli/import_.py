@@ -91,8 +91,8 @@ def import_(
 ) -> int:
     """Write a provider.yaml that generates the CRDs in PATH again.
 
-    PATH is a components file, a folder of CRDs or a source tree.  What provider.yaml cannot
-    express is reported with its path, never dropped silently.
+    PATH is a components file, a folder of CRDs or a source tree.  Everything that provider.yaml
+    cannot express is reported with its path; nothing is dropped silently.
     """
     import_pydantic()
     from capsmith.commands.import_crds import ImportOptions, check_provider, import_provider

@@ -41,9 +41,9 @@ _core_option = core_option("The release of core.")
 def lab() -> None:
     """Run a provider in a management cluster on this computer, without containers.
 
-    etcd, kube-apiserver, Cluster API core, its providers for kubeadm and clusterctl are processes.
-    They are found (KUBEBUILDER_ASSETS, PATH) or built once by Go, which takes some minutes.
-    Workload clusters have a real API server; their machines are simulated.
+    etcd, kube-apiserver, Cluster API core, the kubeadm providers and clusterctl run as processes.
+    They are found on this computer (KUBEBUILDER_ASSETS, PATH) or built once with Go, which takes
+    some minutes. Workload clusters have a real API server; their machines are simulated.
     """
 
 
@@ -59,8 +59,8 @@ def lab() -> None:
 def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool, feature_gates: str) -> int:
     """Start a lab in the background.
 
-    In a cluster of --kubeconfig or --kind machines are not simulated.  Cluster API must be
-    installed in that of --kubeconfig; --kind needs network access for it.
+    With --kubeconfig or --kind, machines are not simulated.  The cluster of --kubeconfig must
+    already have Cluster API; --kind needs network access to install it.
     """
     from capsmith.clusters.lab.up import UpRequest
     from capsmith.clusters.lab.up import start_lab as start
@@ -85,11 +85,11 @@ def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool, feature
 @_name_option
 @handle_exit
 def run(folder: Path, name: str | None) -> int:
-    """Run the provider in DIR (default: .) until ctrl-C, and follow changes of its files.
+    """Run the provider in DIR (default: .) until Ctrl-C, and restart it when its files change.
 
-    The provider is released into the lab's clusterctl repository, installed with clusterctl init,
-    and its manager runs under its own ServiceAccount.  It starts again when a file below src/
-    changes; a change of config/ or templates/ installs it again.
+    The provider is released into the lab's clusterctl repository and installed with clusterctl
+    init. Its manager runs under its own ServiceAccount.  It restarts when a file below src/
+    changes; a change of config/ or templates/ installs a new release.
     """
     from capsmith.clusters.lab.provider import read_provider
     from capsmith.clusters.lab.run import run as run_provider
@@ -109,7 +109,7 @@ def run(folder: Path, name: str | None) -> int:
 def demo(folder: Path, core: str, name: str | None) -> int:
     """Show a cluster of the provider in DIR (default: .) until its Machines run.
 
-    Starts the lab and the provider where they do not run yet, and leaves them running.
+    Starts the lab and the provider if they are not running, and leaves them running.
     """
     from capsmith.cli.lab_demo import show_demo
 
@@ -121,7 +121,7 @@ def demo(folder: Path, core: str, name: str | None) -> int:
 @format_option()
 @handle_exit
 def status(name: str | None, format_: str) -> int:
-    """Show what runs.  Exit codes: 0 everything runs, 1 something does not."""
+    """Show what is running.  Exit codes: 0 everything is running, 1 something is not."""
     from capsmith.clusters.lab.status import format_lines, format_table, read_status, to_data
     from capsmith.console import Console
 
@@ -163,7 +163,7 @@ def logs(component: str | None, follow: bool, name: str | None) -> int:
 @_name_option
 @handle_exit
 def kubeconfig(name: str | None) -> int:
-    """Print the path of the kubeconfig: export KUBECONFIG=$(capsmith lab kubeconfig)."""
+    """Print the path of the lab's kubeconfig: export KUBECONFIG=$(capsmith lab kubeconfig)."""
     from capsmith.clusters.lab.errors import lab_not_running
     from capsmith.clusters.lab.state import read_lab
     from capsmith.console import Console
@@ -182,7 +182,7 @@ def kubeconfig(name: str | None) -> int:
 @click.option("--force", is_flag=True, help="End it even if clusters exist outside of it.")
 @handle_exit
 def down(name: str | None, all_: bool, force: bool) -> int:
-    """End a lab and remove its files, also after a crash.  Tools are kept."""
+    """End a lab and remove its files, even after a crash.  Built tools are kept."""
     from capsmith.clusters.lab.down import check_no_clusters
     from capsmith.clusters.lab.down import end_lab as end
     from capsmith.clusters.lab.folder import list_labs, resolve_lab

@@ -83,9 +83,9 @@ def rules(page: str | None, contract: str | None, level: str | None, format_: st
 )
 @handle_exit
 def reference(output: Path, format_: str) -> int:
-    """Write the reference of the contract: its fields and rules, a page for each role.
+    """Write the reference of the contract: its fields and rules, with a page for each role.
 
-    Pages of an earlier run are replaced, and no other file.
+    Pages of an earlier run are replaced; other files are not.
     """
     import_pydantic()
     from capsmith.commands.reference import write_reference

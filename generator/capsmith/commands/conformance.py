@@ -97,6 +97,8 @@ class CheckGroup(NamedTuple):
 def select_groups(roles: Mapping[str, str]) -> Iterator[CheckGroup]:
     """Yield the groups of checks that apply to the roles of a release; ``roles`` are by kind."""
     found = set(roles.values())
+    # Also without any known role: the error then says which objects the checks of infrastructure
+    # need.
     if found.intersection(_INFRASTRUCTURE) or not found.intersection((*_WHOLE, *POOL_ROLES)):
         yield CheckGroup(INFRASTRUCTURE, _infrastructure)
     if found.intersection(_WHOLE):
@@ -204,6 +206,8 @@ def _pools(
         return []
     for path in sorted(provider.release.folder.glob("cluster-template-*.yaml")):
         text = path.read_text(encoding="utf-8")
+        # A cheap test: each template that is generated takes a run of clusterctl, and needs all its
+        # variables.
         if not any(f"kind: {kind}\n" in text for kind in missing - found.keys()):
             continue
         flavored = request._replace(flavor=path.stem.removeprefix("cluster-template-"))
@@ -384,6 +388,7 @@ def _add_servers(
 
 def _namespace(provider: CheckedProvider, number: int) -> str:
     suffix = f"-{number}" if number > 1 else ""
+    # The name of a namespace is a DNS label: at most 63 characters, and no hyphen at its end.
     return f"conformance-{provider.name}"[: 63 - len(suffix)].rstrip("-") + suffix
 
 

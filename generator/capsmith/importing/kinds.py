@@ -100,7 +100,7 @@ def extract_author_parts(
     """Return the author's fields, rules and columns in a version.
 
     ``columns`` is the version as the CRD has it.  ``made`` is the version that capsmith generates
-    for a kind without author's fields.
+    for a kind without the author.
     """
     entry: Entry = {}
     generated = mapping_of(made, "schema", "openAPIV3Schema", "properties")
@@ -317,7 +317,7 @@ def find_contract_fields(
 ) -> dict[str, Any]:
     """Return the entry ``contractFields`` of a kind; empty if it has the contract's own schemas.
 
-    ``made`` is the schema that capsmith generates for a kind without author's fields.  ``reserved``
+    ``made`` is the schema that capsmith generates for a kind without the author.  ``reserved``
     fields that are not in it belong to another contract version or to a disabled feature.
     """
     found: dict[str, Any] = {}

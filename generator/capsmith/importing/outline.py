@@ -73,6 +73,7 @@ class Outline(NamedTuple):
 
 def find_provider_name(sources: Iterable[SourceCrd]) -> str:
     """Return the name in the CRDs' provider label, without the type, or an empty string."""
+    # The longest first: a type may begin like another one.
     types = sorted((each.type for each in SECTION_TYPES.values()), key=len, reverse=True)
     for source in sources:
         label = source.crd.labels.get(PROVIDER_LABEL)
@@ -97,6 +98,7 @@ def decide_outline(
     series = _releases(metadata, contracts)
     followed = _contracts(sources, series, contracts)
     versions = _versions(sources, followed, contracts)
+    # Without metadata nothing is known of earlier releases: a first series is proposed.
     if not series:
         series = {"v0.1": max(followed)}
     newest = max(series, key=series_order)
@@ -162,6 +164,8 @@ def _versions(
             if not VersionName.form.fullmatch(version.name):
                 continue
             weight = len(sources) if source.role != RESOURCE else 1
+            # A vote of the kinds: a version that most kinds serve is served, and the others say
+            # that they differ.
             served[version.name] += weight if version.served else -weight
             stored[version.name] += weight * version.storage
             warning = _deprecation(source, version.name)
@@ -195,6 +199,7 @@ def _usual_deprecation(counted: Counter[str | None]) -> tuple[bool, str]:
 
 
 def _most(counted: Counter[str], otherwise: str) -> str:
+    # Sorted first, so that a tie is decided in the same way on every run.
     best = max(sorted(counted, reverse=True), key=lambda each: counted[each], default="")
     return best or otherwise
 

@@ -81,6 +81,7 @@ def read_sources(
     crds = {(each.group, each.kind): each for each in found.values()}
     sources = []
     for (group, kind), crd in crds.items():
+        # A template belongs to its kind, unless that kind has no role: then both are further kinds.
         owner = crds.get((group, kind.removesuffix(_TEMPLATE)), crd)
         if owner is not crd and _role(owner, crds, roles, contract) != RESOURCE:
             continue
@@ -185,6 +186,7 @@ def _role(
 def _role_by_fields(crd: Crd) -> str:
     """Return the role of a kind whose name says nothing, or ''; core reads the fields."""
     for role, (part, field) in _FIELDS.items():
+        # The last version is usually the newest: controller-gen sorts them by name.
         if field in mapping_of(crd.versions[-1].schema, "properties", part, "properties"):
             return role
     return ""
@@ -204,6 +206,7 @@ def is_identity(crd: Crd, contract: Contract) -> bool:
     fields = _identity_fields(crd)
     shape = contract.types[IDENTITY].spec
     known = [name for name in (SECRET_REF, _ALLOWED) if name in fields]
+    # Only a cluster-scoped identity has to say which namespaces may use it.
     if (_ALLOWED in fields) != (crd.scope == "Cluster") or not known:
         return False
     return all(normalize(fields[name]) == normalize(shape[name].schema) for name in known)

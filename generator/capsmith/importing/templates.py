@@ -45,7 +45,7 @@ def describe_template(
 ) -> Entry:
     """Return the entry ``template``, assuming that the template has the fields of its kind.
 
-    ``made`` is the CRD that capsmith generates without author's fields, ``kind`` the entry of the
+    ``made`` is the CRD that capsmith generates without the author, ``kind`` the entry of the
     kind. If the fields differ, :func:`describe_own_spec` adds them.
     """
     found: Entry = {}

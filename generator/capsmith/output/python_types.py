@@ -83,6 +83,7 @@ class ClassBuilder:
         """Add a dataclass, and another for each nested object.  Return its unique name."""
         unique = Identifier(_unused(name, self.members))
         known = tuple(members)
+        # Before the fields, which add nested classes: the name is taken from now on.
         self.members[unique] = known
         fields = tuple(self._field(unique, member) for member in known)
         self.classes[unique] = PythonClass(unique, _docstring(docstring), fields)
@@ -217,6 +218,8 @@ def _unused(name: str, taken: Iterable[str]) -> str:
 
 def _assignment(member: Member, default: str) -> SafeText:
     arguments = []
+    # A dataclass refuses mutable defaults, and an instance as a default would be shared by all
+    # objects.
     mutable = default.startswith("{") or (default.endswith(")") and not default.startswith("("))
     if default == "{}":
         arguments.append("default_factory=dict")
@@ -262,6 +265,7 @@ def _docstring(text: str) -> SafeText:
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     if not plain:
         return SafeText("")
+    # No backslash escapes anything, and no quote can end the docstring.
     plain = plain.replace("\\", "\\\\").replace('"', "'")
     plain = plain if plain.endswith((".", "!", "?")) else plain + "."
     lines = textwrap.wrap(plain, _WIDTH, break_long_words=False, break_on_hyphens=False)

@@ -170,6 +170,8 @@ def build_topology(
     cluster_template = component.find_template(cluster)
     machine = _kind_at(place, component.role(Role.INFRA_MACHINE))
     machine_template = _kind_at(place, component.role(Role.INFRA_MACHINE_TEMPLATE))
+    # A variable is defined once in a ClusterClass, and `builtin` is core's: such names get the kind
+    # as their prefix.
     shared = _names(cluster) & _names(machine) | _RESERVED
     control_plane = _own(provider, Role.CONTROL_PLANE)
     suppliers = [cluster, *([control_plane.object] if control_plane else ())]
@@ -216,6 +218,7 @@ def _flavored(provider: Provider, flavor: str) -> Own | None:
 
 
 def _kind_at(place: int, kinds: tuple[Resource, ...]) -> Resource:
+    # The last kind serves all further places: there may be fewer machine kinds than cluster kinds.
     return kinds[min(place, len(kinds) - 1)]
 
 
@@ -250,6 +253,7 @@ def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
 def _admitted_namespaces(provider: Provider) -> dict[str, Any]:
     """Return the narrow form, or all where a kind without namespace uses identities."""
     users = (each for each in provider.resources if _identity_reference(each, provider))
+    # Access to credentials is given to as few namespaces as the samples need.
     return {"list": ["default"]} if all(each.namespaced for each in users) else {}
 
 

@@ -150,6 +150,7 @@ def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
     Never fails: every spec that the model accepts has a draft, and checks report its errors.
     """
     path = [segment for segment in urlsplit(spec.repository).path.split("/") if segment]
+    # The normalized name of a Python distribution (PEP 503): lower case, single hyphens.
     distribution = re.sub(r"[^a-z0-9]+", "-", path[-1].lower()).strip("-")
     title = spec.title or _title(spec.name)
     sections = tuple(each for each in SECTION_TYPES.values() if spec.has(each.section))
@@ -198,6 +199,7 @@ def _description(sections: Iterable[SectionType], title: str) -> str:
 def _environment_prefix(name: str) -> str:
     """Return the prefix for a name: ``acme-cloud`` -> ``ACME_CLOUD``."""
     text = name.upper().replace("-", "_")
+    # A shell does not accept a variable that begins with a digit.
     return f"_{text}" if text[0].isdigit() else text
 
 
@@ -206,6 +208,7 @@ def _image(spec: ProviderSpec, path: list[str]) -> str:
     if spec.image is not None:
         return spec.image
     host = urlsplit(spec.repository).netloc.lower()
+    # GitLab's registry has a folder for each project, the others have one for each owner.
     parts = path if host == "gitlab.com" else path[:-1]
     organisation = "/".join(parts).lower()
     return f"{_REGISTRIES.get(host, host)}/{organisation}/cluster-api-{spec.name}-controller"

@@ -34,13 +34,13 @@ def require_platform() -> None:
 
 
 def lab_not_running(name: str) -> LabError:
-    """Return the error that a lab does not exist or has ended by itself."""
+    """Return the error for a lab that does not exist or has ended by itself."""
     message = f"the lab {name} is not running"
     return LabError("lab-not-running", message, hint=f"Run capsmith lab up --name {name}.")
 
 
 def lab_already_running(name: str) -> Refused:
-    """Return the error that a lab of this name is already running."""
+    """Return the error for starting a lab whose name is in use."""
     return Refused(
         "lab-exists",
         f"a lab named {name} is already running",
@@ -49,7 +49,7 @@ def lab_already_running(name: str) -> Refused:
 
 
 def lab_not_chosen(names: list[str]) -> LabError:
-    """Return the error that it is unclear which lab is meant."""
+    """Return the error that no lab, or more than one, could be meant."""
     if not names:
         hint = "Run capsmith lab up in the folder of a provider."
         return LabError("lab-not-running", "no lab is running", hint=hint)
@@ -58,7 +58,7 @@ def lab_not_chosen(names: list[str]) -> LabError:
 
 
 def provider_missing(folder: Path) -> UnreadableInput:
-    """Return the error that a folder is not a provider repository."""
+    """Return the error for a folder that is not a provider repository."""
     return UnreadableInput(
         "lab-no-provider",
         "no provider.yaml found",
@@ -68,7 +68,7 @@ def provider_missing(folder: Path) -> UnreadableInput:
 
 
 def provider_not_generated(folder: Path, missing: str) -> UnreadableInput:
-    """Return the error that a folder has a provider.yaml but no generated provider."""
+    """Return the error for a folder with a provider.yaml but no generated provider."""
     return UnreadableInput(
         "lab-not-generated",
         f"{missing} is missing: the provider was not generated here",
@@ -78,7 +78,7 @@ def provider_not_generated(folder: Path, missing: str) -> UnreadableInput:
 
 
 def disk_full(folder: Path) -> DiskError:
-    """Return the error that a file system is full."""
+    """Return the error for a file system without space."""
     hint = "Make room, or set XDG_STATE_HOME and CAPSMITH_TOOLS_CACHE to folders on another disk."
     return DiskError("lab-disk-full", "the disk is full", file=str(folder), hint=hint)
 

@@ -55,7 +55,7 @@ class UpRequest:
 def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
     """Start a lab, and return its state once a provider can be installed.
 
-    If the start fails or is interrupted, nothing of the lab is left.  Raises CapsmithError.
+    A start that fails or is interrupted leaves nothing behind.  Raises CapsmithError.
     """
     known = core_releases()
     if request.core not in known:

@@ -110,6 +110,7 @@ def _take_origin(manifest: Manifest) -> str:
     origin = text_of(annotations, ORIGIN)
     if not origin:
         return ""
+    # The release does not have it: checks must see what kustomize would write without the option.
     del annotations[ORIGIN]
     if not annotations:
         del manifest.document["metadata"]["annotations"]
@@ -119,6 +120,7 @@ def _take_origin(manifest: Manifest) -> str:
 
 def _source(built: Manifest, candidates: Sequence[Manifest]) -> Manifest | None:
     """Return the object of a file that became ``built``, whose name may have got a prefix."""
+    # By kind and the end of the name: kustomize may have added a prefix, and changed the namespace.
     kin = [each for each in candidates if each.kind == built.kind]
     fitting = [each for each in kin if built.name.endswith(each.name)]
     return max(fitting or kin, key=lambda each: len(each.name), default=None)

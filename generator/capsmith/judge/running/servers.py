@@ -142,7 +142,10 @@ class ManagementServers:
         return self._second.management.client
 
     def move(self, namespace: str) -> None:
-        """Move the clusters of a namespace to the second management cluster, if it runs."""
+        """Move the clusters of a namespace to the second management cluster.
+
+        Call :meth:`start_target` first.
+        """
         if self._second is None:
             raise ValueError("There is no second management cluster.")
         target = self._second.management

@@ -48,6 +48,8 @@ def _patch_problems(
     manifest: Manifest, known: Mapping[tuple[str, str], Crd]
 ) -> Iterator[tuple[Path, str]]:
     spec = manifest.mapping("spec")
+    # A patch of such a template is judged by the kind that core creates from it, as only that one
+    # reaches the API server.
     made = {_kind(each) for each in _made_from(spec)}
     variables = {text_of(each, "name") for each in manifest.listing("spec", "variables")}
     for number, patch in enumerate(manifest.listing("spec", "patches")):
@@ -118,6 +120,8 @@ def _matched(resources: Any, spec: Any) -> Iterator[tuple[str, list[Any]]]:
     for field, group in _CLASSES.items():
         workers = list_of(spec, "workers", group)
         for name in texts_of(resources, field, "names"):
+            # Core lets a name begin or end with a star.  A variable of clusterctl may have any
+            # value.
             pattern = re.compile(re.escape(name).replace(r"\*", ".*").replace(_ANY, ".*"))
             yield f"{field} {name}", [
                 reference
@@ -172,10 +176,12 @@ def _declared(crd: Crd, definition: Any, pointer: str) -> bool:
         elif "additionalProperties" in data:
             schema = data["additionalProperties"]
         else:
+            # The escapes of JSON pointers (RFC 6901), in this order: `~01` means `~1`.
             step = part.replace("~1", "/").replace("~0", "~")
             schema = mapping_of(data, "properties").get(step)
             if schema is None:
                 return False
+            # The schema of metadata is the API server's own, and CRDs do not repeat it.
             if step == "metadata":
                 return True
     return True

@@ -106,6 +106,7 @@ def keep_types(schema: Any, is_object: bool = False) -> dict[str, Any]:
         if isinstance(schema.get(key), Mapping):
             kept[key] = keep_types(schema[key], _is_embedded(schema[key]))
     if is_object:
+        # The API server declares these fields itself, whatever the schema says about them.
         kept["properties"] = {**kept.get("properties", {}), **_OF_EVERY_OBJECT}
     return kept
 
@@ -147,6 +148,8 @@ def find_rule_faults(rule: Mapping[str, Any], place: RulePlace) -> Iterator[Rule
 
     Expressions that call functions of another Kubernetes release pass.
     """
+    # An expression in a rule of the wrong form would only give a second message for the same
+    # mistake.
     wrong = list(_form(rule, place))
     yield from wrong
     if not wrong:
@@ -211,6 +214,7 @@ def _expressions(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFaul
             yield RuleFault(key, f"{what} {quote(expression)}: {problem.message}")
 
 
+# Compiling is slow, and templates repeat the rules of their kinds.
 @lru_cache(_KEPT_RESULTS)
 def _problems(
     schema: str, expression: str, result: str, optional_old_self: bool

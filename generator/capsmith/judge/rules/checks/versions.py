@@ -65,6 +65,8 @@ def check_contract_label_served(context: Context, params: Labelled) -> Iterator[
     for crd in context.crds():
         served = [version.name for version in crd.versions if version.served]
         names = crd.labelled(context.contract.label)
+        # Core uses the greatest version in the label only, so an unserved one there is the graver
+        # violation.
         chosen = max(names, key=_order, default="")
         for name in names:
             if name not in served and (name == chosen) == (params.which is Which.CHOSEN):
@@ -141,6 +143,8 @@ def check_metadata_agrees_with_labels(
     labelled = {
         label.rpartition("/")[2] for crd in context.crds() for label in _contract_labels(crd)
     }
+    # In the order of the parameter, which is that of age: contracts unknown to the rule do not
+    # count.
     known = [contract for contract in params.contracts if contract in labelled]
     for metadata in context.bundle.files(Artefact.METADATA):
         newest = max(
