@@ -56,8 +56,8 @@ ALERTS: Final = (
         "WithoutLeader",
         "critical",
         "5m",
-        "No manager holds the lease: nothing is reconciled.",
-        "max(leader{JOB}) == 0",
+        "No manager holds the lease {{ $labels.name }}: nothing is reconciled.",
+        "max by (name) (leader_election_master_status{JOB}) == 0",
         needs_leader=True,
     ),
     Alert(

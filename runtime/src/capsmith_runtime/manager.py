@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import os
 import signal
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -336,8 +337,9 @@ class Manager:
         return builder.executor.is_healthy and all(each.healthy for each in builder.groups)
 
     def _new_elector(self, set_alarm: SetAlarm) -> LeaderElector:
+        scope = (self._options.watch_filter, self._options.namespace)
         key = NamespacedName(
-            self._options.lease_namespace, f"{self._component.label}-leader-election"
+            self._options.lease_namespace, lease_name(self._component.label, *scope)
         )
         return LeaderElector(
             self._client,
@@ -347,6 +349,19 @@ class Manager:
             timings=self._options.timings,
             set_alarm=set_alarm,
         )
+
+
+def lease_name(label: str, watch_filter: str, namespace: str) -> str:
+    """Return the name of the lease of a provider's managers that reconcile the same objects.
+
+    Managers that are limited to some objects by a filter or a namespace have a lease for these:
+    there is one leader for each part of the objects, also if all managers share a namespace.
+    """
+    name = f"{label}-leader-election"
+    if not watch_filter and not namespace:
+        return name
+    digest = hashlib.sha256(f"{watch_filter}\n{namespace}".encode()).hexdigest()
+    return f"{name}-{digest[:8]}"
 
 
 def _start(work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from functools import partial
 from typing import Any
+
+import pytest
 
 from capsmith_runtime.infrastructure import Deleted
 from capsmith_runtime.kube.client import ResourceType, Selection, WatchEvent
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.manager import Manager
+from capsmith_runtime.manager import Manager, lease_name
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.environment import keep_process
 from capsmith_runtime.testing.fake_api import FakeApi
@@ -59,6 +62,41 @@ class TestFailover(ScriptedMachines):
             assert creation.calls == [], "a machine that no longer exists was created"
             stop_second.set()
 
+    @scenario
+    async def test_each_shard_of_a_namespace_has_a_leader(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        normal(PROVISIONED)
+        await env.stop()
+        metrics = {shard: Metrics() for shard in ("north", "south")}
+        stop = asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            for shard, each in metrics.items():
+                group.create_task(_manager(env, env.api, each, watch_filter=shard).run(stop))
+            for shard, each in metrics.items():
+                await env.eventually(f"{shard} leads", partial(sample, each, "leader"))
+            for shard in metrics:
+                key = env.core.add_cluster(shard)
+                labels = {"cluster.x-k8s.io/watch-filter": shard}
+                env.api.change(
+                    env.cluster_kind.resource.kind, key, {"metadata": {"labels": labels}}
+                )
+                await env.eventually(f"{shard} works", partial(env.has_cluster, key))
+            stop.set()
+
+    @pytest.mark.parametrize(
+        ("watch_filter", "namespace", "name"),
+        [
+            ("", "", "infrastructure-acme-leader-election"),
+            ("a", "", "infrastructure-acme-leader-election-87428fc5"),
+            ("", "a", "infrastructure-acme-leader-election-7361a6f4"),
+        ],
+    )
+    def test_a_manager_without_limits_keeps_the_name_of_its_lease(
+        self, watch_filter: str, namespace: str, name: str
+    ) -> None:
+        assert lease_name("infrastructure-acme", watch_filter, namespace) == name
+
 
 class LaggingApi:
     """The same API server; its watches of machines report changes late."""
@@ -83,6 +121,13 @@ class LaggingApi:
             yield event
 
 
-def _manager(env: InfrastructureEnvironment, client: Any, metrics: Metrics) -> Manager:
-    options = replace(env.options(), leader_elect=True, lease_namespace="acme-system")
+def _manager(
+    env: InfrastructureEnvironment, client: Any, metrics: Metrics, watch_filter: str = ""
+) -> Manager:
+    options = replace(
+        env.options(),
+        leader_elect=True,
+        lease_namespace="acme-system",
+        watch_filter=watch_filter,
+    )
     return Manager(env.component, options, client, metrics, keep_process)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from collections.abc import Iterator, Sequence
 
 from capsmith_runtime.addon.addons import AddonController, AddonKind, is_cluster_selected
@@ -15,7 +14,7 @@ from capsmith_runtime.addon.installations import (
     recorded_clusters,
 )
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of, version_of
+from capsmith_runtime.kube.client import JSON, Selection, key_of, version_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
@@ -23,7 +22,7 @@ from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
 from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.watches import on_change
 from capsmith_runtime.workload.client import WorkloadClients
-from capsmith_runtime.workload.kubeconfig import SECRET_KEY, secret_name
+from capsmith_runtime.workload.kubeconfig import secret_name
 
 STATUS_SECONDS = 0.2
 """Delay before a status is written: clusters come and go by the hundred."""
@@ -100,9 +99,7 @@ class AddonGroup(ControllerGroup):
         client = await self._clients.get(namespace, cluster)
 
         async def kubeconfig() -> bytes:
-            key = NamespacedName(namespace, secret_name(cluster))
-            secret = await self._caches.client.get(SECRET, key)
-            return base64.b64decode(metadata.text(secret, "data", SECRET_KEY))
+            return await self._clients.kubeconfig(namespace, cluster)
 
         return Workload(client, kubeconfig, asyncio.get_running_loop())
 

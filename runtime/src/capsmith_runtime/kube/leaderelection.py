@@ -71,6 +71,7 @@ class LeaderElector:
         self._key = key
         self._identity = identity
         self._metrics = metrics
+        self._leads = metrics.leader_of.labels(key.name)
         self.timings = timings
         self._set_alarm = set_alarm
         self._lease: JSON | None = None
@@ -103,6 +104,7 @@ class LeaderElector:
                 _log.warning("cannot read or take the lease", error=repr(error))
             await asyncio.sleep(self.timings.retry * random.uniform(1.0, 1.2))
         self._metrics.leader.set(1)
+        self._leads.set(1)
         _log.info("leading", lease=str(self._key), identity=self._identity)
 
     async def hold(self) -> None:
@@ -121,6 +123,7 @@ class LeaderElector:
             raise
         finally:
             self._metrics.leader.set(0)
+            self._leads.set(0)
 
     async def release(self) -> None:
         """Release the lease, so that the next leader need not wait until it expires.

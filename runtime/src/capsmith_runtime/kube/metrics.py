@@ -43,6 +43,11 @@ class Metrics:
             "server",
         )
         self.leader = self._gauge("leader", "1 while this process holds the lease.")
+        self.leader_of = self._gauge(
+            "leader_election_master_status",
+            "1 while this process holds the lease of this name.",
+            "name",
+        )
         self._create_controller_metrics()
 
     def _create_controller_metrics(self) -> None:

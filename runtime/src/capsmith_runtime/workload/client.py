@@ -35,6 +35,7 @@ from capsmith_runtime.workload.kubeconfig import (
     Access,
     KubeconfigError,
     parse,
+    render,
     secret_name,
 )
 
@@ -247,6 +248,19 @@ class WorkloadClients:
             self._retire(connection)
             raise
         connection.checked_at = self._clock()
+
+    async def kubeconfig(self, namespace: str, cluster: str) -> bytes:
+        """Return a self-contained kubeconfig with the access that the cluster's Secret has now.
+
+        It is rendered from the checked content, never a copy: tools would run the programs and read
+        the files that a kubeconfig can name.  Raises NotAvailableError if there is none, or none
+        that can be used.
+        """
+        content = await self._kubeconfig(NamespacedName(namespace, cluster))
+        try:
+            return render(cluster, parse(content))
+        except KubeconfigError as error:
+            raise _unusable(secret_name(cluster), str(error)) from error
 
     async def _kubeconfig(self, key: NamespacedName) -> bytes:
         name = secret_name(key.name)
