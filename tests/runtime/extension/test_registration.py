@@ -14,9 +14,12 @@ import trustme
 from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
 from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.extension import controllers, in_place, lifecycle
-from capsmith_runtime.extension.controllers import RuntimeExtensionGroup, RuntimeExtensionServer
+from capsmith_runtime.extension.controllers import (
+    Registration,
+    RuntimeExtensionGroup,
+    RuntimeExtensionServer,
+)
 from capsmith_runtime.extension.dispatch import API_VERSION, Handler
-from capsmith_runtime.extension.registration import Registration
 from capsmith_runtime.extension.responses import Proceed
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.kube.metrics import Metrics

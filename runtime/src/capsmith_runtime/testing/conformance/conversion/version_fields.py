@@ -2,25 +2,169 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
-from capsmith_runtime.api.serialization import decode, encode
-from capsmith_runtime.conversion.objects import is_equal
-from capsmith_runtime.conversion.values import MISSING
+from capsmith_runtime.api.serialization import decode, encode, json_name
+from capsmith_runtime.conversion.controllers import ConversionWebhook
+from capsmith_runtime.conversion.fields import PartFields
+from capsmith_runtime.conversion.objects import ANNOTATION, ConvertedKind, Converter, is_equal
+from capsmith_runtime.conversion.values import MISSING, get_value, set_value
 from capsmith_runtime.kube.client import JSON
-from capsmith_runtime.testing.conformance.base import Conformance
-from capsmith_runtime.testing.conformance.conversion.base import (
-    ConversionCase,
-    Part,
-    conversion_cases,
-    without_annotation,
-)
+from capsmith_runtime.testing.conformance.base import Case, Conformance
+from capsmith_runtime.testing.conversion import values
 from capsmith_runtime.testing.provider import ProviderUnderTest
 from capsmith_runtime.testing.schema_check import complaints
 from capsmith_runtime.testing.value_check import value_complaints
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """Spec or status of an object during its conversion from one version to the other."""
+
+    fields: PartFields
+    to_hub: bool
+    source_schema: JSON
+    target_schema: JSON
+
+    @property
+    def path(self) -> str:
+        """Path of the part, for messages."""
+        return ".".join(self.fields.path)
+
+    @property
+    def source_keys(self) -> frozenset[str]:
+        """The author's fields that only the source has."""
+        return self.fields.spoke_keys if self.to_hub else self.fields.hub_keys
+
+    @property
+    def target_keys(self) -> frozenset[str]:
+        """The author's fields that only the target has."""
+        return self.fields.hub_keys if self.to_hub else self.fields.spoke_keys
+
+    @property
+    def source_type(self) -> type[Any] | None:
+        """The dataclass with the fields of the source version."""
+        return self.fields.spoke if self.to_hub else self.fields.hub
+
+    @property
+    def target_type(self) -> type[Any] | None:
+        """The dataclass with the fields of the target version."""
+        return self.fields.hub if self.to_hub else self.fields.spoke
+
+    def of(self, obj: JSON) -> JSON:
+        """Return the fields of this part of an object; empty if it lacks the part."""
+        found = get_value(obj, self.fields.path)
+        return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversionCase(Case):
+    """One kind, converted from one API version to another."""
+
+    kind: ConvertedKind
+    converter: Converter
+    source: str
+    target: str
+    parts: tuple[Part, ...]
+
+    @property
+    def id(self) -> str:
+        """The kind and both versions."""
+        return f"{self.kind.kind}-{self.source}-to-{self.target}"
+
+    def objects(self, *, of_target: bool = False) -> st.SearchStrategy[JSON]:
+        """Return a strategy for objects that the schema of the source, or of the target, allows."""
+        version = self.target if of_target else self.source
+        found: JSON = {
+            "apiVersion": f"{self.kind.group}/{version}",
+            "kind": self.kind.kind,
+            "metadata": {"name": "one", "namespace": "default"},
+        }
+        drawn = [
+            values.fields(
+                part.target_schema if of_target else part.source_schema,
+                _keys(part.target_type if of_target else part.source_type),
+            )
+            for part in self.parts
+        ]
+
+        def assembled(contents: Sequence[JSON]) -> JSON:
+            obj = {**found, "metadata": dict(found["metadata"])}
+            for part, content in zip(self.parts, contents, strict=True):
+                set_value(obj, part.fields.path, content)
+            return obj
+
+        return st.tuples(*drawn).map(assembled)
+
+    def there(self, obj: JSON) -> JSON:
+        """Return an object of the source version in the target version."""
+        return self.converter.convert(obj, f"{self.kind.group}/{self.target}")
+
+    def back(self, obj: JSON) -> JSON:
+        """Return an object of the target version in the source version."""
+        return self.converter.convert(obj, f"{self.kind.group}/{self.source}")
+
+
+def conversion_cases(provider: ProviderUnderTest) -> Iterator[ConversionCase]:
+    """Yield both directions for each version that has its own fields."""
+    for _, webhook in provider.groups_of(ConversionWebhook):
+        converter = Converter(webhook.kinds, _Versions(webhook))
+        for kind in webhook.kinds:
+            for version in kind.fields:
+                for source, target in ((version, kind.hub), (kind.hub, version)):
+                    yield ConversionCase(
+                        provider=provider,
+                        core_version=provider.manifests.contract,
+                        kind=kind,
+                        converter=converter,
+                        source=source,
+                        target=target,
+                        parts=tuple(_parts(provider, kind, source, target)),
+                    )
+
+
+def without_annotation(obj: JSON) -> JSON:
+    """Return an object without the annotation in which the conversion stores lost fields."""
+    metadata = dict(obj["metadata"])
+    annotations = {
+        key: value for key, value in metadata.pop("annotations", {}).items() if key != ANNOTATION
+    }
+    return {**obj, "metadata": metadata | ({"annotations": annotations} if annotations else {})}
+
+
+def _parts(
+    provider: ProviderUnderTest, kind: ConvertedKind, source: str, target: str
+) -> Iterator[Part]:
+    schemas = [provider.manifests.schema(kind.kind, version) for version in (source, target)]
+    for part in kind.fields[source if target == kind.hub else target].parts:
+        keys = [key for name in part.path for key in ("properties", name)]
+        before, after = (get_value(schema, tuple(keys)) for schema in schemas)
+        yield Part(
+            fields=part,
+            to_hub=target == kind.hub,
+            source_schema=before if isinstance(before, dict) else {},
+            target_schema=after if isinstance(after, dict) else {},
+        )
+
+
+def _keys(typed: type[Any] | None) -> frozenset[str]:
+    return frozenset(map(json_name, fields(typed))) if typed is not None else frozenset()
+
+
+@dataclass(frozen=True)
+class _Versions:
+    """Versions of referenced kinds: those of other providers need not be known here."""
+
+    webhook: ConversionWebhook
+
+    def __call__(self, group: str, kind: str) -> str:
+        return self.webhook.versions.get((group, kind), "")
+
 
 _checked: Final = settings(
     max_examples=40,

@@ -11,9 +11,8 @@ from capsmith_runtime.extension import (
     lifecycle,
     topology,
 )
-from capsmith_runtime.extension.controllers import RuntimeExtensionServer
+from capsmith_runtime.extension.controllers import Registration, RuntimeExtensionServer
 from capsmith_runtime.extension.dispatch import Handler
-from capsmith_runtime.extension.registration import Registration
 
 from ...extension import Extension
 
