@@ -107,6 +107,7 @@ def extract_author_parts(
     for part in ("spec", "status"):
         schema = mapping_of(version.schema, "properties", part)
         # What a status requires is a limit of the whole status.
+        # capsmith generates no required status fields; `partLimits` lists them instead.
         fields = convert_fields(schema if part == "spec" else {**schema, "required": []})
         taken = mapping_of(generated, part, "properties")
         own = {
@@ -286,6 +287,7 @@ def extract_author_columns(version: Mapping[str, Any], made: Mapping[str, Any]) 
     """Return the printer columns of a version that capsmith does not generate."""
     generated = normalize_columns(made)
     kept = []
+    # Compared in the normal form, but written as the CRD has it.
     for column, plain in zip(_columns(version), normalize_columns(version), strict=True):
         if plain not in generated:
             entry = {key: column[key] for key in _COLUMN_KEYS if column.get(key)}
@@ -349,6 +351,7 @@ def _contract_fields(
             continue
         usual_field = mapping_of(generated, name)
         is_other = name not in generated
+        # Whether a field is required is not part of its own schema, so it is compared apart.
         is_other |= has_required and (name in required) is not (name in usual)
         if is_other or compare_schemas(field, usual_field):
             is_less = bool(compare_schemas(field, complete_schema(field, usual_field)))

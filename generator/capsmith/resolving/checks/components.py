@@ -68,6 +68,8 @@ def check_services(draft: Draft, top: PathReporter) -> None:
     """
     admitting = _admitting(draft)
     for section, *_ in draft.components:
+        # Names of Services differ in length: which one is the longest depends on what calls the
+        # manager.
         converts = section.group and _converts(draft)
         called = converts or section.section in admitting or section.section == "runtimeExtension"
         _check_namespace(draft, section, hooks.SERVICE if called else monitoring.SERVICE, top)

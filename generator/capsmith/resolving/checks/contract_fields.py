@@ -133,6 +133,7 @@ class _Check(NamedTuple):
         if needed and not self.is_spoke:
             message = f"the contract requires {quote(path)} ({needed[0]})"
             reporter.add_error("contract-field-needed", message, "Remove it from `without`.")
+        # A warning only: the author may have a reason, such as a CRD that exists without the field.
         elif any(self._is_on(each) for each in found):
             message = (
                 f"capsmith uses {quote(path)}; the API server drops its value if the CRD lacks it"
@@ -212,11 +213,13 @@ def _limits(own: Schema, contract: Schema) -> Iterator[str]:
     if "enum" in own and "enum" not in contract:
         yield f"enum {join_names(map(str, own['enum']))}"
     properties = own.get("properties", {})
+    # The API server fills in defaults before it checks which fields are required.
     filled = {name for name, below in properties.items() if "default" in below}
     required = set(own.get("required", ())) - set(contract.get("required", ())) - filled
     if required:
         yield f"required {join_names(sorted(required))}"
     list_type = own.get("x-kubernetes-list-type", "atomic")
+    # An atomic list accepts every value; sets and maps refuse duplicates.
     if list_type != "atomic" and _list(own) != _list(contract):
         yield f"x-kubernetes-list-type {list_type}"
     rules = {rule["rule"] for rule in contract.get(_RULES, ())}

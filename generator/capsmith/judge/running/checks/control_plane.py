@@ -88,6 +88,7 @@ def _replicas(session: ClusterSession) -> None:
     kind, name = session.control_plane_kind, session.control_plane_name
     what = f"{', '.join(names)} are not {expected}"
     found = session.wait(kind, name, counted, what, "status.replicas")
+    # Only Machines can be selected: a managed control plane has none.
     if session.members() and not (found.get("status") or {}).get("selector"):
         raise Violated("it has no selector", _subject(session), "status.selector")
 
@@ -171,6 +172,7 @@ def _deletion(session: ClusterSession) -> None:
         session.wait_deleted(session.config_kind, name, what)
     session.wait_deleted(session.control_plane_kind, session.control_plane_name, what)
     session.wait_deleted("Cluster", WHOLE, "core does not delete it")
+    # Last: nothing but its own deletion may remove a configuration without an owner.
     ownerless = session.latest(session.config_kind, OWNERLESS_CONFIG)
     session.client.delete(ownerless)
     session.wait_deleted(session.config_kind, OWNERLESS_CONFIG, "it was deleted, but still exists")

@@ -22,6 +22,7 @@ _REMEDIATE = "cluster.x-k8s.io/remediate-machine"
 
 def _early(session: Session) -> None:
     ensure_blocked(session)
+    # By its Machine, as users do: core then deletes the infrastructure machine.
     session.client.delete(session.latest("Machine", BLOCKED))
     kind = session.objects.machine_kind
     session.wait_deleted(

@@ -184,6 +184,7 @@ def _immutable(session: Session) -> None:
     template = _template(session)
     for changed in _changes(template):
         if _is_valid(session, changed):
+            # A dry run: the template must not change for the checks that follow.
             if not _refused(session, changed):
                 message = "a change of spec.template.spec was accepted"
                 where = session.subject(template["kind"], _NAME)
@@ -196,6 +197,7 @@ def _dry_run(session: Session) -> None:
     template = _template(session)
     for changed in _changes(template):
         if _is_valid(session, changed):
+            # Core sets the annotation in dry runs only, and so does this check.
             changed["metadata"]["annotations"] = {_DRY_RUN: ""}
             refusal = _refused(session, changed)
             if refusal:
@@ -251,6 +253,7 @@ def _other(value: Any) -> Any:
         return not value
     if isinstance(value, int):
         return value * 2 or 1
+    # Lists and mappings are left alone: a small change of these is seldom valid.
     return f"{value}x" if isinstance(value, str) else None
 
 

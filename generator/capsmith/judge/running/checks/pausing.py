@@ -65,8 +65,10 @@ def _deletion(session: Session) -> None:
     kind = session.objects.machine_kind
     session.create_machine(MAIN, _DELETED)
     machine = session.wait_provisioned(kind, _DELETED)
+    # Without a finalizer the API server removes the object immediately, and no manager can wait.
     if not machine["metadata"].get("finalizers"):
         raise Skipped("the object has no finalizer, so its deletion cannot wait")
+    # Paused before the deletion: in the other order the manager might have finished it already.
     session.client.patch(machine, {"metadata": {"annotations": {PAUSED: "true"}}})
     if session.contract != V1BETA1:
         session.wait(kind, _DELETED, _is_paused, "the Paused condition is not True", _PATH)
