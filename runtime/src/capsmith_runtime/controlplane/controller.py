@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.contract.control_plane import HEALTHY, is_control_plane
+from capsmith_runtime.contract.control_plane import HEALTHY
 from capsmith_runtime.contract.control_plane_shapes import CONTROL_PLANE_SHAPES, CORE_MACHINES
 from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
 from capsmith_runtime.contract.model import Condition, shorten_message
@@ -35,13 +35,14 @@ from capsmith_runtime.controlplane.scale import CACHE_IS_STALE, MachineScaler
 from capsmith_runtime.controlplane.secrets.cluster_secrets import ClusterAccess
 from capsmith_runtime.controlplane.status import build_conditions, build_facts
 from capsmith_runtime.controlplane.sync_machines import MachineSyncer, write_machine_conditions
+from capsmith_runtime.controlplane.workers import ClusterWorkers
 from capsmith_runtime.errors import ApiError
 from capsmith_runtime.kube.client import NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.reconcile.author_step import AuthorStep
-from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches, cluster_name_of, owning_cluster
+from capsmith_runtime.reconcile.caches import Caches, cluster_name_of, owning_cluster
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.patcher import Patcher, paused
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
@@ -56,9 +57,7 @@ WAITING_FOR_INFRASTRUCTURE: Final = Waiting(
     "Cluster infrastructure is not provisioned yet",
     None,
 )
-WAITING_FOR_WORKERS: Final = "WaitingForWorkersDeletion"
 WAITING_FOR_MACHINES: Final = "WaitingForMachineDeletion"
-_RETRY_SECONDS: Final = 10.0
 
 
 class ControlPlaneController:
@@ -77,6 +76,7 @@ class ControlPlaneController:
         kinds: ContractKinds,
         external: ExternalObjects,
         access: ClusterAccess,
+        workers: ClusterWorkers,
     ) -> None:
         self.kind = kind
         self._caches = caches
@@ -95,7 +95,7 @@ class ControlPlaneController:
         self._normal = NormalReconciler(
             self._hooks, self._syncer, self.scaler, access, context.sync_seconds
         )
-        self._delete = DeleteReconciler(caches, self.scaler, machine_client, self._syncer)
+        self._delete = DeleteReconciler(workers, self.scaler, machine_client, self._syncer)
         self._runner = ReconcileRunner(
             kind,
             informer,
@@ -325,12 +325,12 @@ class DeleteReconciler:
 
     def __init__(
         self,
-        caches: Caches,
+        workers: ClusterWorkers,
         scaler: MachineScaler,
         machine_client: MachineClient,
         syncer: MachineSyncer,
     ) -> None:
-        self._caches = caches
+        self._workers = workers
         self._scaler = scaler
         self._machine_client = machine_client
         self._syncer = syncer
@@ -340,11 +340,10 @@ class DeleteReconciler:
 
         Otherwise the reason to wait is in the summary.
         """
-        workers = self._workers(control_plane)
-        if workers:
-            # Without an API server their Nodes could not be drained.
-            message = f"Machines outside the control plane still exist: {', '.join(workers)}"
-            summary.wait(Waiting(WAITING_FOR_WORKERS, message, _RETRY_SECONDS))
+        cluster = control_plane.cluster
+        waiting = self._workers.find_wait(cluster.namespace, cluster.name)
+        if waiting is not None:
+            summary.wait(waiting)
             return False
         hook = control_plane.annotations.pre_terminate_hook
         for machine in control_plane.machines:
@@ -363,8 +362,3 @@ class DeleteReconciler:
             summary.wait(CACHE_IS_STALE)
             return False
         return True
-
-    def _workers(self, control_plane: ControlPlane) -> list[str]:
-        value = f"{control_plane.cluster.namespace}/{control_plane.cluster.name}"
-        machines = self._caches.machines.by_index(BY_CLUSTER, value)
-        return sorted(metadata.name(each) for each in machines if not is_control_plane(each))

@@ -12,6 +12,7 @@ from capsmith_runtime.controlplane.controller import ControlPlaneController
 from capsmith_runtime.controlplane.external_objects import ContractKinds, ExternalObjects
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.controlplane.secrets.cluster_secrets import ClusterAccess
+from capsmith_runtime.controlplane.workers import ClusterWorkers
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.informer import Handler, Informer
 from capsmith_runtime.kube.store import Delta
@@ -51,6 +52,7 @@ class ControlPlaneGroup(ControllerGroup):
             on_template=self._enqueue_users_of_template,
         )
         self._access = ClusterAccess(caches, context.label)
+        self._workers = ClusterWorkers(caches)
         self._informers = {
             kind.resource.kind: caches.informer(
                 kind.resource, caches.scope.own_objects, {BY_CLUSTER: cluster_of}
@@ -66,14 +68,20 @@ class ControlPlaneGroup(ControllerGroup):
                 self._contract_kinds,
                 self._external,
                 self._access,
+                self._workers,
             )
             for kind in kinds
         }
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Return the informers of control planes, Secrets, and CRDs with a contract label."""
-        return (*self._informers.values(), *self._contract_kinds.informers, self._access.informer)
+        """Return the informers of control planes, Secrets, MachinePools, and labelled CRDs."""
+        return (
+            *self._informers.values(),
+            *self._contract_kinds.informers,
+            self._access.informer,
+            self._workers.machine_pools,
+        )
 
     @property
     def runnables(self) -> Sequence[Runnable]:
@@ -92,6 +100,7 @@ class ControlPlaneGroup(ControllerGroup):
             informer.add_handler(_enqueue(queues[name]), own_writes=False)
         self._caches.machines.add_handler(on_change(self._machine_view, self._enqueue_owner))
         self._caches.machines.add_handler(self._machine_deleted)
+        self._workers.set_handler(self._enqueue_by_cluster)
         self._caches.clusters.add_handler(on_change(self._cluster_view, self._enqueue_cluster))
         self._access.set_handler(lambda cluster: self._enqueue_by_cluster(str(cluster)))
 
@@ -120,12 +129,9 @@ class ControlPlaneGroup(ControllerGroup):
                 self._enqueue_by_cluster(value)
 
     def _machine_deleted(self, change: Delta) -> None:
-        """Enqueue by cluster: a control plane being deleted waits for the last worker."""
         if change.new is None:
             for controller in self._controllers.values():
                 controller.scaler.forget({metadata.uid(change.latest)})
-            for value in spec_cluster(change.latest):
-                self._enqueue_by_cluster(value)
 
     def _enqueue_owner_of_machine_object(self, obj: JSON) -> None:
         """Find the Machine by its name, which its objects share."""

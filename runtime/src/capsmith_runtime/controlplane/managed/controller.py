@@ -28,6 +28,7 @@ from capsmith_runtime.controlplane.managed.api import (
 from capsmith_runtime.controlplane.patcher import ManagedControlPlanePatcher
 from capsmith_runtime.controlplane.secrets.contents import SecretReport
 from capsmith_runtime.controlplane.secrets.store import KubeconfigSecrets, SecretStore
+from capsmith_runtime.controlplane.workers import ClusterWorkers
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -54,10 +55,12 @@ class ManagedControlPlaneController:
         caches: Caches,
         context: ControllerContext,
         store: SecretStore,
+        workers: ClusterWorkers,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.kind = kind
         self._caches = caches
+        self._workers = workers
         self._shape = CONTROL_PLANE_SHAPES[context.contract]
         self._kubeconfigs = KubeconfigSecrets(store)
         self._now = now
@@ -152,6 +155,10 @@ class ManagedControlPlaneController:
         cluster = await self._caches.live_cluster(key.namespace, cluster_name_of(patcher.obj))
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
+        name = cluster_name_of(patcher.obj)
+        waiting = self._workers.find_wait(key.namespace, name) if name else None
+        if waiting is not None:
+            return await self._reporter.report_wait(patcher, waiting)
         scope = ManagedControlPlaneDeleteScope(
             **self._author.delete_scope_fields(patcher.obj),
             cluster=cluster,

@@ -10,6 +10,7 @@ from capsmith_runtime.controlplane.managed.controller import (
     ManagedControlPlaneKind,
 )
 from capsmith_runtime.controlplane.secrets.store import SecretStore
+from capsmith_runtime.controlplane.workers import ClusterWorkers
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.informer import Handler, Informer
 from capsmith_runtime.kube.workqueue import WorkQueue
@@ -38,6 +39,7 @@ class ManagedControlPlaneGroup(ControllerGroup):
     ) -> None:
         self._caches = caches
         self._store = SecretStore(caches)
+        self._workers = ClusterWorkers(caches)
         self._informers = {
             kind.resource.kind: caches.informer(
                 kind.resource, caches.scope.own_objects, {BY_CLUSTER: cluster_of}
@@ -46,15 +48,20 @@ class ManagedControlPlaneGroup(ControllerGroup):
         }
         self._controllers = {
             kind.resource.kind: ManagedControlPlaneController(
-                kind, self._informers[kind.resource.kind], caches, context, self._store
+                kind,
+                self._informers[kind.resource.kind],
+                caches,
+                context,
+                self._store,
+                self._workers,
             )
             for kind in kinds
         }
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Return the informers of control planes and cluster Secrets."""
-        return (*self._informers.values(), self._store.informer)
+        """Return the informers of control planes, cluster Secrets and MachinePools."""
+        return (*self._informers.values(), self._store.informer, self._workers.machine_pools)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
         """Yield one reconciler for each kind."""
@@ -64,20 +71,21 @@ class ManagedControlPlaneGroup(ControllerGroup):
     def setup_watches(self, queues: Queues) -> None:
         """Watch control planes, their Clusters and their kubeconfigs."""
 
-        def enqueue(cluster: NamespacedName) -> None:
+        def enqueue(cluster: str) -> None:
             for name, informer in self._informers.items():
-                for obj in informer.by_index(BY_CLUSTER, str(cluster)):
+                for obj in informer.by_index(BY_CLUSTER, cluster):
                     queues[name].add(key_of(obj))
 
         def cluster_changed(obj: JSON) -> None:
-            enqueue(NamespacedName(metadata.namespace(obj), metadata.name(obj)))
+            enqueue(f"{metadata.namespace(obj)}/{metadata.name(obj)}")
 
         for name, informer in self._informers.items():
             informer.add_handler(_enqueue(queues[name]), own_writes=False)
         self._caches.clusters.add_handler(
             on_change(self._caches.reader.read_cluster, cluster_changed)
         )
-        self._store.set_handler(enqueue)
+        self._store.set_handler(lambda cluster: enqueue(str(cluster)))
+        self._workers.set_handler(enqueue)
 
 
 def _enqueue(queue: WorkQueue[NamespacedName]) -> Handler:

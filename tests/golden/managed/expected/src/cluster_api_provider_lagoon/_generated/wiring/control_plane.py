@@ -17,7 +17,6 @@ COMPONENT: Final = Component(
     label="infrastructure-lagoon",
     namespace="lagoon-system",
     contract="v1beta2",
-    watches_machines=False,
     groups=(
         ManagedControlPlaneControllers(
             (

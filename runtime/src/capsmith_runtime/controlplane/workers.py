@@ -1,0 +1,78 @@
+"""Workers of a cluster, which are deleted before its control plane (CP-34)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.constants import MACHINE_POOL_KIND
+from capsmith_runtime.contract.control_plane import is_control_plane
+from capsmith_runtime.kube.client import JSON, Selection
+from capsmith_runtime.kube.store import Delta
+from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches, spec_cluster
+from capsmith_runtime.reconcile.kinds import core_type
+from capsmith_runtime.reconcile.results import Waiting
+
+WAITING_FOR_WORKERS: Final = "WaitingForWorkersDeletion"
+_RETRY_SECONDS: Final = 10.0
+_NAMED: Final = 5
+
+
+class ClusterWorkers:
+    """Finds Machines outside the control plane, and MachinePools.
+
+    Without an API server their Nodes could be neither drained nor deleted.
+    """
+
+    def __init__(self, caches: Caches) -> None:
+        self._machines = caches.machines
+        self.machine_pools = caches.informer(
+            core_type(caches.reader.version, MACHINE_POOL_KIND, "machinepools"),
+            Selection(namespace=caches.scope.namespace),
+            {BY_CLUSTER: spec_cluster},
+            _keep_cluster_name,
+        )
+        """MachinePools; the manager runs this informer."""
+
+    def find_wait(self, namespace: str, cluster: str) -> Waiting | None:
+        """Return what the deletion of a control plane waits for, from the caches."""
+        value = f"{namespace}/{cluster}"
+        found = self._machines.by_index(BY_CLUSTER, value)
+        machines = sorted(metadata.name(each) for each in found if not is_control_plane(each))
+        pools = sorted(
+            metadata.name(each) for each in self.machine_pools.by_index(BY_CLUSTER, value)
+        )
+        if not machines and not pools:
+            return None
+        left = "; ".join(
+            f"{kind} {_list_some(names)}"
+            for kind, names in (("Machines", machines), ("MachinePools", pools))
+            if names
+        )
+        message = f"workers of the cluster still exist: {left}"
+        return Waiting(WAITING_FOR_WORKERS, message, _RETRY_SECONDS)
+
+    def set_handler(self, handler: Callable[[str], None]) -> None:
+        """Call ``handler`` with ``namespace/name`` of the Cluster of each deleted worker."""
+
+        def handle(change: Delta) -> None:
+            if change.new is None:
+                for value in spec_cluster(change.latest):
+                    handler(value)
+
+        self._machines.add_handler(handle)
+        self.machine_pools.add_handler(handle)
+
+
+def _keep_cluster_name(machine_pool: dict[str, Any]) -> JSON:
+    """Return a MachinePool with the only field of its spec that is read."""
+    kept = {name: machine_pool[name] for name in ("apiVersion", "kind", "metadata")}
+    name = metadata.text(machine_pool, "spec", "clusterName")
+    return {**kept, "spec": {"clusterName": name}}
+
+
+def _list_some(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    shown = ", ".join(names[:_NAMED])
+    return f"{shown} and {more} more" if more > 0 else shown
