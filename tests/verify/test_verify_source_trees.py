@@ -23,6 +23,10 @@ def kustomize(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(find_kubectl()).parent))
 
 
+PLUGIN = {
+    **{"apiVersion": "builtin", "kind": "ConfigMapGenerator", "metadata": {"name": "settings"}},
+    "files": ["settings=https://example.com/settings"],
+}
 with_kustomize = pytest.mark.usefixtures("kustomize")
 
 
@@ -81,14 +85,35 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         {"components": ["git@example.com:owner/repository"]},
         {"configurations": ["https://example.com/configuration.yaml"]},
         {"openapi": {"path": "http://example.com/schema.json"}},
+        {"generators": ["github.com/owner/repository?ref=main"]},
+        {"validators": ["git@example.com:owner/repository"]},
+        {"transformers": ["plugins"]},
+        {"generators": ["plugin.yaml"]},
+        {"Resources": ["plugins"]},
+        {"generators": [f"{yaml.safe_dump(PLUGIN)}\n"]},
     ],
-    ids=["address", "repository", "ssh", "configuration", "schema"],
+    ids=[
+        *("address", "repository", "ssh", "configuration", "schema"),
+        *("generator", "validator", "transformers", "plugin", "case", "inline"),
+    ],
 )
 @with_kustomize
 def test_nothing_is_downloaded(tmp_path: Path, further: dict[str, Any]) -> None:
     folder = tree(tmp_path)
     write(folder / "remote", further)
+    (folder / "remote" / "plugin.yaml").write_text(yaml.safe_dump(PLUGIN))
+    write(folder / "remote" / "plugins", {"resources": ["https://example.com/plugin.yaml"]})
     write(folder / "default", {"resources": ["../crd", "../remote"]})
+    assert refused(str(folder)) == "verify-remote"
+
+
+@pytest.mark.parametrize("name", ["github.com/owner/repository", "git::owner", "a.git"])
+@with_kustomize
+def test_nothing_is_cloned_whose_name_a_folder_has(tmp_path: Path, name: str) -> None:
+    folder = tree(tmp_path)
+    write(folder / "default", {"resources": ["../crd", name]})
+    (folder / "default" / name).mkdir(parents=True)
+    write(folder / "default" / name, {"namePrefix": "a-"})
     assert refused(str(folder)) == "verify-remote"
 
 

@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from capsmith.errors import UnreadableInput
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, REFERENCES
-from capsmith.manifests.parse import parse_manifests
+from capsmith.manifests.parse import list_of, parse_manifests
 from capsmith.workspace.reading import read_document
 
 _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))
 _TIMEOUT = 120.0
 """Seconds."""
 _OVERLAY = "buildMetadata: [originAnnotations]\nresources:\n- {folder}\n"
+_PLUGINS = ("generators", "transformers", "validators")
+_FOLLOWED = (*REFERENCES, *_PLUGINS)
+_VALUES = frozenset({"commonannotations", "annotations", "literals"})
+"""Keys in lower case below which a string is a value, whatever it looks like."""
+_REPOSITORY = re.compile(
+    r"""^git:: | ^[^/]+@[^/]+[:/]                             # git::PATH, git@HOST:PATH
+    | ^(?:[\w-]+\.)*(?:github|gitlab|bitbucket)\.(?:com|org)[:/] | ^dev\.azure\.com/
+    | \.git(?:$|[/?]) | /_git/ | \?(?:ref|version|submodules|timeout)=
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""Names that kustomize clones although a folder has them (RepoSpec of its package git)."""
+_NOWHERE = {
+    **dict.fromkeys(
+        ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"
+    ),
+    **dict.fromkeys(("NO_PROXY", "no_proxy"), ""),
+}
 _HINT = "Specify the folder of the kustomization that builds the release, or verify its output."
 
 
@@ -49,12 +68,16 @@ def run_kustomize(command: tuple[str, ...], folder: Path) -> KustomizeOutput:
     import subprocess
 
     with tempfile.TemporaryDirectory(prefix="capsmith-") as name:
+        # Whatever the check above does not know: kustomize finds no git, and no way to a server.
+        environment = {**os.environ, **_NOWHERE, "PATH": name}
         # No option of the command line adds origins, only a kustomization above the author's.
         above = Path(name).resolve()
         path = os.path.relpath(folder.resolve(), above)
         (above / "kustomization.yaml").write_text(_OVERLAY.format(folder=_quoted(path)))
         try:
-            done = subprocess.run([*command, str(above)], capture_output=True, timeout=_TIMEOUT)
+            done = subprocess.run(
+                [*command, str(above)], capture_output=True, timeout=_TIMEOUT, env=environment
+            )
         except (OSError, subprocess.SubprocessError) as error:
             raise _refusal(folder, str(error)) from error
     if done.returncode:
@@ -64,36 +87,73 @@ def run_kustomize(command: tuple[str, ...], folder: Path) -> KustomizeOutput:
 
 
 def _refuse_remote(folder: Path, seen: set[Path]) -> None:
-    """Raise UnreadableInput if kustomize would take a name for an address: no file has it."""
+    """Raise UnreadableInput if kustomize would take a name for an address.
+
+    Follows every folder and configuration of a plugin that a kustomization names.
+    """
     seen.add(folder.resolve())
     for file in (folder / name for name in KUSTOMIZATION_FILES):
         if not file.is_file():
             continue
-        for kustomization in parse_manifests(read_document(file), str(file))[0]:
-            document = dict(kustomization.document)
-            named = [name for key in REFERENCES for name in kustomization.listing(key)]
-            missing = [each for each in named if not (folder / str(each)).exists()]
-            document.pop("commonAnnotations", None)
-            for address in (*missing, *_addresses(document)):
-                raise UnreadableInput(
-                    "verify-remote",
-                    f"{address} is outside this tree, and nothing is downloaded",
-                    file=str(file),
-                    hint=_HINT,
-                )
-            for below in (folder / str(each) for each in named):
+        for document in _read_documents(file):
+            named = [str(name) for key in _FOLLOWED for name in list_of(document, key)]
+            paths = [name for name in named if "\n" not in name]  # the others are YAML themselves
+            remote = [
+                name for name in paths if _REPOSITORY.search(name) or not (folder / name).exists()
+            ]
+            for address in (*remote, *_addresses(document)):
+                raise _remote(address, file)
+            for below in (folder / name for name in paths):
                 if below.is_dir() and below.resolve() not in seen:
                     _refuse_remote(below, seen)
+            plugins = [str(name) for key in _PLUGINS for name in list_of(document, key)]
+            for plugin in plugins:
+                _refuse_plugin(folder, plugin, file)
+
+
+def _refuse_plugin(folder: Path, plugin: str, file: Path) -> None:
+    """Raise UnreadableInput if a plugin's configuration, a file or inline, has an address."""
+    if "\n" in plugin:
+        documents = [each.document for each in parse_manifests(plugin, str(file))[0]]
+    elif (folder / plugin).is_file():
+        file = folder / plugin
+        documents = _read_documents(file)
+    else:
+        return
+    for document in documents:
+        for address in _addresses(document):
+            raise _remote(address, file)
+
+
+def _read_documents(file: Path) -> list[Mapping[Any, Any]]:
+    manifests, findings = parse_manifests(read_document(file), str(file))
+    if findings:  # kustomize may read what cannot be checked here
+        raise _refusal(file, findings[0].message)
+    # To kustomize `Resources` is `resources`.
+    return [{str(key).lower(): each.document[key] for key in each.document} for each in manifests]
 
 
 def _addresses(value: Any) -> Iterator[str]:
-    """Yield the texts that kustomize takes for addresses, wherever it expects a path."""
+    """Yield the strings that kustomize takes for addresses, wherever it expects a path."""
     if isinstance(value, str):
         if "://" in value and "\n" not in value.strip():
             yield value
-    elif isinstance(value, list | dict):
-        for below in value.values() if isinstance(value, dict) else value:
+    elif isinstance(value, dict):
+        for key, below in value.items():
+            if str(key).lower() not in _VALUES:
+                yield from _addresses(below)
+    elif isinstance(value, list):
+        for below in value:
             yield from _addresses(below)
+
+
+def _remote(address: str, file: Path) -> UnreadableInput:
+    return UnreadableInput(
+        "verify-remote",
+        f"{address} is outside this tree, and nothing is downloaded",
+        file=str(file),
+        hint=_HINT,
+    )
 
 
 def _quoted(path: str) -> str:
