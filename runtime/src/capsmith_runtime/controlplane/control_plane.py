@@ -91,6 +91,8 @@ def load_control_plane(
     """
     obj, key = patcher.obj, NamespacedName(cluster.namespace, cluster.name)
     owned, foreign = find_control_plane_machines(caches, obj, cluster.namespace, cluster.name)
+    # Timestamps have whole seconds: without the name, the oldest Machine could differ between
+    # reconciles.
     machines = sorted((core.read(each) for each in owned), key=lambda m: (m.created, m.name))
     desired = _desired_machine(kind, shape, obj, cluster)
     replicas = metadata.lookup(obj, "spec", "replicas")

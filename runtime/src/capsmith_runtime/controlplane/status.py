@@ -194,6 +194,8 @@ def _blocked(control_plane: ControlPlane, summary: ReconcileSummary) -> str:
     foreign = control_plane.foreign_machines
     if foreign:
         reasons.append(f"Machines without this owner are in this control plane: {foreign}")
+    # Several steps can report one obstacle.  A dict keeps their order, so that the message is
+    # stable.
     return "\n".join(f"* {text}" for text in dict.fromkeys(reasons))
 
 

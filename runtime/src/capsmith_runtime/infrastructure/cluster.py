@@ -140,6 +140,7 @@ class InfraClusterController:
         possible = frozenset({"control_plane_endpoint", "failure_domains"})
         await self._reporter.check_partial_results(patcher, waiting, possible)
         writer, features = self._context.writer, self.kind.features
+        # The next call finds the endpoint in the spec, even after a restart of the manager.
         if waiting.control_plane_endpoint is not None:
             endpoint = waiting.control_plane_endpoint
             await patcher.write_spec(add_endpoint(patcher.obj, endpoint, features))

@@ -162,6 +162,7 @@ class InfrastructureWatches:
     def _enqueue_identities(self, keys: Callable[[JSON], Iterable[str]], change: Delta) -> None:
         """Enqueue the identities that an object began or ceased to use."""
         old, new = (set(keys(obj)) if obj else set() for obj in (change.old, change.new))
+        # An identity has its finalizer exactly while it has users, so the first and the last count.
         for value in old ^ new:
             kind, namespace, name = value.split("/", 2)
             self._queues[kind].add(NamespacedName(namespace, name))

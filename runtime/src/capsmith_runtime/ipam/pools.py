@@ -186,6 +186,7 @@ class IPPoolController:
             usage.close(f"is not ready: {state.message or state.reason}")
         await self._registry.allocator(key).sync_status()
         patcher.obj = self._registry.pools.get(key) or patcher.obj
+        # Without ranges another system allocates, and `counts` reports no free address at all.
         if state.ready and usage.ranges is not None and usage.counts().free == 0:
             state = replace(
                 state,
@@ -199,6 +200,8 @@ class IPPoolController:
     async def _state(self, patcher: Patcher, key: NamespacedName) -> PoolState | Waiting:
         """Return the state from the reconciler; the last one if only the counts are needed."""
         version = metadata.uid(patcher.obj), metadata.generation(patcher.obj)
+        # Only a PoolState is kept: after a wait or an error, even a change of the counts has to
+        # call the author's reconciler again.
         last = self._states.pop(key, None)
         counts_only = key in self._counts_only
         self._counts_only.discard(key)
@@ -226,6 +229,7 @@ class IPPoolController:
     async def _reconcile_delete(self, patcher: Patcher, key: NamespacedName) -> Result:
         """Keep the finalizer until the last address is released."""
         usage = self._registry.usage(key)
+        # Before the first await: a claim that is served meanwhile would hold up the deletion.
         usage.close("is being deleted")
         if self.kind.finalizer not in metadata.finalizers(patcher.obj):
             return self._forget(key)

@@ -37,7 +37,7 @@ _HANDLED: Final = LIMITS.connections * 7 // 8
 
 
 class CallLimits:
-    """Limits how many calls are handled at the same time, so that slow ones leave room for others.
+    """Limit on the calls handled at the same time, so that slow ones leave room for others.
 
     A call above the limit gets 429, and the API server repeats it after a second.
     """
