@@ -83,6 +83,7 @@ def _row(row: Any, reporter: PathReporter, sources: Collection[str]) -> Blueprin
             "overlay-manifest", "a row must be a mapping", "Write `{source: …, target: …}`."
         )
         return None
+    # Further checks of a row with a finding would report its consequences.
     before = len(reporter.findings)
     _known(reporter, row, _KEYS)
     source = _text(row, reporter, "source", "")
@@ -247,6 +248,8 @@ def _unused(
 def _misplaced(texts: Mapping[str, str], own: Mapping[str, str], where: str) -> Iterator[Finding]:
     for path in texts:
         location = Location(f"{where}/{path}")
+        # An overlay's macro of that name would change the output of blueprints that the author does
+        # not see.
         if path.startswith(MACROS) and path in own:
             yield Finding(
                 "overlay-macro",

@@ -380,6 +380,7 @@ def _target(entry: BlueprintEntry, provider: Provider, context: Mapping[str, Any
     names |= {key: context[key] for key in ("flavor", "cluster_class") if key in context}
     if "legacy" in context:
         names["legacy"] = context["legacy"].module
+    # Paths are built from these names: one that was not checked could leave the repository.
     assert all(isinstance(name, SafeText) for name in names.values())
     try:
         return RelativePath(entry.target.format_map(names))

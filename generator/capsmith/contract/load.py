@@ -119,6 +119,8 @@ def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
     invalid data, including duplicate ids.
     """
     rules: dict[str, Rule] = {}
+    # Ids are unique over all versions, so all rules are read even if those of one version are
+    # wanted.
     for place in (COMMON, *VERSIONS):
         folder = reader / "contracts" / place / "rules"
         allowed = VERSIONS if place == COMMON else (place,)
@@ -229,6 +231,7 @@ def _of_releases(reader: Traversable, page: str) -> dict[str, Rule]:
 
 
 def _upgrades(reader: Traversable, version: str) -> dict[str, Upgrade]:
+    # Only the version before: an upgrade goes through one contract after the other.
     older = VERSIONS[max(VERSIONS.index(version) - 1, 0) : VERSIONS.index(version)]
     return {old: load_upgrade(reader, old, version) for old in older}
 
@@ -290,6 +293,7 @@ def _refuse_unknown_files(folder: Traversable) -> None:
     """Raise UnreadableInput when a contract's folder holds a file that is not read."""
     for entry in folder.iterdir():
         if entry.name not in _FILES:
+            # A misspelt name would otherwise leave the file unread without a word.
             raise make_error(str(entry), "is not a file of a contract")
 
 

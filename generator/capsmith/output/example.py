@@ -115,6 +115,7 @@ def _strings(schema: Schema) -> Iterator[str]:
 
 
 def _integer(schema: Schema) -> int:
+    # Limits of integers may be fractions, and YAML has infinite numbers.
     candidates = [math.ceil(value) for value in _numbers(schema, 1) if math.isfinite(value)]
     return _first_valid(schema, candidates)
 
@@ -161,6 +162,7 @@ def _first_valid(schema: Schema, candidates: Iterable[_T]) -> _T:
 def _array(schema: Schema) -> list[Any]:
     items = schema.get("items", {})
     least = int(schema.get("minItems", 0))
+    # One item, even if none is required: an empty list in a sample shows nothing.
     count = max(least, min(1, int(schema.get("maxItems", 1))))
     keys = schema.get("x-kubernetes-list-map-keys", ())
     distinct = schema.get("x-kubernetes-list-type") == "set"
@@ -209,6 +211,7 @@ def _variations(schema: Schema, value: str) -> Iterator[str]:
         (f"{value}{new}" for new in _CHARACTERS),
         two,
     )
+    # Bounded: a pattern may allow fewer different values than the list needs.
     for text in islice(tried, _TRIES * 10):
         if text not in seen and not any(find_value_errors(text, schema)):
             seen.add(text)

@@ -172,6 +172,8 @@ def parse_record(record: str) -> dict[str, str]:
     for path, value in files.items():
         if not path.startswith(f"{FOLDER}/") or not isinstance(value, str):
             raise ValueError(f"{path} is not in {FOLDER}")
+        # Raises ValueError for a path that leaves the repository: the record may come from
+        # anywhere.
         RelativePath(path)
     return {**files, RECORD: digest(record)}
 
@@ -218,6 +220,7 @@ def _is_carried(path: str, runtime: Runtime, slices: Mapping[str, Slice]) -> boo
         if not runtime.legacy:
             return False
         folders.append(path.rpartition("/")[2].removesuffix(".py"))
+    # A module may belong to several slices: one of them suffices to need it.
     owners = {name for name, each in slices.items() if path in each.modules}
     carried = set(runtime.slices)
     return set(folders) & set(slices) <= carried and (not owners or not owners.isdisjoint(carried))

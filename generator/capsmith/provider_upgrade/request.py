@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeRequest:
-    """The options of ``capsmith upgrade``; an empty value means that the option was not given."""
+    """The options of ``capsmith update`` that change contracts; empty if not given."""
 
     contracts: tuple[str, ...] = ()
     """The contracts to follow from now on."""

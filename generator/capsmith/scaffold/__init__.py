@@ -104,6 +104,7 @@ def propose_spec(options: ScaffoldOptions) -> Proposal:
     environment = create_env_with_context(context)
     text = environment.from_string(source).render(cookiecutter=answers)
     public = {key: answers[key] for key in _public(answers)}
+    # What equals its default was not decided by the user, and may follow from other answers again.
     typed = {
         key: answer
         for key, answer in public.items()
@@ -242,6 +243,8 @@ def _verbatim(answer: str) -> str:
     """Return ``answer`` as a template that renders to it; Jinja folds kinds of line ends too."""
     if answer.isprintable() and "{" not in answer:
         return answer
+    # cookiecutter renders overrides as templates: in this form no character of the answer is
+    # syntax.
     return '{{ "' + "".join(f"\\U{ord(character):08x}" for character in answer) + '" }}'
 
 

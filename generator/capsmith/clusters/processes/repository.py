@@ -121,6 +121,7 @@ def localise_webhooks(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_V
             _localise_client(conversion["webhook"]["clientConfig"], ca_bundle, port)
     else:
         return document
+    # No cert-manager runs here to replace the CA that is written below.
     document["metadata"].get("annotations", {}).pop("cert-manager.io/inject-ca-from", None)
     return document
 

@@ -55,6 +55,7 @@ def find_kubeconfigs(named: Path | None, environment: Mapping[str, str]) -> tupl
     if named is not None:
         return (named,)
     listed = [Path(part) for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
+    # As kubectl: missing files in $KUBECONFIG are skipped, unless all of them are missing.
     if listed:
         return tuple(path for path in listed if path.exists()) or tuple(listed[:1])
     return (Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config",)
@@ -68,9 +69,12 @@ def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
     entries: dict[tuple[str, str], _Entry] = {}
     for path in files:
         config = _read(path)
+        # The first file that names a current context decides, as in client-go.
         context = context or text_of(config, "current-context")
         for key, section in _SECTIONS.items():
             for item in list_of(config, section):
+                # Relative paths in an entry start from the folder of its own file, not from the
+                # first one.
                 entry = _Entry(mapping_of(item, key), path.absolute().parent)
                 entries.setdefault((key, text_of(item, "name")), entry)
     if not context:
@@ -180,6 +184,7 @@ class _Files:
     def write(self, name: str, data: str | bytes) -> Path:
         """Write a file that only this user can read, and return its path."""
         target = self.folder / name
+        # Private from the first moment: a chmod after the write would leave a gap.
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data.encode() if isinstance(data, str) else data)
@@ -215,6 +220,7 @@ def _entry(entries: Mapping[tuple[str, str], _Entry], key: str, name: str, file:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
+    # By the same bounded parser as manifests: a kubeconfig may be downloaded from anywhere.
     manifests, findings = read_substituted(_text(path), str(path), "")
     if findings or len(manifests) != 1:
         raise _wrong(path, findings[0].message if findings else "the file is not a kubeconfig")

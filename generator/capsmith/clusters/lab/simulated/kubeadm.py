@@ -55,10 +55,14 @@ class KubeadmKubelet(Kubelet):
         if configuration.cluster:
             self._create(_config_map(configuration.cluster))
         if configuration.control_plane:
+            # The control plane provider reads these mirror Pods to judge the health of its
+            # machines.
             for component in _STATIC_PODS:
                 pod = _mirror_pod(component, server.name)
                 self._create(pod)
                 self._client.patch(pod, {"status": _running()}, "status")
+        # Last: core takes a machine with a Node for running, and everything else must be there by
+        # then.
         super()._register(id, node)
 
     def _create(self, obj: JSON) -> None:
