@@ -59,6 +59,7 @@ def check_from_cache(folder: Path, blueprints: Path | None = None) -> Report | N
             known = compute_key(repository)
             if known is None or cache.get(known) is None or repository.is_interrupted:
                 return None
+            # An unfinished update is left to the full check, which explains it.
             if repository.read_bytes(STATE_PATH) is not None:
                 return None
             lock = Lock.load(repository.read_text(LOCK_PATH) or "", LOCK_PATH)

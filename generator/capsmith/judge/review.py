@@ -127,6 +127,7 @@ class Review:
         return ""
 
     def _judged(self, manifest: Manifest, error: ApiError) -> str | None:
+        # Other errors, such as a missing permission, say nothing about the object.
         if error.status in _REFUSALS or _NO_TYPE in error.message:
             return error.message
         self._unanswered.append(f"{manifest}: {error.message}")

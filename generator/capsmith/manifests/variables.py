@@ -51,6 +51,7 @@ class Variable:
 
 def scan(text: str) -> tuple[Variable, ...]:
     """Return the variables of ``text`` in order; nested variables are in ``inner``."""
+    # Most files of a source tree have no variables, and scanning takes longer than this test.
     if "${" not in text:
         return ()
     text = remove_blanks(text)
@@ -58,6 +59,7 @@ def scan(text: str) -> tuple[Variable, ...]:
     line, counted = 1, 0
     for piece in parse_pieces(text):
         if not isinstance(piece, str):
+            # Counted on from the last variable, so that long files are read once.
             line += text.count("\n", counted, piece.start)
             counted = piece.start
             result.append(_variable(text, piece, line))
@@ -69,6 +71,7 @@ def find_required(variables: Iterable[Variable]) -> frozenset[str]:
     first: dict[str, bool] = {}
     for variable in variables:
         if variable.trouble is not Trouble.SYNTAX:
+            # clusterctl looks at the first occurrence only, whatever the later ones say.
             first.setdefault(variable.name, variable.is_required)
     return frozenset(name for name, is_required in first.items() if is_required)
 

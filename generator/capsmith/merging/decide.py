@@ -118,6 +118,7 @@ def decide(
     locked = lock.files if lock is not None else {}
     # Within one release, the code scaffolds on disk and the new ones fit together in any case.
     held = options.is_new_generator and _has_edited_code(incoming, disk, locked, options)
+    # Each file is decided by itself, so the order of files cannot change an outcome.
     decisions = [_decide(file, disk, locked.get(file.path), options, held) for file in incoming]
     decisions += [
         _decide_left_over(path, disk.files[path], known, options)
@@ -230,6 +231,7 @@ def _decide(
         # The path is new to capsmith, and a file is there: it may hold work of the author.
         return Decision(file.path, Outcome.REFUSED, Reason.FOREIGN)
     if is_text_of(content, known.digest):
+        # Unedited, but it may call edited code that expects the former text.
         if is_code_held and file.owner is Owner.SCAFFOLD and file.path.endswith(".py"):
             return Decision(file.path, Outcome.KEPT, Reason.SCAFFOLD_HELD)
         return _written(file, Outcome.UPDATED, content)
@@ -305,6 +307,7 @@ def _decide_left_over(
     is_edited = not is_text_of(content, known.digest)
     if known.owner is Owner.GENERATED and is_edited and not options.force:
         return Decision(path, Outcome.REFUSED, Reason.EDITED_LEFT_OVER)
+    # A scaffold belongs to the author from its first day, edited or not.
     if known.owner is Owner.SCAFFOLD or is_edited:
         return Decision(path, Outcome.KEPT, Reason.LEFT_OVER)
     return Decision(path, Outcome.REMOVED)

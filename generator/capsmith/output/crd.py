@@ -86,6 +86,7 @@ def build_labels(
     # A label that is left out stays on a CRD that clusterctl merges, and would name a version
     # that another label names too, or none (GEN-06); core reads an empty one as none.
     found = {str(contract.label): "" for contract in former}
+    # The current contracts last: their labels replace the empty ones of the same name.
     found |= {"cluster.x-k8s.io/provider": str(component.label), **build_contract_labels(resource)}
     move = _MOVE_LABELS | ({} if resource.namespaced else _CLUSTER_SCOPED)
     if resource.role in move:
@@ -194,6 +195,7 @@ def build_spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]
         required += [field.name for field in contract if field.required]
     rules = [*_contract_validations(shape, resource), *map(dict, resource.spec_validations)]
     extra = {"x-kubernetes-validations": rules} if rules else {}
+    # Limits are named by their place in the object, which a template has one level deeper.
     part = "spec.template.spec" if resource.role.is_template else "spec"
     schema = build_object_schema(
         properties, required, _WANTED, {**extra, **resource.options.limits(part)}

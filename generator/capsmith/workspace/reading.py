@@ -67,6 +67,7 @@ def read_document(path: Path, limit: int = MAX_BYTES) -> str:
 
 def _bytes(path: Path, limit: int) -> bytes:
     try:
+        # Asked first for a clear message; O_NOFOLLOW below is what prevents following it.
         if path.is_symlink():
             raise UnreadableInput(
                 "input-symlink",

@@ -77,6 +77,7 @@ class Repository:
         prefix = path[: path.rfind("/") + 1]
         found: dict[str, bytes] = {}
         for entry in sorted(place.iterdir()):
+            # By lstat: a link is not followed, and a pipe is never opened.
             if stat.S_ISREG(entry.lstat().st_mode):
                 try:
                     found[prefix + entry.name] = entry.read_bytes()

@@ -53,6 +53,7 @@ def set_keys(text: str, document: Document, values: Values, after: str) -> Edite
         set_keys(text, document, {"contracts": ["v1beta2"]}, after="contracts").text
     """
     changed = {key: value for key, value in values.items() if document.data.get(key) != value}
+    # The key at which a failure is reported, until the loop knows a better one.
     key = next(iter(changed), after)
     try:
         splices = Splices(text)

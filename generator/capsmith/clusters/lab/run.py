@@ -62,6 +62,7 @@ class ProviderRun:
         try:
             self._installed.stop()
             self._say("starting")
+            # Installed first, and once: templates of the provider refer to its kinds.
             if self._infrastructure is not None and not self._infrastructure.is_installed:
                 self._infrastructure.install()
                 self._infrastructure.start()

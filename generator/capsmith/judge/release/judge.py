@@ -54,6 +54,7 @@ def _gravest(ordered: Iterable[ReleaseViolation]) -> Iterator[ReleaseViolation]:
     """Yield the violations without those that repeat a graver one, for other releases of core."""
     seen: set[tuple[str, str, str, Location]] = set()
     for violation in ordered:
+        # Without the effect and the releases of core: only these differ between the two.
         key = (violation.id, violation.subject, violation.message, violation.location)
         if violation.effect is not EffectClass.ADVICE or key not in seen:
             seen.add(key)
@@ -88,6 +89,7 @@ def _of_rule(
 ) -> Iterator[ReleaseViolation]:
     crds = {id(crd.manifest): crd for crd in bundle.crds}
     for found in find_violations(rule, bundle, contract):
+        # A file that was named by itself says nothing about the files next to it.
         if rule.id == _BESIDE and found.manifest.file in release.alone:
             continue
         crd = crds.get(id(found.manifest))

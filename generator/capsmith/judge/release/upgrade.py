@@ -52,6 +52,7 @@ def find_schema_changes(old: Any, new: Any) -> Iterator[SchemaChange]:
 def _of_field(old: Any, new: Any, path: str) -> Iterator[SchemaChange]:
     # A change of type says everything: limits of different types cannot be compared.
     if describe(mapping_of(old)) != describe(mapping_of(new)):
+        # A part that keeps unknown fields and has no type accepts what was stored, whatever it is.
         if not _keeps_unknown(new) or "type" in mapping_of(new):
             kinds = (describe(mapping_of(each)) for each in (old, new))
             yield SchemaChange("UP-07", path, " was {} and is now {}".format(*kinds).strip())
@@ -284,6 +285,7 @@ def _of_webhooks(new: Bundle, services: set[tuple[str, str]]) -> Iterator[Breach
         for number, hook in enumerate(manifest.listing("webhooks")):
             service: Mapping[str, Any] = mapping_of(hook, "clientConfig", "service")
             name = (text_of(service, "namespace"), text_of(service, "name"))
+            # With Ignore, a webhook without a server is skipped; by default requests fail.
             ignored = text_of(hook, "failurePolicy") == "Ignore"
             if service and not ignored and name not in services:
                 message = f"{manifest}: Service {'/'.join(name)} is not in the release"
