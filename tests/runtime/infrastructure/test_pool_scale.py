@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from capsmith_runtime.infrastructure import (
     MachinePoolMachinesReconciler,
 )
 from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
+from capsmith_runtime.infrastructure.machine_pool.steps import GROWTH_SECONDS
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing import clock
 from capsmith_runtime.testing.environment import condition
@@ -83,6 +85,42 @@ def test_a_look_with_nothing_to_do_costs_nothing_for_each_machine(monkeypatch: A
     """With 5,000 machines it took 2.3 s, and each event of a machine asked for one."""
     few, many = calls_of_a_look(5, monkeypatch), calls_of_a_look(25, monkeypatch)
     assert many - few < 20
+
+
+def test_a_growing_pool_is_reported_every_few_seconds() -> None:
+    """A report has all machines: one for each few of them costs 1 GB for 5,000 machines."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        env.add_pool(120)
+        await env.settled(120)
+        seconds = loop.time() - began
+        assert len(env.ids()) == 120
+        written = env.api.written(POOL.resource.kind, env.pool).count("patch_status")
+        # At the beginning, for the first machine and at the end, and every few seconds between.
+        assert written <= 3 + seconds / GROWTH_SECONDS
+
+    env = environment()
+    env.run(scenario)
+
+
+def test_a_pool_that_stops_growing_is_reported_as_it_is() -> None:
+    """The last state of a pool that cannot complete is written, a few seconds late."""
+
+    async def scenario() -> None:
+        env.add_pool(3)
+        await env.settled(3)
+        env.machines.hold_machines = True
+        env.scale(5)
+        message = "3 of 5 machines are provisioned"
+        await env.eventually("it says so", lambda: message in str(env.infra_pool()["status"]))
+        env.scale(6)
+        message = "3 of 6 machines are provisioned"
+        await env.eventually("it says so", lambda: message in str(env.infra_pool()["status"]))
+
+    env = environment()
+    env.run(scenario)
 
 
 def test_steps_of_a_pool_list_nothing() -> None:

@@ -155,6 +155,9 @@ class MachinePoolMachinesController:
         target = alive if desired is None else desired
         facts = self._facts(patcher.obj, machines, target)
         state = _state(members, facts, target, requeue_after)
+        left = self._status.seconds_to_next_write(patcher.obj, facts, state)
+        if left > 0:
+            return Result(left if requeue_after is None else min(left, requeue_after))
         result = await self._status.write(patcher, facts, state)
         await self._machine_pools.update_replicas(pool, target)
         if not has_work:
@@ -187,6 +190,7 @@ class MachinePoolMachinesController:
         self._settled.pop(key, None)
         self._expectations.forget(key)
         self._lister.forget(key)
+        self._status.forget(key)
         self._reporter.forget(key)
         self._author.forget(key)
         return Result()

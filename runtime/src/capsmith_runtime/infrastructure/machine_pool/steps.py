@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Final
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster
@@ -32,7 +32,8 @@ from capsmith_runtime.infrastructure.prerequisites import (
     ClusterInfrastructure,
     create_bootstrap_reader,
 )
-from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, key_of
+from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.author_step import AuthorStep
@@ -41,6 +42,9 @@ from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.status_reporter import StatusReporter
+
+GROWTH_SECONDS: Final = 5.0
+"""How long a growing pool waits after a write of its status before the next one."""
 
 
 class MachinePoolClient:
@@ -77,10 +81,30 @@ class PoolReporter:
         self._kind = kind
         self._reporter = reporter
         self._writer = POOL_STATUS_WRITERS[context.contract]
+        self._growing: dict[NamespacedName, float] = {}
+        """When the status of each growing pool was written last."""
 
     def is_provisioned(self, obj: JSON) -> bool:
         """Return whether the pool was reported as provisioned."""
         return self._writer.is_provisioned(obj)
+
+    def seconds_to_next_write(
+        self, obj: JSON, facts: PoolFacts, state: InfraMachinePoolState
+    ) -> float:
+        """Return how long not to write the status of a growing pool; 0 if it is due now.
+
+        Each write has all machines of the pool, so one for each new machine would cost the square
+        of their number.  What core waits for is due now: the first machine, and the end of growth.
+        """
+        written = self._growing.get(key_of(obj))
+        is_new = facts.provisioned and not self._writer.is_provisioned(obj)
+        if written is None or is_new or state.ready:
+            return 0.0
+        return max(0.0, written + GROWTH_SECONDS - monotonic())
+
+    def forget(self, key: NamespacedName) -> None:
+        """Drop what is known of a pool that no longer exists."""
+        self._growing.pop(key, None)
 
     async def write(
         self, patcher: Patcher, facts: PoolFacts, state: InfraMachinePoolState
@@ -89,6 +113,10 @@ class PoolReporter:
 
         If it is still too large, report that and leave both unchanged.
         """
+        if state.ready:
+            self.forget(key_of(patcher.obj))
+        else:
+            self._growing[key_of(patcher.obj)] = monotonic()
         features = self._kind.features
         for known in (facts, drop_addresses(facts)):
             spec = build_pool_spec(patcher.obj, known, features)
