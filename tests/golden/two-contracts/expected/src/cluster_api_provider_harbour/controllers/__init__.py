@@ -1,1 +1,0 @@
-"""Reconcilers of this provider, one module for each kind."""
