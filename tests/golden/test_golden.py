@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from pathlib import Path
 
@@ -49,16 +50,43 @@ def test_the_vendored_runtime_is_a_plain_copy(case: Case, tmp_path: Path) -> Non
     vendored = {path: file for path, file in files.items() if path.startswith(f"{FOLDER}/")}
     library = ROOT / "runtime/src/capsmith_runtime"
 
-    assert {path: file.text for path, file in vendored.items()} == {
-        path: (library / path.removeprefix(f"{FOLDER}/")).read_text(encoding="utf-8")
-        for path in vendored
-    }
+    for path, file in vendored.items():
+        text = (library / path.removeprefix(f"{FOLDER}/")).read_text(encoding="utf-8")
+        if not path.endswith("/__init__.py"):
+            assert file.text == text, path
+            continue
+        # It exports the names of the modules that are copied, and no others.
+        assert _exports(file.text) == {
+            name: module
+            for name, module in _exports(text).items()
+            if not module.startswith("capsmith_runtime/")
+            or not {f"vendor/{module}.py", f"vendor/{module}/__init__.py"}.isdisjoint(vendored)
+        }, path
+        remaining = iter(text.splitlines())
+        assert all(line in remaining for line in file.text.splitlines()), path
     if vendored:
         record = json.loads(files[RECORD].text)
         assert record["version"] == __version__
         assert record["files"] == {path: digest(file.text) for path, file in vendored.items()}
     else:
         assert RECORD not in files
+
+
+def _exports(text: str) -> dict[str, str]:
+    """Return the names that a module imports or lists as exports, with the path of their module."""
+    tree = ast.parse(text)
+    found = {
+        alias.asname or alias.name: (node.module or "").replace(".", "/")
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            listed = ast.literal_eval(node.value)
+            defined = {each.name for each in tree.body if isinstance(each, ast.FunctionDef)}
+            assert set(listed) <= defined | set(found)
+    return found
 
 
 def test_no_expected_tree_is_left_over() -> None:
