@@ -115,7 +115,7 @@ class MachineClient:
             obj = await self._client.get(resource, key)
         except NotFoundError:
             return None
-        if metadata.is_deleting(obj) or not is_owned(obj, desired.owner):
+        if metadata.is_deleting(obj) or not _is_own(obj, desired):
             raise MachineNameTakenError(f"{resource.kind} {key}")
         return obj
 
@@ -126,10 +126,18 @@ class MachineClient:
             obj = await self._client.get(resource, key)
         except NotFoundError:
             return None
-        return obj if is_owned(obj, desired.owner) else None
+        return obj if _is_own(obj, desired) else None
 
     async def _delete(self, resource: ResourceType, key: NamespacedName, uid: str) -> None:
         try:
             await self._client.delete(resource, key, uid=uid)
         except (NotFoundError, ConflictError):
             return  # already deleted, or another object of the same name
+
+
+def _is_own(obj: JSON, desired: DesiredMachine) -> bool:
+    """Report whether the control plane owns an object, or would but for lost owners (SM-11)."""
+    if is_owned(obj, desired.owner):
+        return True
+    has_owners = bool(metadata.items(obj, "metadata", "ownerReferences"))
+    return not has_owners and desired.labels.items() <= metadata.labels(obj).items()

@@ -6,6 +6,7 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.reconcile.live import is_alive
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.controlplane.base import ControlPlaneConformance
+from capsmith_runtime.testing.conformance.controlplane.faults import _refuse_machines
 from capsmith_runtime.testing.controlplane.environment import (
     CLUSTER,
     CONTROL_PLANE,
@@ -72,6 +73,28 @@ class TestLostOwners(ControlPlaneConformance):
         assert not _owners(env)[name]
         env.api.change("Machine", key, {"spec": own["spec"]})
         await env.settled(3)
+
+    @scenario
+    async def test_objects_of_a_machine_that_was_begun_are_used(
+        self, env: ControlPlaneEnvironment
+    ) -> None:
+        """Complete a Machine whose objects have lost their owner before it existed.
+
+        Proves: SM-11, SM-09.
+        """
+        kinds = ("FakeMachine", env.kind.bootstrap_kind)
+        env.api.fault = _refuse_machines
+        env.add_control_plane(1)
+        await env.eventually("it was begun", lambda: env.api.all(env.kind.bootstrap_kind))
+        await env.stop()
+        for obj in (each for kind in kinds for each in env.api.all(kind)):
+            lost = {"metadata": {"ownerReferences": None}}
+            env.api.change(obj["kind"], NamespacedName(NAMESPACE, obj["metadata"]["name"]), lost)
+        env.api.fault = None
+        env.start()
+        await env.settled(1)
+        for kind in kinds:
+            assert [each["metadata"]["name"] for each in env.api.all(kind)] == env.names()
 
     @scenario
     async def test_a_control_plane_in_deletion_adopts_nothing(

@@ -77,7 +77,7 @@ class FakeMachines:
         for kind in self._kinds:
             clone = self._api.find(kind, key)
             assert clone is not None, f"{kind} {key} has to be there before its Machine"
-            if clone["metadata"]["ownerReferences"] != [owner]:
+            if clone["metadata"].get("ownerReferences") != [owner]:
                 self._api.change(kind, key, {"metadata": {"ownerReferences": [owner]}})
         return True
 
