@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 import weakref
+from collections import deque
 from collections.abc import Iterator
 
 import pytest
@@ -23,6 +24,7 @@ def limited() -> Iterator[GcPauseLimiter]:
 def test_survivors_of_a_slow_collection_are_not_visited_again(limited: GcPauseLimiter) -> None:
     cached = [{"metadata": {"name": [str(number)]}} for number in range(100_000)]
     first = _seconds_of_a_collection()
+    gc.collect()
     assert _seconds_of_a_collection() < first / 3
     assert gc.get_freeze_count() > 2 * len(cached)
 
@@ -45,6 +47,20 @@ def test_new_cycles_are_freed(limited: GcPauseLimiter) -> None:
     assert reference() is None
 
 
+def test_clients_of_calls_are_not_kept(limited: GcPauseLimiter) -> None:
+    """Clients of SDKs are graphs of cycles: one that is alive in a collection is freed later."""
+    alive: deque[list[Node]] = deque(maxlen=10)
+    gc.collect()
+    for _ in range(20):
+        alive.append(_client(5_000))
+        gc.collect()
+    frozen = gc.get_freeze_count()
+    for _ in range(200):
+        alive.append(_client(5_000))
+        gc.collect()
+    assert gc.get_freeze_count() - frozen < 10 * 2 * 5_000, "less than the clients alive"
+
+
 def test_a_quick_collection_freezes_nothing() -> None:
     limiter = GcPauseLimiter(3600.0)
     limiter.start()
@@ -60,6 +76,13 @@ class Node:
     """May be part of a cycle."""
 
     other: Node | None = None
+
+
+def _client(size: int) -> list[Node]:
+    nodes = [Node() for _ in range(size)]
+    for node in nodes:
+        node.other = node
+    return nodes
 
 
 def _seconds_of_a_collection() -> float:

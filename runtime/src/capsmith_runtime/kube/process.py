@@ -97,6 +97,8 @@ def _handles_alarms() -> bool:
 PAUSE_SECONDS: Final = 0.02
 """Processor time of a full collection after which its survivors are not visited again."""
 _OLDEST: Final = 2
+_LEAST_SHARE: Final = 4
+"""It is not worth a visit of all objects to exclude less than one in so many of them."""
 
 
 # A full collection visits every object in memory and stops the event loop meanwhile: for more than
@@ -105,14 +107,15 @@ _OLDEST: Final = 2
 class GcPauseLimiter:
     """Excludes the survivors of a slow full garbage collection from later collections.
 
-    Excluded objects are never freed if they become part of a reference cycle.  That is rare: slow
-    collections are far apart, because many new objects must be created before the next one is slow
-    again.
+    Excluded objects that form reference cycles are not freed, such as clients of SDKs that were in
+    use at that moment.  So all objects are visited once more before more of them are excluded: what
+    is kept for nothing is at most what was in use when they were excluded last.
     """
 
     def __init__(self, seconds: float = PAUSE_SECONDS) -> None:
         self._seconds = seconds
         self._began = 0.0
+        self._is_thawed = False
 
     def start(self) -> None:
         """Start watching the garbage collector of this process."""
@@ -129,5 +132,13 @@ class GcPauseLimiter:
         # A collection runs in one thread, with the interpreter locked.
         if phase == "start":
             self._began = time.thread_time()
-        elif time.thread_time() - self._began > self._seconds:
+        elif self._is_thawed:
+            self._is_thawed = False
             gc.freeze()
+        elif time.thread_time() - self._began > self._seconds:
+            frozen, visited = gc.get_freeze_count(), len(gc.get_objects(generation=_OLDEST))
+            if frozen < visited // _LEAST_SHARE:
+                gc.freeze()
+            elif visited >= frozen // _LEAST_SHARE:
+                gc.unfreeze()
+                self._is_thawed = True
