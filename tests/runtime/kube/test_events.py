@@ -123,6 +123,18 @@ async def test_a_storm_is_cut_off() -> None:
     assert dropped(metrics, "rate") == 95
 
 
+async def test_a_storm_in_one_namespace_does_not_silence_another() -> None:
+    metrics, client = Metrics(), Recipient()
+    events = recorder(client, metrics, burst=5, per_second=0.0)
+    for number in range(100):
+        events.warn(widget(f"w{number}", "outage"), "Broken", f"request {number} failed")
+    events.warn(widget("a", "other"), "Broken", "the quota is used up")
+    async with running(events.run()):
+        await eventually(lambda: len(client.events) == 6)
+    assert client.notes()[-1] == "the quota is used up"
+    assert dropped(metrics, "rate") == 95
+
+
 async def test_dropped_events_are_sent_when_there_is_capacity_again() -> None:
     client = Recipient()
     events = recorder(client, burst=1, per_second=100.0)

@@ -17,10 +17,11 @@ EVENT = ResourceType("events.k8s.io", "v1", "Event", "events")
 _NOTE_BYTES = 1024
 _REASON_CHARACTERS = 128
 _REMEMBERED = 1000
+_QUEUED = 1000
 
 
 class EventRecorder:
-    """Sends events in the background (`run`); drops duplicates and bursts."""
+    """Sends events in the background (`run`); drops duplicates, and bursts of one namespace."""
 
     def __init__(
         self,
@@ -40,9 +41,10 @@ class EventRecorder:
         self._repeat_seconds = repeat_seconds
         self._burst = burst
         self._per_second = per_second
-        self._tokens, self._filled = float(burst), monotonic()
+        # By namespace: an outage of one tenant must not silence the others.
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._sent: OrderedDict[tuple[str, str, str], float] = OrderedDict()
-        self._queue: asyncio.Queue[JSON] = asyncio.Queue(maxsize=burst)
+        self._queue: asyncio.Queue[JSON] = asyncio.Queue(maxsize=_QUEUED)
 
     def warn(self, obj: JSON, reason: str, note: str, *, action: str = "Reconcile") -> None:
         """Queue a warning about `obj` and return immediately; see `record`."""
@@ -58,7 +60,7 @@ class EventRecorder:
         now, mark = monotonic(), (obj["metadata"]["uid"], reason, note)
         if now - self._sent.get(mark, -self._repeat_seconds) < self._repeat_seconds:
             self._metrics.events_dropped.labels("repeated").inc()
-        elif not self._take_token(now) or self._queue.full():
+        elif not self._take_token(obj, now) or self._queue.full():
             self._metrics.events_dropped.labels("rate").inc()
         else:
             self._sent[mark] = now
@@ -77,13 +79,15 @@ class EventRecorder:
                 # Events are optional: the failure itself is logged and retried anyway.
                 self._metrics.events_dropped.labels("refused").inc()
 
-    def _take_token(self, now: float) -> bool:
-        gained = (now - self._filled) * self._per_second
-        self._tokens, self._filled = min(float(self._burst), self._tokens + gained), now
-        if self._tokens < 1.0:
-            return False
-        self._tokens -= 1.0
-        return True
+    def _take_token(self, obj: JSON, now: float) -> bool:
+        namespace = obj["metadata"].get("namespace", "")
+        tokens, filled = self._buckets.pop(namespace, (float(self._burst), now))
+        tokens = min(float(self._burst), tokens + (now - filled) * self._per_second)
+        has_token = tokens >= 1.0
+        self._buckets[namespace] = tokens - 1.0 if has_token else tokens, now
+        if len(self._buckets) > _REMEMBERED:
+            self._buckets.popitem(last=False)
+        return has_token
 
     def _event(self, obj: JSON, type_: str, reason: str, note: str, action: str) -> JSON:
         metadata = obj["metadata"]
