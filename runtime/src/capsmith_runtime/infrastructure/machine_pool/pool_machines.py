@@ -194,16 +194,22 @@ def has_lost_owner(obj: JSON, pool: JSON) -> bool:
     if parse_machine_number(metadata.name(pool), metadata.name(obj)) is None:
         return False
     labels = pool_labels(pool, owning_machine_pool(pool) or "")
-    is_labelled = labels.items() <= metadata.labels(obj).items()
+    return labels.items() <= metadata.labels(obj).items() and not _has_creator(obj)
+
+
+def _has_creator(obj: JSON) -> bool:
+    """Return whether an owner other than the Machine is there, which core restores by itself."""
     owners = metadata.items(obj, "metadata", "ownerReferences")
-    # Core restores the Machine as an owner, maybe before the pool is.
-    return is_labelled and all(owner.get("kind") == constants.MACHINE_KIND for owner in owners)
+    return any(owner.get("kind") != constants.MACHINE_KIND for owner in owners)
 
 
 def labelled_pool(obj: JSON) -> Iterable[str]:
-    """Yield the index key of a machine: the MachinePool in its label (MP-08)."""
+    """Yield the index key of a machine that lost its pool as owner: the MachinePool of its label.
+
+    Machines with that owner are not in the index: each look at a pool reads all machines that are.
+    """
     name = metadata.labels(obj).get(POOL_NAME_LABEL)
-    if name:
+    if name and not _has_creator(obj):
         yield f"{metadata.namespace(obj)}/{name}"
 
 
