@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.infrastructure import Deleted, InfraClusterDeleteScope, Waiting
+from capsmith_runtime.infrastructure import (
+    Deleted,
+    InfraClusterDeleteScope,
+    InfraMachineState,
+    Waiting,
+)
 from capsmith_runtime.kube.client import NamespacedName, key_of
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import InfrastructureCase
@@ -46,6 +51,7 @@ class TestScriptedDeletions(ScriptedMachines):
     async def test_an_infrastructure_cluster_waits_for_its_last_machine(
         self,
         env: InfrastructureEnvironment,
+        normal: ScriptFactory,
         delete: ScriptFactory,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
@@ -57,6 +63,7 @@ class TestScriptedDeletions(ScriptedMachines):
 
         monkeypatch.setattr(ScriptedClusterReconciler, "reconcile_delete", reconcile_delete)
         delete(_delete_with_credentials)
+        normal(lambda machine: InfraMachineState(provider_id=f"acme://{machine.name}"))
         cluster = await env.running_cluster()
         machines = [await env.running_machine(cluster, name) for name in ("m1", "m2")]
         env.api.remove(env.cluster_kind.resource.kind, cluster)
