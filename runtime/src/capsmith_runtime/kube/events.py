@@ -44,7 +44,7 @@ class EventRecorder:
         # By namespace: an outage of one tenant must not silence the others.
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._sent: OrderedDict[tuple[str, str, str], float] = OrderedDict()
-        self._queue: asyncio.Queue[JSON] = asyncio.Queue(maxsize=_QUEUED)
+        self._queue: asyncio.Queue[JSON] = asyncio.Queue(maxsize=max(_QUEUED, burst))
 
     def warn(self, obj: JSON, reason: str, note: str, *, action: str = "Reconcile") -> None:
         """Queue a warning about `obj` and return immediately; see `record`."""
