@@ -18,12 +18,18 @@ from capsmith_runtime.infrastructure.machine_pool.plan import (
 )
 from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
     format_machine_name,
+    has_lost_owner,
     parse_machine_number,
+    pool_labels,
 )
 
 FLAGS = ("deleting", "delete_requested", "unhealthy", "outdated", "has_node")
 DOMAINS = ("", "a", "b", "c")
 STEPS = 400
+OWNER = {
+    **{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "MachinePool"},
+    **{"name": "workers", "uid": "w", "controller": True},
+}
 
 
 def members(limit: int = 12) -> st.SearchStrategy[list[PoolMember]]:
@@ -240,3 +246,24 @@ def test_long_names_stay_apart() -> None:
 @pytest.mark.parametrize("name", ["p", "p-", "p-x", "q-1", "p-1-x", "p--1"])
 def test_other_names_have_no_number(name: str) -> None:
     assert parse_machine_number("p", name) == -1
+
+
+@pytest.mark.parametrize(
+    ("name", "owners", "is_lost"),
+    [
+        ("p-1", [], True),
+        ("p-1", ["Machine"], True),
+        ("p-1", ["OtherPool"], False),
+        ("mine", [], False),
+        ("p-x", [], False),
+    ],
+)
+def test_a_machine_of_another_name_is_not_adopted(
+    name: str, owners: list[str], is_lost: bool
+) -> None:
+    """Labels that a user copies from a pool do not make a machine one of the pool."""
+    pool = {"metadata": {"name": "p", "namespace": "n", "ownerReferences": [OWNER]}}
+    labels = pool_labels(pool, "workers")
+    references = [{"kind": kind, "name": "a", "uid": "u"} for kind in owners]
+    machine = {"metadata": {"name": name, "labels": labels, "ownerReferences": references}}
+    assert has_lost_owner(machine, pool) == is_lost

@@ -191,7 +191,7 @@ def has_lost_owner(obj: JSON, pool: JSON) -> bool:
     Such a machine has the labels and the name that the pool gave it, and no other creator as
     owner.  If it did not count, its Machine would seem to have lost its server, and be deleted.
     """
-    if parse_machine_number(metadata.name(pool), metadata.name(obj)) is None:
+    if parse_machine_number(metadata.name(pool), metadata.name(obj)) < 0:
         return False
     labels = pool_labels(pool, owning_machine_pool(pool) or "")
     return labels.items() <= metadata.labels(obj).items() and not _has_creator(obj)
