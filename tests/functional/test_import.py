@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -197,3 +198,35 @@ def test_roles_can_be_named() -> None:
     written = yaml.safe_load(Path("provider.yaml").read_text())
     assert written["infrastructure"]["AcmeMachine"]["implements"] == "Resource"
     assert run("import", path, *_REPOSITORY, "--role", "AcmeMachine=Boss").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("spec", "versions"), "v1", ".spec.versions: a list is required"),
+        (("spec", "names", "kind"), 7, ".spec.names.kind: a string is required"),
+        (("properties",), "x", ".properties: a mapping is required"),
+        (("properties", "size"), 7, ".size: a mapping is required"),
+        (("properties", 1.5), {}, ".properties: a string instead of the key 1.5 is required"),
+        (("properties", "own"), "text", ".own: a mapping is required"),
+        (("required",), [1], ".required[0]: a string is required"),
+        (("x-kubernetes-validations",), [{"rule": 1}], ".rule: a string is required"),
+        (("maxProperties",), True, ".maxProperties: an integer is required"),
+    ],
+)
+def test_what_is_no_crd_is_reported_before_anything_is_written(
+    path: tuple[Any, ...], value: object, message: str
+) -> None:
+    crds = provider(spec={"size": {"type": "string"}})
+    place = crds[1]
+    if path[0] != "spec":
+        schema = place["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        place = schema["properties"]["spec"]
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    result = run("import", _components(*crds), "-o", "imported.yaml", *_REPOSITORY)
+    assert result.exit_code == 1, result.output
+    assert "import-malformed" in result.output
+    assert message in result.output
+    assert not Path("imported.yaml").exists()

@@ -11,7 +11,12 @@ from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, Severity
 from capsmith.importing.importer import ImportedCrd, compare_provider, import_crds
 from capsmith.importing.outline import find_provider_name
-from capsmith.importing.report import collect_facts, report_differences, summarize
+from capsmith.importing.report import (
+    collect_facts,
+    find_malformed,
+    report_differences,
+    summarize,
+)
 from capsmith.importing.source import SourceCrd, find_foreign, read_sources
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, build
 from capsmith.manifests.parse import MAX_CHARACTERS, Manifest, read_substituted
@@ -49,6 +54,8 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
     An existing file is never replaced.  Raises UnreadableInput, Refused or DiskError.
     """
     sources, metadata, found = _read(paths, options)
+    if not sources:
+        return _result(found, ())
     name = options.name or find_provider_name(sources)
     if not name:
         raise UnreadableInput(
@@ -91,6 +98,8 @@ def check_provider(paths: Sequence[Path], spec: Path, options: ImportOptions) ->
     Raises UnreadableInput.
     """
     sources, _, found = _read(paths, options)
+    if not sources:
+        return _result(found, ())
     loaded = load(spec)
     if loaded.provider is None:
         return _result([*found, *loaded.findings], ())
@@ -109,7 +118,11 @@ def _result(findings: Sequence[Finding], crds: Sequence[ImportedCrd]) -> ImportR
 def _read(
     paths: Sequence[Path], options: ImportOptions
 ) -> tuple[tuple[SourceCrd, ...], tuple[Manifest, ...], list[Finding]]:
-    """Return the provider's CRDs, its metadata, and what is wrong with the files."""
+    """Return the provider's CRDs, its metadata, and what is wrong with the files.
+
+    There are no CRDs if one of them is malformed.  Raises UnreadableInput if there are no CRDs of a
+    provider among the files.
+    """
     manifests: list[Manifest] = []
     findings: list[Finding] = []
     for file in _files(paths):
@@ -127,6 +140,9 @@ def _read(
         if each.kind == "Metadata" or Path(each.file).name == "metadata.yaml"
     )
     crds = [each for each in build(manifests) if each.kind == _CRD]
+    malformed = find_malformed(crds)
+    if malformed:
+        return (), metadata, malformed
     sources = read_sources(crds, options.roles, load_contracts()[-1])
     for foreign in find_foreign(crds, sources):
         hint = "If it belongs to the provider, add --role KIND=Resource."

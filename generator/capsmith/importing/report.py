@@ -13,6 +13,7 @@ from capsmith.findings import Finding, Location, Severity
 from capsmith.importing.compare import Difference, DifferenceKind
 from capsmith.importing.importer import ImportedCrd, has_own_kind
 from capsmith.importing.refusals import Refusal
+from capsmith.manifests.crd_types import find_wrong_types
 from capsmith.manifests.parse import Manifest
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.layout import find_nearest_mark
@@ -50,6 +51,21 @@ class PositionFinder:
                 found = {}
             self._documents[manifest.file] = found
         return self._documents[manifest.file]
+
+
+def find_malformed(crds: Iterable[Manifest]) -> list[Finding]:
+    """Return an error (``import-malformed``) for each part that is not of its type in a CRD."""
+    positions = PositionFinder()
+    return [
+        Finding(
+            "import-malformed",
+            f"{crd.name} {format_path(path)}: {what} is required",
+            positions.of(crd, path),
+            hint="Import CRDs that the API server accepts.",
+        )
+        for crd in crds
+        for path, what in find_wrong_types(crd.document)
+    ]
 
 
 _MARKS = {"items": "[]", "additionalProperties": "{}"}
