@@ -10,7 +10,7 @@ from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from capsmith.clusters.lab.folder import LabFolder, is_held
+from capsmith.clusters.lab.folder import LabFolder, find_holders, is_held
 from capsmith.clusters.lab.kind import delete
 from capsmith.clusters.lab.state import read_lab, read_run
 from capsmith.clusters.processes.kube import ApiError, KubeClient
@@ -61,7 +61,10 @@ _STEP_SECONDS = 0.1
 
 
 def end_lab(lab: LabFolder) -> None:
-    """End a lab and remove its files, even after a crash."""
+    """End a lab and remove its files, even after a crash.
+
+    Raises Refused if its processes cannot be ended.
+    """
     run, state = read_run(lab.run_state), read_lab(lab.state)
     _end(lab.run_lock, run.pid if run else 0)
     _end(lab.lock, state.pid if state else _pid_in(lab))
@@ -69,16 +72,37 @@ def end_lab(lab: LabFolder) -> None:
     lab.remove()
 
 
-def _end(lock: Path, pid: int) -> None:
-    """End the process that holds a lock: by SIGTERM, and then by SIGKILL."""
+def _end(lock: Path, pid: object) -> None:
+    """End the process that holds a lock: by SIGTERM, and then by SIGKILL.
+
+    ``pid`` is what a file says.  The file may be damaged or old, and its number that of another
+    process, so a process that does not have the lock open is left alone.
+    """
     for number, seconds in ((signal.SIGTERM, _END_SECONDS), (signal.SIGKILL, _KILL_SECONDS)):
-        if not is_held(lock) or not pid:
+        if not is_held(lock):
             return
-        with suppress(ProcessLookupError):
-            os.kill(pid, number)
+        for holder in _find_holders(lock, pid):
+            with suppress(ProcessLookupError):
+                os.kill(holder, number)
         deadline = time.monotonic() + seconds
         while is_held(lock) and time.monotonic() < deadline:
             time.sleep(_STEP_SECONDS)
+    if is_held(lock):
+        raise Refused(
+            "lab-not-ended",
+            "a process of the lab is still running",
+            file=str(lock),
+            hint="Find the process that has this file open, end it, and run the command again.",
+        )
+
+
+def _find_holders(lock: Path, pid: object) -> list[int]:
+    holders = find_holders(lock)
+    if holders is not None:
+        # The supervisor's own number comes first: it ends its children.
+        return [pid] if isinstance(pid, int) and pid in holders else holders
+    # 0 and negative numbers would be groups of processes, 1 is the system's first one.
+    return [pid] if isinstance(pid, int) and pid > 1 else []
 
 
 def _pid_in(lab: LabFolder) -> int:

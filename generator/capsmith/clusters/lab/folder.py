@@ -12,6 +12,7 @@ import re
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from capsmith.clusters.lab.errors import (
@@ -162,6 +163,33 @@ def is_held(lock: Path) -> bool:
     finally:
         os.close(descriptor)
     return False
+
+
+_PROCESSES = Path("/proc")
+
+
+def find_holders(lock: Path) -> list[int] | None:
+    """Return the processes that have a lock file open, except this one, by their numbers.
+
+    Returns None if the system does not show them, such as macOS.  Processes of other users are
+    left out.
+    """
+    if not (_PROCESSES / "self" / "fd").is_dir():
+        return None
+    found = []
+    for process in _PROCESSES.glob("[0-9]*"):
+        # Processes of other users, and those that end at this moment, cannot be read.
+        with suppress(OSError):
+            if any(_is_same(each, lock) for each in (process / "fd").iterdir()):
+                found.append(int(process.name))
+    return sorted(set(found) - {os.getpid()})
+
+
+def _is_same(descriptor: Path, file: Path) -> bool:
+    try:
+        return descriptor.samefile(file)
+    except OSError:
+        return False
 
 
 def _remove(path: Path) -> None:

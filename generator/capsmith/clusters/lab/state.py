@@ -114,6 +114,6 @@ def _components(data: dict[str, Any]) -> tuple[ComponentState, ...]:
 def _read(path: Path) -> dict[str, Any] | None:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return data if isinstance(data, dict) else None
