@@ -14,14 +14,14 @@ from capsmith_runtime.addon.installations import (
     recorded_clusters,
 )
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.kube.client import JSON, Selection, key_of, version_of
+from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of, version_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile, Runnable
 from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.watches import on_change
-from capsmith_runtime.workload.client import WorkloadClients
+from capsmith_runtime.workload.client import WorkloadClients, check_kubeconfig
 from capsmith_runtime.workload.kubeconfig import secret_name
 
 STATUS_SECONDS = 0.2
@@ -99,7 +99,8 @@ class AddonGroup(ControllerGroup):
         client = await self._clients.get(namespace, cluster)
 
         async def kubeconfig() -> bytes:
-            return await self._clients.kubeconfig(namespace, cluster)
+            key = NamespacedName(namespace, secret_name(cluster))
+            return check_kubeconfig(cluster, await self._caches.client.get(SECRET, key))
 
         return Workload(client, kubeconfig, asyncio.get_running_loop())
 

@@ -145,6 +145,29 @@ class UnusableKubeconfigError(NotAvailableError):
     """Raised if the kubeconfig is invalid or not self-contained."""
 
 
+def check_kubeconfig(cluster: str, secret: JSON) -> bytes:
+    """Return a self-contained kubeconfig with the access that a cluster's Secret has.
+
+    It is rendered from the checked content, never a copy: tools would run the programs and read the
+    files that a kubeconfig can name.  Raises UnusableKubeconfigError if it names any.
+    """
+    name = secret_name(cluster)
+    try:
+        return render(cluster, parse(_read_content(name, secret)))
+    except KubeconfigError as error:
+        raise _unusable(name, str(error)) from error
+
+
+def _read_content(name: str, secret: JSON) -> bytes:
+    try:
+        content = base64.b64decode(metadata.text(secret, "data", SECRET_KEY), validate=True)
+    except binascii.Error:
+        content = b""
+    if not content:
+        raise _unusable(name, f'it has no key "{SECRET_KEY}"')
+    return content
+
+
 @dataclass(slots=True)
 class _Connection:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -249,19 +272,6 @@ class WorkloadClients:
             raise
         connection.checked_at = self._clock()
 
-    async def kubeconfig(self, namespace: str, cluster: str) -> bytes:
-        """Return a self-contained kubeconfig with the access that the cluster's Secret has now.
-
-        It is rendered from the checked content, never a copy: tools would run the programs and read
-        the files that a kubeconfig can name.  Raises NotAvailableError if there is none, or none
-        that can be used.
-        """
-        content = await self._kubeconfig(NamespacedName(namespace, cluster))
-        try:
-            return render(cluster, parse(content))
-        except KubeconfigError as error:
-            raise _unusable(secret_name(cluster), str(error)) from error
-
     async def _kubeconfig(self, key: NamespacedName) -> bytes:
         name = secret_name(key.name)
         try:
@@ -270,13 +280,7 @@ class WorkloadClients:
             raise NoKubeconfigError(
                 Waiting(REASON_NO_KUBECONFIG, f"Secret {name} does not exist")
             ) from None
-        try:
-            content = base64.b64decode(metadata.text(secret, "data", SECRET_KEY), validate=True)
-        except binascii.Error:
-            content = b""
-        if not content:
-            raise _unusable(name, f'it has no key "{SECRET_KEY}"')
-        return content
+        return _read_content(name, secret)
 
     def _open(self, key: NamespacedName, content: bytes) -> GuardedClient:
         name = secret_name(key.name)
