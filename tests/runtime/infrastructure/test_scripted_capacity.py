@@ -17,6 +17,7 @@ from capsmith_runtime.infrastructure import (
     Waiting,
 )
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
+from capsmith_runtime.infrastructure.machine_template import MachineTemplateController
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.testing import infrastructure as testing
 from capsmith_runtime.testing.conformance.base import scenario
@@ -70,6 +71,7 @@ def _provider() -> ProviderUnderTest:
     cluster, machine, identity = old.clusters[0], old.machines[0], old.identities[0]
     controllers = replace(
         old,
+        template=MachineTemplateController,
         clusters=(
             replace(
                 cluster,

@@ -60,7 +60,12 @@ class InfrastructureControllers:
     additional: tuple[AdditionalGroup, ...] = ()
 
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
-        """Return the controllers for one manager."""
+        """Return the controllers for one manager.
+
+        Raises ValueError if a kind has a template, but nothing creates its controller.
+        """
+        if self.template is None and any(kind.template for kind in self.machines):
+            raise ValueError("kinds with templates need the factory of their controllers")
         kinds = InfrastructureKinds(
             clusters=self.clusters, machines=self.machines, identities=self.identities
         )
