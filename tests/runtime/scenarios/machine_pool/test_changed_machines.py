@@ -57,6 +57,28 @@ class TestPoolMachineReplacementWithPolicy(WithPolicy, machines.TestPoolMachineR
 
 
 @run_with("pools")
+class TestChangedMachines(PoolMachinesConformance):
+    """Machines that a webhook and then a user changes."""
+
+    @scenario
+    async def test_machines_that_others_change_are_kept(self, env: PoolMachinesEnvironment) -> None:
+        """Webhooks and policies that change new machines, and edits of one, replace no machine."""
+        env.add_pool(3)
+        found = env.other_field()
+        assert found is not None
+        name, value = found
+        env.change_new_machines({name: value})
+        await env.settled(3)
+        assert {machine["spec"].get(name) for machine in env.infra_machines()} == {value}
+        edited = min(env.names())
+        env.edit_machine(edited, {name: env.infra_pool()["spec"][name]})
+        await env.settled(3)
+        env.edit_machine(edited, {name: value})
+        await env.settled(3)
+        assert len(env.created()) == 3
+
+
+@run_with("pools")
 class TestAdoption(PoolMachinesConformance):
     """Machines of an earlier version of the runtime, which have no record of their pool's spec."""
 

@@ -161,24 +161,6 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
         assert {machine["spec"].get(name) for machine in env.infra_machines()} == {value}
 
     @scenario
-    async def test_machines_that_others_change_are_kept(self, env: PoolMachinesEnvironment) -> None:
-        """Webhooks and policies that change new machines, and edits of one, replace no machine."""
-        env.add_pool(3)
-        found = env.other_field()
-        if found is None:
-            pytest.skip("the pool says nothing of its machines that could be changed")
-        name, value = found
-        env.change_new_machines({name: value})
-        await env.settled(3)
-        assert {machine["spec"].get(name) for machine in env.infra_machines()} == {value}
-        edited = min(env.names())
-        env.edit_machine(edited, {name: env.infra_pool()["spec"][name]})
-        await env.settled(3)
-        env.edit_machine(edited, {name: value})
-        await env.settled(3)
-        assert len(env.created()) == 3
-
-    @scenario
     async def test_a_new_version_replaces_the_machines(self, env: PoolMachinesEnvironment) -> None:
         """A new Kubernetes version replaces all machines of the pool.
 
