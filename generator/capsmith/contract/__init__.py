@@ -1,1 +1,1 @@
-"""The Cluster API contract as data; knows no provider."""
+"""The Cluster API contract as data, independent of any provider."""

@@ -28,11 +28,13 @@ class CoreManager(NamedTuple):
     namespace: str
     account: str
     groups: tuple[str, ...]
-    """API groups of whose kinds its own role allows all."""
+    """API groups in which the manager's own role already allows all requests."""
     label: str
-    """The label of the roles that it aggregates; empty: none."""
+    """Label of the ClusterRoles that are aggregated into the manager's role; empty if there is
+    none."""
     sources: Mapping[str, str]
-    """The file with its role, by the first series of core in which it is there."""
+    """Path to the file with the manager's role, keyed by the first release series of core that has
+    the file there."""
 
     @property
     def user(self) -> str:
@@ -45,37 +47,39 @@ class ManagerAccess(NamedTuple):
 
     manager: CoreManager
     kinds: tuple[str, ...]
-    """Roles of the contract, CustomResourceDefinition or Secret."""
+    """Kinds that the requests are for: roles of the contract, CustomResourceDefinition or
+    Secret."""
     verbs: tuple[str, ...]
     purpose: str
     permission: GrantedBy
     rules: tuple[str, ...]
-    """Ids of the rules that require the permission of providers."""
+    """Ids of the rules that require a provider to grant the permission."""
     since: str
-    """The first series of core; empty: no bound."""
+    """First release series of core that makes the requests; empty if there is no lower bound."""
     until: str
-    """The last series of core; empty: no bound."""
+    """Last release series of core that makes the requests; empty if there is no upper bound."""
     sources: Mapping[str, str]
-    """The file in the repository of Cluster API, by the first series in which it is there."""
+    """Path to the source file in the Cluster API repository, keyed by the first release series that
+    has the file there."""
     shown: AuditedTest | None
     unseen: str
-    """Why no test shows it; empty if one does."""
+    """Reason why no test shows the requests; empty if a test does."""
 
     def is_in(self, series: str) -> bool:
-        """Return whether a minor release of core, such as ``v1.11``, makes the requests."""
+        """Return whether minor release ``series`` of core (``v1.11``) makes the requests."""
         order = series_order(series)
         is_too_old = bool(self.since) and order < series_order(self.since)
         return not is_too_old and not (self.until and order > series_order(self.until))
 
 
 class AccessTable(NamedTuple):
-    """The requests of all managers."""
+    """The requests of all managers of Cluster API."""
 
     managers: tuple[CoreManager, ...]
     rows: tuple[ManagerAccess, ...]
 
     def of(self, series: str) -> tuple[ManagerAccess, ...]:
-        """Return the requests that one minor release of core makes."""
+        """Return the requests that minor release ``series`` of core makes."""
         return tuple(row for row in self.rows if row.is_in(series))
 
 
@@ -87,8 +91,8 @@ def series_order(series: str) -> tuple[int, ...]:
 def load_access(reader: Traversable) -> AccessTable:
     """Load the table of requests from the schemas folder ``reader``.
 
-    Raises UnreadableInput for invalid data, for a manager without definition, and for a row with
-    both or neither of ``shown`` (a test) and ``unseen`` (a reason).
+    Raises UnreadableInput for invalid data, for a row whose manager is not defined, and for a row
+    that has both or neither of ``shown`` (a test) and ``unseen`` (a reason).
     """
     from capsmith.contract.files import AccessFile  # builds pydantic models
 

@@ -18,13 +18,13 @@ FILE = "compatibility.yaml"
 
 
 class Supported(NamedTuple):
-    """A release of a project, or only its minor release if no test runs it."""
+    """A release of a project, or only its minor release if no test runs with it."""
 
     release: str
-    """``v1.14.2``, ``v1.15`` or ``3.13``."""
+    """Release or minor release, such as ``v1.14.2``, ``v1.15`` or ``3.13``."""
     run: ReleaseTesting
     kubeadm: bool
-    """Whether core's providers for kubeadm are run with it."""
+    """Whether tests run core's kubeadm providers with this release."""
     note: str
 
     @property
@@ -50,16 +50,19 @@ class Project(NamedTuple):
 
     @property
     def default(self) -> Supported:
-        """Return the newest release with which every change runs all tests."""
+        """Return the newest release that runs all tests for every change."""
         return next(each for each in reversed(self.releases) if each.run is ReleaseTesting.CI)
 
     @property
     def executed(self) -> tuple[Supported, ...]:
-        """Return the releases with which tests run, oldest first."""
+        """Return the releases that any tests run with, oldest first."""
         return tuple(each for each in self.releases if each.run is not ReleaseTesting.SOURCE)
 
     def series(self, name: str) -> Supported:
-        """Return the release of the minor release ``name``.  Raises KeyError if there is none."""
+        """Return the supported release of minor release ``name``.
+
+        Raises KeyError if that minor release is not supported.
+        """
         for each in self.releases:
             if each.series == name:
                 return each
@@ -70,7 +73,7 @@ class Compatibility(NamedTuple):
     """The supported releases of all projects."""
 
     core: Project
-    """Cluster API, with clusterctl."""
+    """Releases of Cluster API; clusterctl has the same releases."""
     kubernetes: Project
     cert_manager: Project
     python: Project
@@ -79,8 +82,8 @@ class Compatibility(NamedTuple):
 def load_compatibility(reader: Traversable) -> Compatibility:
     """Load the table of releases from the schemas folder ``reader``.
 
-    Raises UnreadableInput for invalid data, for releases out of order, and if CI runs no release of
-    core, Kubernetes or Python.
+    Raises UnreadableInput for invalid data, for releases out of order, and if CI does not test with
+    any release of core, Kubernetes or Python.
     """
     from capsmith.contract.files import CompatibilityFile  # builds pydantic models
 

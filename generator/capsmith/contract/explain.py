@@ -11,7 +11,7 @@ from capsmith.contract.model import EffectClass, Origin, Proof, Rule
 from capsmith.errors import UnreadableInput
 
 _OPTIONS = {"upgrade": "--upgrade", "live": "--live"}
-"""Command-line option for each page of rules that are not in a contract."""
+"""Command-line option that enables each page of rules outside the contract."""
 _BY = {
     Proof.BEHAVIOUR: "a test that drives the controller",
     Proof.RUNTIME: "a running API server, Cluster API core or clusterctl",
@@ -25,9 +25,9 @@ _ORIGIN = {
 
 
 def explain(rules: Mapping[str, Rule], rule_id: str) -> dict[str, Any]:
-    """Return the data of one rule; ``rule_id`` is case-insensitive.
+    """Return the data of the rule with the id ``rule_id``, which is case-insensitive.
 
-    Raises UnreadableInput, with similar ids, if the id is unknown.
+    Raises UnreadableInput, with similar ids in the message, if the id is unknown.
     """
     rule = rules.get(rule_id.strip().upper())
     if rule is None:
@@ -43,7 +43,7 @@ def explain(rules: Mapping[str, Rule], rule_id: str) -> dict[str, Any]:
 
 
 def describe_rule(rule: Rule) -> dict[str, Any]:
-    """Return all fields of a rule, in reading order."""
+    """Return all fields of a rule as plain data, in reading order."""
     return {
         "id": rule.id,
         "title": rule.title,
@@ -66,10 +66,10 @@ def describe_rule(rule: Rule) -> dict[str, Any]:
 
 
 def get_verification(rule: Rule) -> dict[str, Any]:
-    """Return how the rule is verified: by a static check, or by another proof.
+    """Return how a rule is verified: by a static check or by another proof.
 
-    ``option`` names the option of ``capsmith verify`` that a rule needs if it concerns more than
-    the files of one release.
+    ``option`` names the option of ``capsmith verify`` that enables the rule, for rules that need
+    more than the files of one release.
     """
     if rule.page in _OPTIONS:
         return {"by": "verify", "option": _OPTIONS[rule.page]}
@@ -79,7 +79,7 @@ def get_verification(rule: Rule) -> dict[str, Any]:
 
 
 def describe_effect(rule: Rule) -> dict[str, Any]:
-    """Return the effect of a violation on any provider; empty if no check can find one."""
+    """Return the effect of a violation on any provider; empty if no check can find violations."""
     if rule.check is None and rule.page not in _OPTIONS:
         return {}
     return {
@@ -100,13 +100,13 @@ def format_effect(effect: Mapping[str, Any]) -> str:
 
 
 def format_origin(rule: Mapping[str, Any]) -> str:
-    """Return sentences about the origin of a rule and the releases of core that it concerns."""
+    """Return sentences about a rule's origin and the releases of core that the rule applies to."""
     releases = _releases(rule["core"], rule.get("coreFromSource", ()))
     return f"{_ORIGIN[Origin(rule['origin'])]}{releases}"
 
 
 def format_verification(rule: Mapping[str, Any]) -> str:
-    """Return a sentence about how a rule is verified; empty if it is not."""
+    """Return a sentence about how a rule is verified; empty if it is not verified."""
     by = rule["checked"]["by"]
     if by == "static":
         return (
@@ -138,7 +138,7 @@ def format_lines(rule: Mapping[str, Any]) -> list[str]:
 
 
 def _releases(core: Mapping[str, str], from_source: Sequence[str]) -> str:
-    """Return the sentence about releases of core; empty if the rule names none."""
+    """Return the sentence about releases of core; empty if the rule is not limited to any."""
     parts = {"since": "since {}", "until": "until {}", "deprecated": "deprecated in {}"}
     found = [text.format(core[name]) for name, text in parts.items() if name in core]
     note = f" ({', '.join(from_source)} as read from source)" if from_source else ""
@@ -151,9 +151,10 @@ def list_rules(
     contract: str | None = None,
     level: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Return all rules that match every given filter, each with all its fields.
+    """Return the rules that match every given filter, each with all its fields.
 
-    Raises UnreadableInput for a page or contract that has no rules.
+    Filters that are None do not exclude any rule.  Raises UnreadableInput for a page or contract
+    that has no rules.
     """
     _known("page", page, {rule.page for rule in rules.values()})
     _known("contract", contract, {name for rule in rules.values() for name in rule.contracts})
@@ -174,7 +175,10 @@ def format_row(rule: Mapping[str, Any]) -> list[str]:
 
 
 def find_similar_ids(rules: Mapping[str, Rule], rule_id: str) -> list[str]:
-    """Return at most five ids: similar ids first, then rules whose title contains ``rule_id``."""
+    """Return at most five rule ids.
+
+    Ids similar to ``rule_id`` come first, then rules whose title contains ``rule_id``.
+    """
     query = rule_id.strip().upper()
     padded = re.sub(r"^([A-Z]+)[-_ ]?([0-9])$", r"\1-0\2", query)
     padded = re.sub(r"^([A-Z]+)[_ ]?([0-9]{2})$", r"\1-\2", padded)

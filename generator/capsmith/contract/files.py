@@ -28,7 +28,7 @@ from capsmith.contract.model import (
 )
 
 _AS_TEXT = Field(strict=False)
-"""For enumerations: YAML has only their values."""
+"""Field settings for enumerations, whose values YAML holds as plain strings."""
 
 _MINOR = r"^v[0-9]+\.[0-9]+$"
 _VERB = r"^(create|delete|get|list|patch|update|watch)$"
@@ -36,17 +36,18 @@ _MONTH = r"^[0-9]{4}-(0[1-9]|1[0-2])$"
 
 
 SourceFiles = Annotated[dict[Annotated[str, Field(pattern=_MINOR)], str], Field(min_length=1)]
-"""A file of Cluster API's repository by the first release of core from which on it is there."""
+"""Path to a file of the Cluster API repository, keyed by the first release of core that has it
+there."""
 
 
 class FileModel(BaseModel):
-    """Base of the models: no unknown keys, and no type conversions."""
+    """Base of the models: unknown keys are errors and values are not converted between types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class CoreEntry(FileModel):
-    """The releases of core that support the contract; without ``until`` including the newest."""
+    """The releases of core that support the contract; open-ended without ``until``."""
 
     since: Annotated[str, Field(pattern=_MINOR)]
     until: Annotated[str, Field(pattern=_MINOR)] = ""
@@ -94,7 +95,7 @@ class FieldEntry(FileModel):
 
 
 class ValidationEntry(FileModel):
-    """A CEL rule for the whole spec of kinds that have all the listed features."""
+    """A CEL rule for the whole spec of the kinds that have all the listed features."""
 
     features: list[str]
     rule: str
@@ -114,14 +115,14 @@ class ShapeFile(FileModel):
 
 
 class CheckEntry(FileModel):
-    """The check of a rule; the check itself validates its parameters."""
+    """The check of a rule.  The check itself validates its parameters."""
 
     name: str
     params: dict[str, Any] = Field({}, alias="with")
 
 
 class ReleasesEntry(FileModel):
-    """A range of releases of core; an empty bound means unbounded."""
+    """A range of releases of core.  An empty bound means that there is no limit on that side."""
 
     since: Annotated[str, Field(pattern=_MINOR)] = ""
     deprecated: Annotated[str, Field(pattern=_MINOR)] = ""
@@ -129,7 +130,7 @@ class ReleasesEntry(FileModel):
 
 
 class EffectEntry(FileModel):
-    """The effect of a violation of a checked rule, under all or some releases of core."""
+    """The effect of a violation of a checked rule, for all or some releases of core."""
 
     class_: Annotated[EffectClass, _AS_TEXT] = Field(alias="class")
     when: str = ""
@@ -218,7 +219,10 @@ class ManagerEntry(FileModel):
 
 
 class AccessEntry(FileModel):
-    """Requests of one manager for one purpose; without bounds in every release of core."""
+    """Requests of one manager for one purpose.
+
+    Without bounds, every release of core makes the requests.
+    """
 
     manager: str
     kinds: Annotated[list[str], Field(min_length=1)]
@@ -241,7 +245,10 @@ class AccessFile(FileModel):
 
 
 class ChangeEntry(FileModel):
-    """A difference between two contracts; ``path`` stands for both ``old`` and ``new`` if equal."""
+    """A difference between two contracts.
+
+    ``path`` replaces ``old`` and ``new`` if both are equal.
+    """
 
     where: Annotated[Where, _AS_TEXT] = Where.OBJECT
     roles: list[str] = []
@@ -258,7 +265,7 @@ class ChangeEntry(FileModel):
 
 
 class CoreStepsEntry(FileModel):
-    """The number of minor releases by which clusterctl may upgrade core in one command."""
+    """The number of minor releases that one ``clusterctl upgrade`` of core may span."""
 
     since: str
     minors: int
@@ -276,7 +283,7 @@ class UpgradeFile(FileModel):
 
 
 class SupportedEntry(FileModel):
-    """A release of a project, or only its minor release if no test runs it."""
+    """A release of a project, or only its minor release if no test runs with it."""
 
     release: Annotated[str, Field(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$")]
     run: Annotated[ReleaseTesting, _AS_TEXT]

@@ -64,7 +64,7 @@ def list_versions() -> tuple[str, ...]:
 
 
 def load_contract(version: str, reader: Traversable) -> Contract:
-    """Load the contract ``version`` from the schemas folder ``reader``.
+    """Load contract ``version`` from the schemas folder ``reader``.
 
     Raises ValueError for an unsupported version and UnreadableInput for invalid data.
     """
@@ -115,8 +115,8 @@ def _tested(compatibility: Compatibility, since: str, end: SupportEnd | None) ->
 def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
     """Load the rules by id, sorted by page and id.
 
-    If ``version`` is given, only the rules of that contract version.  Raises UnreadableInput for
-    invalid data, including duplicate ids.
+    If ``version`` is given, load only the rules of that contract version.  Raises UnreadableInput
+    for invalid data, including duplicate ids.
     """
     rules: dict[str, Rule] = {}
     # Ids are unique over all versions, so all rules are read even if those of one version are
@@ -134,7 +134,7 @@ def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
 
 
 def load_upgrade_rules(reader: Traversable) -> dict[str, Rule]:
-    """Load the rules about upgrading a provider from one release to the next, by id.
+    """Load the rules for upgrades of a provider from one release to the next, by id.
 
     Raises UnreadableInput for invalid data.
     """
@@ -142,7 +142,7 @@ def load_upgrade_rules(reader: Traversable) -> dict[str, Rule]:
 
 
 def load_live_rules(reader: Traversable) -> dict[str, Rule]:
-    """Load the rules that only a running API server can decide, by id.
+    """Load the rules that only a running API server can check, by id.
 
     Raises UnreadableInput for invalid data.
     """
@@ -150,7 +150,7 @@ def load_live_rules(reader: Traversable) -> dict[str, Rule]:
 
 
 def load_all_rules(reader: Traversable) -> dict[str, Rule]:
-    """Load the rules of the contract followed by the rules about releases, by id.
+    """Load all rules by id: the rules of the contract, then the rules for releases.
 
     Raises UnreadableInput for invalid data.
     """
@@ -158,9 +158,9 @@ def load_all_rules(reader: Traversable) -> dict[str, Rule]:
 
 
 def read_rules(data: Any, page: str, allowed: tuple[str, ...], file: str) -> Iterator[Rule]:
-    """Yield the rules of one page, each for contract versions in ``allowed`` only.
+    """Yield the rules of ``page``, limited to the contract versions in ``allowed``.
 
-    Raises UnreadableInput for invalid data.
+    ``data`` is the parsed content of ``file``.  Raises UnreadableInput for invalid data.
     """
     from capsmith.contract.files import RulesFile  # builds pydantic models
 
@@ -221,7 +221,7 @@ def _require_coherence(rule: Rule, allowed: tuple[str, ...], file: str) -> None:
 
 
 def _source(own: str, base: str) -> str:
-    """Return the address of a rule's source; ``own`` may be an anchor on the page ``base``."""
+    """Return the URL of a rule's source; ``own`` may be an anchor on the page ``base``."""
     return own if own.startswith("https://") else base + own
 
 
@@ -237,13 +237,13 @@ def _upgrades(reader: Traversable, version: str) -> dict[str, Upgrade]:
 
 
 def get_sort_key(rule_id: str) -> tuple[str, int]:
-    """Return a sort key for a rule id that sorts ``IC-9`` before ``IC-10``."""
+    """Return a sort key for a rule id, by which ``IC-9`` comes before ``IC-10``."""
     letters, _, number = rule_id.partition("-")
     return letters, int(number)
 
 
 class Lazy(Mapping[str, V]):
-    """A read-only mapping that is loaded at its first use."""
+    """A read-only mapping that is loaded when it is first used."""
 
     def __init__(self, make: Callable[[], Mapping[str, V]]) -> None:
         self._make = make
@@ -265,7 +265,7 @@ class Lazy(Mapping[str, V]):
 
 
 class Shapes(Mapping[str, TypeShape]):
-    """The type shape of each role, read from the file named after the role at first use."""
+    """The type shape of each role, read from the role's file when first used."""
 
     def __init__(
         self, files: Iterable[Traversable], fragments: Callable[[], Mapping[str, FragmentEntry]]
@@ -290,7 +290,7 @@ class Shapes(Mapping[str, TypeShape]):
 
 
 def _refuse_unknown_files(folder: Traversable) -> None:
-    """Raise UnreadableInput when a contract's folder holds a file that is not read."""
+    """Raise UnreadableInput if a contract's folder contains an unexpected file."""
     for entry in folder.iterdir():
         if entry.name not in _FILES:
             # A misspelt name would otherwise leave the file unread without a word.
@@ -394,9 +394,9 @@ LOSSY = frozenset(
 
 
 def load_upgrade(reader: Traversable, old: str, new: str) -> Upgrade:
-    """Load the differences between two contracts from the schemas folder ``reader``.
+    """Load the differences between two contract versions from the schemas folder ``reader``.
 
-    Raises ValueError if none are recorded and UnreadableInput for invalid data.
+    Raises ValueError if no differences are recorded, and UnreadableInput for invalid data.
     """
     from capsmith.contract.files import UpgradeFile  # builds pydantic models
 
@@ -436,7 +436,7 @@ def _change(entry: ChangeEntry, file: str) -> FieldChange:
 
 
 def _require_coherent_change(change: FieldChange, file: str) -> None:
-    """Raise UnreadableInput when kind and paths do not go together."""
+    """Raise UnreadableInput if the kind of a change does not match its paths."""
     paths = {
         ChangeKind.ADDED: (False, True),
         ChangeKind.REMOVED: (True, False),

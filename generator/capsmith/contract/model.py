@@ -25,11 +25,11 @@ class Origin(StrEnum):
     """The origin of a rule."""
 
     CONTRACT = "contract"
-    """A page of the contract: of a provider type, clusterctl, IPAM or runtime extensions."""
+    """A page of the contract for a provider type, clusterctl, IPAM or runtime extensions."""
     OBSERVED = "observed"
-    """The behaviour of Cluster API or Kubernetes; no page of the contract promises it."""
+    """Behaviour of Cluster API or Kubernetes that no page of the contract promises."""
     ADVICE = "advice"
-    """Neither: a habit, or good practice."""
+    """A convention or good practice, based on neither the contract nor observed behaviour."""
 
 
 class Weight(StrEnum):
@@ -46,7 +46,7 @@ class Proof(StrEnum):
     BEHAVIOUR = "behaviour"
     """A test that drives the controller."""
     RUNTIME = "runtime"
-    """An API server, Cluster API core or clusterctl."""
+    """A run with an API server, Cluster API core or clusterctl."""
 
 
 class EffectClass(StrEnum):
@@ -55,22 +55,22 @@ class EffectClass(StrEnum):
     BREAKS = "breaks"
     """Core or clusterctl fails or misbehaves."""
     BREAKS_WHEN = "breaks-when"
-    """It does under a condition."""
+    """Core or clusterctl fails or misbehaves under a certain condition."""
     ADVICE = "advice"
-    """Nothing fails."""
+    """Nothing fails, but the provider does not follow a recommendation."""
 
 
 class FieldOrigin(StrEnum):
     """Who defines a field: the contract or capsmith."""
 
     CONTRACT = "contract"
-    """The contract, or core, which reads or writes it."""
+    """The contract defines the field, or core reads or writes the field."""
     CAPSMITH = "capsmith"
-    """Capsmith's API; the rule of the field is one that it helps to keep."""
+    """Capsmith's API defines the field, which helps a provider to comply with the field's rule."""
 
 
 class HookFamily(StrEnum):
-    """The subject of a hook; each family has its own code."""
+    """The group of a hook; the runtime handles each group in a separate module."""
 
     TOPOLOGY = "topology"
     LIFECYCLE = "lifecycle"
@@ -97,11 +97,11 @@ class ChangeKind(StrEnum):
     COPIED = "copied"
     """The old field stays next to the new one."""
     RETYPED = "retyped"
-    """Of another JSON type or shape, and perhaps elsewhere."""
+    """The JSON type or shape differs, and perhaps the path as well."""
     NARROWED = "narrowed"
-    """Same place and type; values that were fine are refused."""
+    """Path and type are the same, but some values that were valid are refused."""
     OPTIONAL = "optional"
-    """Same place and type; may now be absent."""
+    """Path and type are the same, but the field may now be absent."""
     ADDED = "added"
     REMOVED = "removed"
 
@@ -111,56 +111,56 @@ class FieldConversion(StrEnum):
 
     AS_IS = "as-is"
     FLAG = "flag"
-    """True stays, false becomes absent."""
+    """True stays; false becomes absent."""
     TEXT = "text"
-    """Null and empty become absent."""
+    """A non-empty string stays; null and an empty string become absent."""
     EMPTY_OBJECT = "empty-object"
-    """An object of empty values becomes absent."""
+    """An object whose values are all empty becomes absent."""
     EMPTY_LIST = "empty-list"
     MAP_TO_LIST = "map-to-list"
     CONDITIONS = "conditions"
     REFERENCE = "reference"
-    """``apiVersion`` to ``apiGroup``; the namespace goes."""
+    """``apiVersion`` becomes ``apiGroup``; the namespace is dropped."""
     SECONDS = "seconds"
-    """A duration as text to whole seconds."""
+    """A duration as a string becomes a number of whole seconds."""
     COMPLEMENT = "complement"
-    """The difference to the whole."""
+    """A number becomes the total minus that number."""
     NONE = "none"
-    """There is nothing to convert from, or to."""
+    """There is no counterpart to convert from or to."""
 
 
 class Actor(StrEnum):
-    """Who must act on a change; by default the generator."""
+    """The party that must act on a change; by default the generator."""
 
     GENERATOR = "generator"
-    """Capsmith: schema and conversion follow from the data."""
+    """Capsmith; schema and conversion follow from the data."""
     AUTHOR = "author"
-    """The meaning changes, so the provider's code does."""
+    """The provider's author, because the meaning changes and the provider's code must follow."""
     USER = "user"
 
 
 class ReleaseTesting(StrEnum):
-    """Where a release is tested."""
+    """The extent to which a release is tested."""
 
     CI = "ci"
-    """All tests, for each change."""
+    """All tests run for each change."""
     SHORT = "short"
-    """The life of a cluster for each change, all tests every night."""
+    """A cluster lifecycle test runs for each change, all tests run every night."""
     NIGHTLY = "nightly"
-    """All tests, every night."""
+    """All tests run every night."""
     SOURCE = "source"
-    """Nowhere: what capsmith says of it is read from its source."""
+    """No tests run; statements about the release are based on its source code."""
 
 
 class GrantedBy(StrEnum):
-    """What grants the permission for a request."""
+    """The role or binding that grants the permission for a request."""
 
     LABEL = "label"
-    """The manager's own groups, or a ClusterRole of the provider that has the manager's label."""
+    """The manager's own role, or a ClusterRole of the provider that has the manager's label."""
     BINDING = "binding"
     """A ClusterRole of the provider that is bound to the manager."""
     OWN = "own"
-    """The manager's own role; the provider grants nothing."""
+    """The manager's own role, so the provider does not grant anything."""
 
 
 class AuditedTest(StrEnum):
@@ -179,18 +179,21 @@ _MONTHS = (
 )
 
 Data = Mapping[str, Any]
-"""Plain data out of a YAML file."""
+"""Plain data from a YAML file."""
 
 
 class Releases(NamedTuple):
-    """A range of minor releases of core such as ``v1.14``; an empty bound means unbounded."""
+    """A range of minor releases of core such as ``v1.14``.
+
+    An empty bound means that there is no limit on that side.
+    """
 
     since: str = ""
-    """The first one in which the rule holds."""
+    """First release in which the rule holds."""
     deprecated: str = ""
-    """The first one that announces the end of the rule."""
+    """First release that announces the end of the rule."""
     until: str = ""
-    """The last one in which the rule holds."""
+    """Last release in which the rule holds."""
 
 
 class Effect(NamedTuple):
@@ -198,9 +201,10 @@ class Effect(NamedTuple):
 
     kind: EffectClass
     when: str = ""
-    """The condition of ``breaks-when``."""
+    """Condition under which the violation breaks something; only for ``breaks-when``."""
     roles: tuple[str, ...] = ()
-    """Roles of the kinds to which it applies; empty: all of the rule.  For others it is advice."""
+    """Roles of the kinds that the effect applies to; empty if it applies to all roles of the rule.
+    For other roles a violation is only advice."""
 
 
 class Check(NamedTuple):
@@ -214,34 +218,36 @@ class Rule(NamedTuple):
     """A rule of the contract."""
 
     id: str
-    """``IC-05``; never changes."""
+    """Permanent id, such as ``IC-05``."""
     title: str
     level: Level
-    """The level of the source; the severity of a violation is capsmith's."""
+    """Level of the rule in its source.  Capsmith decides the severity of a violation separately."""
     origin: Origin
     statement: str
     contracts: tuple[str, ...]
-    """Versions in which the rule holds, the oldest first."""
+    """Contract versions in which the rule holds, oldest first."""
     applies_to: tuple[str, ...]
-    """Roles (``InfraMachine``) or artefacts (``components``, ``metadata``, ``manager`` …)."""
+    """Roles (``InfraMachine``) or artefacts (``components``, ``metadata``, ``manager`` …) that the
+    rule applies to."""
     check: Check | None
     proof: Proof | None
-    """None for checked rules and for information."""
+    """Kind of test that verifies the rule; None for rules with a check and for information."""
     source: str
-    """Where the rule comes from: a page of the book or a file of upstream."""
+    """URL of the rule's source: a page of the Cluster API book or a file in an upstream
+    repository."""
     consequence: str
     hint: str
     page: str
-    """The rules file: ``infra-machine``."""
+    """Name of the rules file, such as ``infra-machine``."""
     row: str = ""
-    """The row for the rule in the table of its page; empty: none (``load_pages``)."""
+    """Name of the rule's row in the table of its page (``load_pages``); empty if it has none."""
     condition: str = ""
-    """When the rule binds at all; empty: always."""
+    """Condition under which the rule applies; empty if it always applies."""
     core: Releases = Releases()
     severity: Weight | None = None
-    """Set where the severity of a violation differs from that of its level."""
+    """Severity of a violation; None if it follows from the level."""
     effect: Effect = Effect(EffectClass.ADVICE)
-    """What a violation does; of checked rules only."""
+    """Effect of a violation; only meaningful for rules with a check."""
 
     @property
     def weight(self) -> Weight:
@@ -255,15 +261,16 @@ class ContractField(NamedTuple):
 
     name: str
     schema: Data
-    """Kubernetes structural schema (OpenAPI v3 subset)."""
+    """Kubernetes structural schema (a subset of OpenAPI v3)."""
     required: bool
     rule: str
-    """Id of the rule that requires it."""
+    """Id of the rule that requires the field."""
     feature: str = ""
-    """Name of the optional part that it belongs to; empty: always there."""
+    """Name of the optional feature that the field belongs to; empty if the field is always
+    present."""
     origin: FieldOrigin = FieldOrigin.CONTRACT
     own: tuple[str, ...] = ()
-    """Properties of a contract's field that are capsmith's own."""
+    """Names of properties that capsmith adds to a field of the contract."""
 
 
 class ContractValidation(NamedTuple):
@@ -272,7 +279,7 @@ class ContractValidation(NamedTuple):
     rule: str
     message: str
     features: frozenset[str]
-    """The optional parts that it reads."""
+    """Names of the optional features whose fields the CEL rule reads."""
 
 
 class TypeShape(NamedTuple):
@@ -282,7 +289,7 @@ class TypeShape(NamedTuple):
     scope: str
     """``Namespaced`` or ``Cluster``."""
     spec: Mapping[str, ContractField]
-    """Of a template: the fields of the template's own ``spec``."""
+    """Fields of ``spec``; for a template, the fields of the template's own ``spec``."""
     status: Mapping[str, ContractField]
     printer_columns: tuple[Data, ...]
     subresources: Data
@@ -298,12 +305,13 @@ class HookDefinition(NamedTuple):
     """A hook of the runtime SDK: its name, family and purpose (RX-05)."""
 
     name: str
-    """``GeneratePatches``."""
+    """Name of the hook, such as ``GeneratePatches``."""
     family: HookFamily
     statement: str
-    """When core calls it, and what for."""
+    """When and why core calls the hook."""
     since: str
-    """First release of core that knows it; empty: every release with runtime extensions."""
+    """First release of core that has the hook; empty if every release with runtime extensions has
+    it."""
 
 
 class FieldChange(NamedTuple):
@@ -311,34 +319,35 @@ class FieldChange(NamedTuple):
 
     where: Where
     roles: tuple[str, ...]
-    """Roles, or kinds of core; empty for CRDs and metadata.yaml."""
+    """Roles, or kinds of core, that the difference applies to; empty for CRDs and metadata.yaml."""
     kind: ChangeKind
     old: str
-    """Dotted path; empty for what is added."""
+    """Dotted path in the old contract; empty if the field was added."""
     new: str
-    """Dotted path; empty for what is removed."""
+    """Dotted path in the new contract; empty if the field was removed."""
     conversion: FieldConversion
     lossless: bool
-    """Whether old -> new -> old gives the same without the conversion-data annotation."""
+    """Whether a conversion from old to new and back restores the value without the conversion-data
+    annotation."""
     rules: tuple[str, ...]
     who: tuple[Actor, ...]
     habit: bool
-    """Whether the field is a convention of many providers, not part of the contract."""
+    """Whether the field is a convention of many providers rather than part of the contract."""
     note: str
 
 
 class CoreSteps(NamedTuple):
-    """How far clusterctl may upgrade core and kubeadm's providers in one command."""
+    """The maximum number of minor releases in one upgrade of core and the kubeadm providers."""
 
     since: str
-    """The first release of core from which clusterctl refuses longer steps: ``v1.10``."""
+    """First release of core from which clusterctl enforces the limit, such as ``v1.10``."""
     minors: int
-    """The most minor releases of one step."""
+    """Maximum number of minor releases in one step."""
     source: str
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Return the first three releases of a path with longest steps, from ``since`` on."""
+        """Return ``since`` and the next two releases on the path with the longest allowed steps."""
         major, _, minor = self.since.partition(".")
         return tuple(f"{major}.{int(minor) + count * self.minors}" for count in range(3))
 
@@ -361,9 +370,9 @@ class SupportEnd(NamedTuple):
     """The announced end of core's support for a contract."""
 
     core: str
-    """The first minor release without support: ``v1.16``."""
+    """First minor release of core without support, such as ``v1.16``."""
     date: str
-    """The month of that release: ``2027-04``."""
+    """Month in which that release is expected, such as ``2027-04``."""
 
     @property
     def last(self) -> str:
@@ -376,43 +385,48 @@ class SupportEnd(NamedTuple):
 
 
 class TestedReleases(NamedTuple):
-    """The minor releases that the project's tests run with, oldest first, such as ``v1.14``."""
+    """The minor releases that tests run with, such as ``v1.14``, oldest first."""
 
     core: tuple[str, ...]
-    """Those that support the contract."""
+    """Minor releases of core that support the contract."""
     kubernetes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """A version of the contract.  Instances are equal if their versions are."""
+    """A version of the contract.
+
+    Instances are equal if their versions are equal.
+    """
 
     version: str
-    """``v1beta2``."""
+    """Name of the contract version, such as ``v1beta2``."""
     label: str = field(compare=False)
-    """Key of the label on CRDs: ``cluster.x-k8s.io/v1beta2``."""
+    """Key of the contract label on CRDs, such as ``cluster.x-k8s.io/v1beta2``."""
     rules: Mapping[str, Rule] = field(compare=False, repr=False)
-    """By id, read at their first use."""
+    """Rules by id, loaded when first used."""
     types: Mapping[str, TypeShape] = field(compare=False, repr=False)
-    """By role, each read at its first use."""
+    """Type shapes by role, each loaded when first used."""
     releases: Releases = field(compare=False)
-    """Releases of core whose contract it is; later ones support it until ``end``."""
+    """Releases of core that use this contract themselves; later releases support it until
+    ``end``."""
     end: SupportEnd | None = field(compare=False)
-    """The end of core's support; None if not announced."""
+    """End of core's support; None if not announced."""
     conditions: Mapping[str, str] = field(compare=False)
-    """Purpose -> condition type: ``ready`` -> ``Ready``."""
+    """Condition types by purpose, such as ``Ready`` for ``ready``."""
     sources: tuple[str, ...] = field(compare=False)
     kubernetes: str = field(compare=False)
-    """The version of Kubernetes in samples, the same for all versions: ``v1.36.0``."""
+    """Kubernetes version in samples, such as ``v1.36.0``; the same for all contract versions."""
     tested: TestedReleases = field(compare=False)
     hooks: Mapping[str, HookDefinition] = field(compare=False, repr=False)
-    """Of the runtime SDK by name, the same for all versions; read at their first use."""
+    """Runtime SDK hooks by name, loaded when first used; the same for all contract versions."""
     upgrades: Mapping[str, Upgrade] = field(compare=False, repr=False)
-    """What has changed since an older version, by that version; read at its first use."""
+    """Differences from an older contract version, keyed by that version; each loaded when first
+    used."""
 
     @property
     def core(self) -> str:
-        """Return the supporting releases of core, for display: ``v1.11 and later``."""
+        """Return the releases of core that support the contract: ``v1.11 and later``."""
         since, until = self.releases.since, self.releases.until
         text = f"{since} to {until}" if until else f"{since} and later"
         if not until or self.end is None:

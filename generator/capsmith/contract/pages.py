@@ -14,21 +14,21 @@ class PageRow(NamedTuple):
     """A row of a rule table."""
 
     name: str
-    """``conditions``: the value of ``row`` in the rules that the row represents."""
+    """Name of the row, such as ``conditions``; the rules in the row have it as ``row``."""
     title: str
-    """The row's text, without markup."""
+    """Text of the row, without markup."""
     mandatory: bool
     when: str
-    """What makes an optional row mandatory; empty: nothing."""
+    """Condition that makes an optional row mandatory; empty if there is none."""
     see: str
-    """The page of the contract that holds the rules of the row; empty: this one."""
+    """Name of the page that holds the rules of the row; empty if it is the same page."""
 
 
 class ContractPage(NamedTuple):
     """A page of the contract about one resource."""
 
     name: str
-    """``infra-machine``, as in addresses."""
+    """Name of the page in its URL, such as ``infra-machine``."""
     role: str
     rows: tuple[PageRow, ...]
 
@@ -72,7 +72,7 @@ def load_pages(reader: Traversable) -> tuple[ContractPage, ...]:
 
 
 _SHARED = {"lifecycle", "conditions", "manager", "clusterctl", "secrets"}
-"""Rules files that hold for all resources, without naming their roles."""
+"""Rules files whose rules apply to all resources although they do not list roles."""
 
 
 def _is_shared(rule: Rule) -> bool:

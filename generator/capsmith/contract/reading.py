@@ -21,11 +21,14 @@ M = TypeVar("M", bound="BaseModel")
 # libyaml's loader is about ten times as fast; both build the same data.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _IDS = ("id", "hook", "name")
-"""Keys by which an entry of a list is called in messages."""
+"""Keys whose values identify the entries of a list in messages."""
 
 
 def make_error(file: str, message: str) -> UnreadableInput:
-    """Return the exception to raise for invalid contract data; all share one hint."""
+    """Return the exception to raise for invalid contract data.
+
+    All these exceptions have the same hint.
+    """
     return UnreadableInput(
         "contract-data", message, file=file, hint="Reinstall capsmith, or undo the edit."
     )
@@ -34,7 +37,7 @@ def make_error(file: str, message: str) -> UnreadableInput:
 def parse(text: str, file: str) -> Any:
     """Parse a YAML string to plain data.
 
-    Raises UnreadableInput for invalid YAML.
+    ``file`` is named in the message.  Raises UnreadableInput for invalid YAML.
     """
     try:
         return yaml.load(text, Loader=_LOADER)
@@ -45,7 +48,7 @@ def parse(text: str, file: str) -> Any:
 def load(file: Traversable) -> Any:
     """Read a YAML file as plain data.
 
-    Raises UnreadableInput if the file cannot be read or is invalid YAML.
+    Raises UnreadableInput if the file cannot be read or is not valid YAML.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -57,7 +60,7 @@ def load(file: Traversable) -> Any:
 def validate(model: type[M], data: Any, file: str) -> M:
     """Validate ``data`` against ``model`` and return the instance.
 
-    Raises UnreadableInput that lists all errors.
+    ``file`` is named in the message.  Raises UnreadableInput with all errors.
     """
     from pydantic import ValidationError
 
@@ -70,7 +73,7 @@ def validate(model: type[M], data: Any, file: str) -> M:
 
 
 def describe_errors(error: ValidationError, data: Any) -> Iterator[str]:
-    """Yield a description of each validation error: the path of the key, and the problem."""
+    """Yield a description of each validation error, with the path to the key and the problem."""
     unknown: dict[str, list[str]] = {}
     for each in error.errors(include_url=False):
         path, kind = each["loc"], each["type"]
@@ -85,7 +88,7 @@ def describe_errors(error: ValidationError, data: Any) -> Iterator[str]:
 
 
 def _path(steps: Sequence[str | int], data: Any) -> str:
-    """Return ``steps`` as text, with an entry of a list called by its id where it has one."""
+    """Return ``steps`` as a string; list entries appear by their id if they have one."""
     parts: list[str] = []
     for step in steps:
         try:
