@@ -1,6 +1,6 @@
 """Build a :class:`Provider` from a draft that passed all checks.
 
-Produces no findings: an invalid name raises ValueError, which means that a check is missing.
+Reports no findings: an invalid name raises ValueError, which means that a check is missing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ORDER = (
     Role.ADDON,
     Role.RESOURCE,
 )
-"""How the resources of a component are ordered."""
+"""Order of the resources in a component, by role."""
 
 
 def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
@@ -117,7 +117,10 @@ def _component(
 def _resources(
     draft: Draft, section: SectionType, known: Mapping[str, Contract]
 ) -> Iterator[Resource]:
-    """Yield the kinds in the order of their roles, each before its template, identities last."""
+    """Yield the resources in the order of their roles, identities last.
+
+    Each kind is followed by its template.
+    """
     kinds = draft.kinds_of(section.section)
     # The order shows in generated files: a kind that is added must not move the others.
     for role in _ORDER:

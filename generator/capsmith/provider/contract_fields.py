@@ -1,4 +1,4 @@
-"""Apply the author's schemas of contract fields, for CRDs that exist with other limits."""
+"""Apply the author's schemas of contract fields, for existing CRDs with other limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def apply_own_schemas(
 ) -> list[ContractField]:
     """Return the contract's fields with the author's schemas, then the author's other fields.
 
-    Status fields are always optional, because the manager writes conditions before anything else.
+    ``part`` is ``spec`` or ``status``; ``written`` is None if the author overrides nothing.  Status
+    fields are always optional, because the manager writes conditions before anything else.
     """
     contract = list(fields)
     if written is None:
@@ -37,7 +38,10 @@ def apply_own_schemas(
 
 
 def choose_schema(own: OwnField, contract: Schema) -> Schema:
-    """Return the author's schema of a contract field, completed unless it is marked exact."""
+    """Return the author's schema of a contract field.
+
+    Unless it is marked exact, properties that only the contract declares are added.
+    """
     return own.schema if own.exact else complete_schema(own.schema, contract)
 
 
@@ -69,12 +73,12 @@ def complete_schema(own: Schema, contract: Schema) -> dict[str, Any]:
 
 
 def _in_order(schema: Schema, contract: Schema) -> dict[str, Any]:
-    """Return ``schema`` with the keys of the contract first, in its order."""
+    """Return ``schema`` with the contract's keys first, in the contract's order."""
     return {key: schema[key] for key in (*contract, *schema) if key in schema}
 
 
 def find_declared_crds(provider: Provider) -> frozenset[str]:
-    """Return the CRD files in which the author overrides parts of the contract.
+    """Return the paths to the CRD files in which the author overrides parts of the contract.
 
     A violation in such a file is the author's decision, for example to keep existing CRDs.
     """

@@ -1,6 +1,6 @@
-"""Derive a draft from a description: decide, once, everything that the author left open.
+"""Derive a draft from a description by deciding everything that the author left open.
 
-Every description that the model accepts has a draft, but its names may still be invalid.
+Every description that the model accepts has a draft, but names in the draft may be invalid.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ if TYPE_CHECKING:
 def select_versions(
     versions: tuple[DraftVersion, ...], written: Sequence[str | ApiVersionSpec] | None
 ) -> tuple[DraftVersion, ...]:
-    """Return the API versions that the author lists for a kind, with the author's changes to them.
+    """Return the API versions that the author lists for a kind, with the author's changes.
 
-    Unknown names are skipped; a check reports them.
+    ``versions`` are the provider's versions, and all are returned if ``written`` is None.  Unknown
+    names are skipped, because a check reports them.
     """
     if written is None:
         return versions
@@ -85,21 +86,21 @@ _OFF_BY_DEFAULT = frozenset(
     {"interruptible", "capacity", "addressesFromPools", "externalManagedControlPlane"}
 ) | {WORKLOAD_CLIENT, "observedGeneration", "ready"}
 _WITHOUT_FIELD = {"InfraCluster": (WORKLOAD_CLIENT,), "InfraMachine": (WORKLOAD_CLIENT,)}
-"""Role -> features that no field of the contract has."""
+"""Features that have no field in the contract, by role."""
 _OFF_BY_SHAPE = {
     # The InfraCluster gives the endpoint of machines, the control plane itself that of a service.
     ("ControlPlane", False): frozenset({"controlPlaneEndpoint"}),
     ("ControlPlane", True): frozenset({"machines", "replicas", "rolloutAfter"}),
     ("InfraMachinePool", False): frozenset({"machines"}),
 }
-"""(role, managed) -> features that are off unless the author switches them on."""
+"""Features that are off by default, keyed by role and by whether the control plane is managed."""
 
 
 def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
     """Return the enabled features of a kind.
 
-    The author's choices win.  Other defaults depend on the role, and on whether a control plane is
-    managed.
+    The author's choices take precedence.  Other defaults depend on the role, and on whether a
+    control plane is managed.
     """
     switched = described.features or {}
     managed = switched.get(MANAGED, False)
@@ -111,15 +112,15 @@ def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> froze
 
 
 def list_switchable_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
-    """Return the features that the author may switch, or none if the author switches none.
+    """Return the features that an author may switch; empty if the author does not switch any.
 
-    That shortcut avoids reading contracts that the provider does not follow.
+    The empty result avoids reading contracts that the provider does not follow.
     """
     return _known_features(described.implements, contracts) if described.features else frozenset()
 
 
 def _known_features(role: str, contracts: Iterable[Contract]) -> frozenset[str]:
-    """Return the features of a role and its template that an author may switch."""
+    """Return the switchable features of a role and its template in all ``contracts``."""
     shapes = [
         contract.types[name]
         for contract in contracts
@@ -186,7 +187,7 @@ def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
 
 
 def _title(name: str) -> str:
-    """Return the title of a name: ``acme-cloud`` -> ``Acme Cloud``."""
+    """Convert a name to a title: ``acme-cloud`` -> ``Acme Cloud``."""
     return " ".join(word[:1].upper() + word[1:] for word in split_words(name))
 
 
@@ -197,14 +198,14 @@ def _description(sections: Iterable[SectionType], title: str) -> str:
 
 
 def _environment_prefix(name: str) -> str:
-    """Return the prefix for a name: ``acme-cloud`` -> ``ACME_CLOUD``."""
+    """Convert a name to an environment variable prefix: ``acme-cloud`` -> ``ACME_CLOUD``."""
     text = name.upper().replace("-", "_")
     # A shell does not accept a variable that begins with a digit.
     return f"_{text}" if text[0].isdigit() else text
 
 
 def _image(spec: ProviderSpec, path: list[str]) -> str:
-    """Return the name of the manager's image, without tag (MG-10)."""
+    """Return the name of the manager's image, without a tag (MG-10)."""
     if spec.image is not None:
         return spec.image
     host = urlsplit(spec.repository).netloc.lower()
@@ -220,7 +221,7 @@ def _groups(spec: ProviderSpec) -> dict[str, str]:
 
 
 def _namespaces(spec: ProviderSpec) -> dict[str, str]:
-    """Return the namespaces of the managers; cluster-scoped names begin with them (CC-31)."""
+    """Return the managers' namespaces by section; cluster-scoped names start with them (CC-31)."""
     default = {
         section: each.namespace.format(name=spec.name) for section, each in SECTION_TYPES.items()
     }
@@ -302,7 +303,10 @@ def _kinds(
 def _versions(
     described: KindSpec, api_versions: tuple[DraftVersion, ...]
 ) -> dict[str, tuple[DraftVersion, ...]]:
-    """Return the versions of a kind and of its template, which has the same by default."""
+    """Return the versions of a kind and of its template, as keyword arguments of a draft.
+
+    A template has its kind's versions by default.
+    """
     versions = select_versions(api_versions, described.api_versions)
     template, own = described.template, None
     if template is not None and not isinstance(template, bool):
@@ -312,7 +316,10 @@ def _versions(
 
 
 def _short_names(kind: str, described: KindSpec, taken: frozenset[str]) -> tuple[str, ...]:
-    """Return ``acmem`` for ``AcmeMachine``; none without a convention or if taken (CRD-10)."""
+    """Return a short name such as ``acmem`` for ``AcmeMachine`` (CRD-10).
+
+    Empty if there is no convention for the role, or if the short name is in ``taken``.
+    """
     if described.short_names is not None:
         return described.short_names
     suffix, short = _SHORT.get(described.implements, ("", ""))
@@ -325,7 +332,7 @@ def _short_names(kind: str, described: KindSpec, taken: frozenset[str]) -> tuple
 
 
 def _machine_kind(described: KindSpec, spec: ProviderSpec) -> str | None:
-    """Return the kind of a pool's machines: the named one, or the only one."""
+    """Return the machine kind of a pool: the one that the author names, or the only one."""
     if described.implements != "InfraMachinePool":
         return None
     written: str | None = getattr(
@@ -340,7 +347,7 @@ def _machine_kind(described: KindSpec, spec: ProviderSpec) -> str | None:
 def _bootstrap(
     described: KindSpec, spec: ProviderSpec, groups: Mapping[str, str]
 ) -> GroupKind | None:
-    """Return the kind of the bootstrap configurations: the named one, or the only one."""
+    """Return the bootstrap kind of a control plane: the one the author names, or the only one."""
     if not is_machine_based(described):
         return None
     written = getattr(described, "bootstrap", None)  # kinds of control planes have it
@@ -354,7 +361,7 @@ def _bootstrap(
 
 
 def _identities(spec: ProviderSpec) -> tuple[DraftIdentity, ...]:
-    """Return the kinds of identities, in the author's order."""
+    """Return the identity kinds, in the author's order."""
     return tuple(_identity(path, each) for path, each in spec.identities())
 
 
@@ -374,7 +381,7 @@ def _identity(path: tuple[str | int, ...], written: str | CredentialsSpec) -> Dr
 
 
 def _webhooks(written: WebhooksSpec | None, has_template: bool) -> Webhooks | None:
-    """Return the settings with their defaults; None if the author wrote none."""
+    """Return the webhook settings with defaults applied, or None if the author wrote none."""
     if written is None:
         return None
     return Webhooks(
@@ -387,7 +394,7 @@ def _webhooks(written: WebhooksSpec | None, has_template: bool) -> Webhooks | No
 
 
 def _hooks(spec: ProviderSpec) -> tuple[DraftHook, ...]:
-    """Return the hooks in the author's order, by default named like ``generate-patches``."""
+    """Return the hooks in the author's order; default names are like ``generate-patches``."""
     written = spec.runtime_extension.hooks if spec.runtime_extension is not None else ()
     return tuple(
         (
@@ -400,7 +407,7 @@ def _hooks(spec: ProviderSpec) -> tuple[DraftHook, ...]:
 
 
 def _flavors(spec: ProviderSpec) -> tuple[str, ...]:
-    """Return the flavor of a topology, and one for each kind of pool."""
+    """Return the topology flavor, and one flavor for each kind of machine pool."""
     pools = _kinds_that_implement("InfraMachinePool", spec)
     further = (f"{POOL_FLAVOR}-{kind.lower()}" for kind in pools[1:])
     topology = (TOPOLOGY_FLAVOR,) if supports_classes(spec) else ()

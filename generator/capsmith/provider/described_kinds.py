@@ -1,9 +1,8 @@
 """Properties of a described kind: its template, and the Machines of a control plane.
 
 A control plane embeds the spec of its Machines' bootstrap configurations as
-``bootstrapConfigSpec``. A ClusterClass clones and patches nothing but the control plane itself
-(CP-30), and unlike a separate template, an embedded spec needs no owner to move with the cluster
-(MV-06).
+``bootstrapConfigSpec``.  A ClusterClass can clone and patch only the control plane itself (CP-30).
+Unlike a separate template, an embedded spec needs no owner to move with the cluster (MV-06).
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ if TYPE_CHECKING:
 
 FIELD = "bootstrapConfigSpec"
 MANAGED = "externalManagedControlPlane"
-"""The feature that makes a control plane one without machines (CP-25)."""
+"""Feature of a managed control plane, which has no Machines (CP-25)."""
 _FREE: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 MACHINES = "machines"
-"""The feature of a pool that has a Machine for each of its machines (MP-07)."""
+"""Feature of a machine pool that has a Machine for each infrastructure machine (MP-07)."""
 WITHOUT_TEMPLATE = frozenset({"IPPool", "GlobalIPPool", "Addon", "Resource"})
-"""Roles whose kinds come without a template kind."""
+"""Roles whose kinds have no template kind."""
 _OF_CLASSES = frozenset({"InfraCluster", "ControlPlane"})
-"""Roles of which each ClusterClass names a template."""
+"""Roles of which every ClusterClass references a template."""
 
 
 def has_template(described: KindSpec) -> bool:
-    """Return whether capsmith adds a template for a kind."""
+    """Return whether capsmith generates a template kind for a kind."""
     return described.implements not in WITHOUT_TEMPLATE and described.template is not False
 
 
 def supports_classes(spec: ProviderSpec) -> bool:
-    """Return whether ClusterClasses can use every cluster and control plane kind."""
+    """Return whether ClusterClasses can use every cluster kind and control plane kind."""
     return all(
         described.template is not False
         for _, _, described in spec.kinds()
@@ -59,9 +58,10 @@ def is_machine_based(described: KindSpec) -> bool:
 
 
 def build_bootstrap_field(bootstrap: GroupKind, draft: Draft) -> Field:
-    """Return the spec field of a control plane that embeds the bootstrap configuration's spec.
+    """Return the control plane's spec field that embeds the bootstrap configuration's spec.
 
-    CEL rules that use ``oldSelf`` are left out: a change of the field causes a rollout (CP-20).
+    CEL rules that use ``oldSelf`` are left out, because a change of the field causes a rollout
+    (CP-20).
     """
     own = draft.spec.section("bootstrap").get(bootstrap.kind)
     description = f"Spec of the {bootstrap.kind} of each Machine; a change replaces the Machines."

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_API_VERSION = "v1alpha1"
 CREDENTIALS_FEATURE = "credentials"
-"""The feature that follows from the key ``credentials``; an author does not switch it."""
+"""Feature that follows from the key ``credentials``, so authors cannot switch it themselves."""
 
 
 class DraftVersion(NamedTuple):
@@ -33,7 +33,8 @@ class DraftVersion(NamedTuple):
     served: bool
     storage: bool
     contract: str
-    """Empty where two contracts are followed and the author names neither."""
+    """Contract version; empty if the provider follows two contracts and the author names
+    neither."""
     deprecated: bool = False
     deprecation_warning: str = ""
 
@@ -45,19 +46,21 @@ class DraftKind(NamedTuple):
     name: str
     spec: KindSpec
     known_features: frozenset[str]
-    """What the author may switch, in any contract; empty where nothing is switched."""
+    """Features that the author may switch, in any contract; empty if the author switches none."""
     features: frozenset[str]
-    """What is on in the contracts of the provider, but for the credentials."""
+    """Enabled features in the provider's contracts, except the one for credentials."""
     short_names: tuple[str, ...]
     has_template: bool
     namespaced: bool
-    """The author's choice, which only a kind that implements Resource has."""
+    """Whether objects of the kind are namespaced; the author's choice, only for the role
+    Resource."""
     machine_kind: str | None
-    """The kind of the machines of a pool; None where several fit and none is named."""
+    """Machine kind of a pool; None if several kinds match and the author names none."""
     bootstrap: GroupKind | None
-    """The kind of the bootstrap configurations of a control plane with machines, if it is known."""
+    """Bootstrap kind of a control plane with Machines; None if unknown or not applicable."""
     webhooks: Webhooks | None
-    """Validation and defaults by the author's code, if the kind has them."""
+    """Settings for validation and defaulting by the author's code; None if the kind has no
+    webhooks."""
     group: str
     plural: str
     versions: tuple[DraftVersion, ...]
@@ -73,23 +76,23 @@ class DraftHook(NamedTuple):
 
 
 class DraftIdentity(NamedTuple):
-    """A kind of identity."""
+    """An identity kind."""
 
     kind: str
     keys: tuple[str, ...]
-    """The required keys of its Secrets; empty if it refers to none."""
+    """Keys that the identity's Secrets must have; empty if the kind does not refer to a Secret."""
     namespaced: bool
     secret: bool
-    """Whether it refers to a Secret."""
+    """Whether the identity refers to a Secret."""
     fields: Mapping[str, FieldLike]
     path: tuple[str | int, ...]
-    """Its place in the description."""
+    """Path to the identity's entry in the description."""
     kind_path: tuple[str | int, ...]
-    """The place of its name."""
+    """Path to the identity's kind name in the description."""
 
 
 class Draft(NamedTuple):
-    """A provider before its checks."""
+    """A provider before it is checked."""
 
     spec: ProviderSpec
     title: str
@@ -97,33 +100,34 @@ class Draft(NamedTuple):
     owner: str
     licence: str
     repository_path: tuple[str, ...]
-    """The segments of the repository's address: organisation and name."""
+    """Segments of the repository URL: organisation and name."""
     distribution: str
     package: str
     environment_prefix: str
     image: str
     sections: tuple[SectionType, ...]
-    """The sections that the author has written, in the order of components."""
+    """Sections that the author wrote, in the order of components."""
     components: tuple[tuple[SectionType, ...], ...]
-    """The written sections of each component; the first one gives its type."""
+    """Sections of each component; the first section of a component determines the component's
+    type."""
     groups: Mapping[str, str]
-    """The API group of each section, written or not; empty where it has no kinds."""
+    """API group of each section, written or not; empty for a section without kinds."""
     namespaces: Mapping[str, str]
-    """The namespace of each section, written or not."""
+    """Namespace of each section, written or not."""
     kinds: tuple[DraftKind, ...]
     machine_kinds: tuple[str, ...]
-    """The kinds that implement InfraMachine."""
+    """Names of the kinds that implement InfraMachine."""
     api_versions: tuple[DraftVersion, ...]
-    """In the author's order."""
+    """API versions, in the author's order."""
     series: tuple[str, ...]
-    """The release series, the newest first."""
+    """Release series, newest first."""
     identities: tuple[DraftIdentity, ...]
     hooks: tuple[DraftHook, ...]
     flavors: tuple[str, ...]
     cluster_classes: tuple[str, ...]
     kubectl_names: frozenset[str]
-    """Singulars and plurals of all kinds, templates and identities included."""
+    """Singular and plural names of all kinds, including templates and identities."""
 
     def kinds_of(self, section: str) -> tuple[DraftKind, ...]:
-        """Return the kinds of one section."""
+        """Return the kinds of a section."""
         return tuple(kind for kind in self.kinds if kind.section == section)

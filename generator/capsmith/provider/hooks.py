@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from capsmith.provider.draft import DraftHook
 
 SERVICE = "webhook"
-"""Name of the Service in front of an extension, before the namespace is put before it (CC-31)."""
+"""Name of the extension's Service, without the namespace prefix (CC-31)."""
 _TIMEOUT_SECONDS = 10
-"""The timeout that core assumes (RX-04)."""
+"""Default hook timeout in core, in seconds (RX-04)."""
 
 _MODULES = {
     HookFamily.TOPOLOGY: "topology",
@@ -43,7 +43,7 @@ _CLASSES: Mapping[str, tuple[str, str]] = {
     "CanUpdateMachineSet": ("CanUpdateMachineSetRequest", "InPlace"),
     "UpdateMachine": ("UpdateMachineRequest", _DECISION),
 }
-"""Hook -> what the author's method is given, and what it returns."""
+"""Hook name -> parameter and return types in the author's code."""
 _EXPORTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "topology": {
         "responses": ("VariableDefinition",),
@@ -77,7 +77,7 @@ _EXPORTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         ),
     },
 }
-"""Module -> the classes that authors need, by the module that defines them."""
+"""Module for authors -> classes that it exports, by the module that defines them."""
 
 
 def build_hooks(hooks: Iterable[DraftHook], contract: Contract) -> tuple[Hook, ...]:
@@ -86,7 +86,7 @@ def build_hooks(hooks: Iterable[DraftHook], contract: Contract) -> tuple[Hook, .
 
 
 def list_author_classes(component: Component) -> dict[SafeText, list[Identifier]]:
-    """Return the classes that a component's hooks need, by module of ``extension``."""
+    """Return the classes that a component's hooks need, keyed by module of ``extension``."""
     found: dict[str, set[str]] = {"responses": {"HookError"}}
     for module in {str(hook.module) for hook in component.hooks}:
         for where, names in _EXPORTS[module].items():

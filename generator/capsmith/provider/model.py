@@ -32,31 +32,33 @@ if TYPE_CHECKING:
 
 
 class Hook(NamedTuple):
-    """A hook of Cluster API's runtime SDK, and how the extension responds to it (RX-04, RX-05)."""
+    """A Cluster API runtime hook, and how the extension responds to it (RX-04, RX-05)."""
 
     hook: Identifier
-    """``GeneratePatches``."""
+    """Name of the hook, such as ``GeneratePatches``."""
     name: DnsLabel
-    """Of the handler: ClusterClasses name ``<name>.<ExtensionConfig>``."""
+    """Name of the handler; ClusterClasses refer to it as ``<name>.<ExtensionConfig>``."""
     method: Identifier
-    """The method in the author's class: ``generate_patches``."""
+    """Name of the method in the author's class, such as ``generate_patches``."""
     constant: Identifier
-    """``GENERATE_PATCHES``."""
+    """Name of the hook's constant, such as ``GENERATE_PATCHES``."""
     module: Identifier
-    """Of the generated code that reads and writes it: ``topology``."""
+    """Name of the generated module that parses requests and builds responses, such as
+    ``topology``."""
     request: Identifier
-    """Class that the method is given."""
+    """Name of the parameter class of the method."""
     answer: SafeText
-    """Type of what the method returns: ``Proceed | RetryAfter``."""
+    """Return type of the method, such as ``Proceed | RetryAfter``."""
     timeout_seconds: int
     ignore_failures: bool
     since: str
-    """Release of core that knows it first; empty: all that runtime extensions are for."""
+    """First release of core that has the hook; empty if every release with runtime extensions has
+    it."""
     statement: str
 
 
 class Release(NamedTuple):
-    """A release series and its contract (CC-05)."""
+    """A release series of the provider and its contract (CC-05)."""
 
     series: SeriesName
     major: int
@@ -96,7 +98,7 @@ class Role(StrEnum):
     def template(self) -> Role:
         """Return the role of this role's template.
 
-        Raises ValueError for roles without template: identities and templates.
+        Raises ValueError for roles without a template, such as identities and templates.
         """
         return Role(self.value + "Template")
 
@@ -105,10 +107,11 @@ class Field(NamedTuple):
     """A field that the author declared, in the vocabulary of Kubernetes' structural schemas."""
 
     name: str
-    """As in YAML; camelCase by convention."""
+    """Name in YAML, by convention in camelCase."""
     attribute: Identifier  # snake_case, as in Python; never a keyword
     schema: Schema
-    """Without ``required`` of its own; nested objects carry theirs as a list."""
+    """Schema of the field, without ``required`` for the field itself; nested objects list their
+    required fields."""
     required: bool
 
 
@@ -123,7 +126,7 @@ class PrinterColumn(NamedTuple):
 
 
 class ApiVersion(NamedTuple):
-    """An API version of the provider, and the contract whose shape it follows."""
+    """An API version of the provider, and the contract whose fields the version has."""
 
     name: VersionName
     served: bool
@@ -131,11 +134,14 @@ class ApiVersion(NamedTuple):
     contract: Contract
     deprecated: bool = False
     deprecation_warning: str = ""
-    """Empty for the API server's own text."""
+    """Deprecation warning; empty if the API server's default text applies."""
 
 
 class GroupKind(NamedTuple):
-    """A kind, possibly of another provider, without version: the CRD's label names it (GEN-01)."""
+    """A kind, possibly another provider's, without version.
+
+    The CRD's contract label names the version (GEN-01).
+    """
 
     group: DnsSubdomain
     kind: KindName
@@ -147,7 +153,7 @@ class OwnField(NamedTuple):
     schema: Schema
     required: bool
     exact: bool = False
-    """Whether the schema stays as it is, without properties that only the contract has."""
+    """Whether the schema is used unchanged, without properties that only the contract declares."""
 
 
 class ContractFields(NamedTuple):
@@ -156,23 +162,23 @@ class ContractFields(NamedTuple):
     spec: Mapping[str, OwnField]
     status: Mapping[str, OwnField]
     metadata: OwnField | None = None
-    """Of a template: that of ``spec.template.metadata``."""
+    """Schema of ``spec.template.metadata``; only for templates."""
     without: frozenset[str] = frozenset()
-    """Paths of fields that the CRD does not have: ``status.failureReason``."""
+    """Paths of contract fields that the CRD leaves out, such as ``status.failureReason``."""
     has_own_spec: bool = False
-    """Of a template: whether the spec is not that of its kind."""
+    """Whether a template's spec differs from its kind's spec."""
 
 
 class CrdOptions(NamedTuple):
-    """Settings of a CRD version; the defaults change nothing."""
+    """Settings of a CRD version; by default the CRD is unchanged."""
 
     contract_columns: bool = True
     required_parts: frozenset[str] | None = None
-    """Such as ``spec``; None: as the contract requires."""
+    """Names of required parts such as ``spec``; None if the contract decides."""
     part_limits: Mapping[str, Mapping[str, Any]] = {}
-    """Further keywords by part: ``status``, ``spec.template``."""
+    """Additional schema keywords, keyed by part of the object: ``status`` or ``spec.template``."""
     transition_rules: bool = False
-    """Whether a template repeats the rules that compare with the old value."""
+    """Whether a template also has those CEL rules of its kind that use ``oldSelf``."""
 
     def limits(self, part: str) -> dict[str, Any]:
         """Return additional schema keywords for a part of the object, such as its status."""
@@ -181,7 +187,10 @@ class CrdOptions(NamedTuple):
     def with_parts(
         self, required: Sequence[str] | None, limits: Mapping[Any, PartLimits] | None
     ) -> CrdOptions:
-        """Return a copy with the settings of a version; None leaves a setting unchanged."""
+        """Return a copy with the settings of a version.
+
+        A parameter that is None leaves its setting unchanged.
+        """
         found = self
         if required is not None:
             found = found._replace(required_parts=frozenset(required))
@@ -195,7 +204,7 @@ class CrdOptions(NamedTuple):
 
 
 class VersionFields(NamedTuple):
-    """The author's fields, rules and columns of a kind in one API version."""
+    """The author's fields, rules and printer columns of a kind in one API version."""
 
     spec_fields: tuple[Field, ...]
     status_fields: tuple[Field, ...]
@@ -210,15 +219,16 @@ class Watch(NamedTuple):
     """Another kind whose changes enqueue objects of the kind that declares the watch."""
 
     group: str
-    """Empty for the core group."""
+    """API group of the watched kind; empty for the core group."""
     version: VersionName
     kind: KindName
     plural: DnsLabel
     namespaced: bool
     path: tuple[str, ...] = ()
-    """Field that names the changed object: ``spec``, ``sshKeyRef``, ``name``."""
+    """Path to the field that names the watched object, such as ``spec``, ``sshKeyRef``,
+    ``name``."""
     label: str = ""
-    """Label of the changed object with the name of the one to enqueue."""
+    """Label of the watched object whose value is the name of the object to enqueue."""
 
 
 class Webhooks(NamedTuple):
@@ -229,31 +239,31 @@ class Webhooks(NamedTuple):
     deletion: bool
     """Whether deletions are validated too."""
     templates: bool
-    """Whether templates are treated like objects."""
+    """Whether templates are validated and defaulted like objects."""
     timeout_seconds: int
 
 
 POOL_FLAVOR = "machinepool"
-"""The flavor whose workers are a pool; followed by ``-<kind>`` it is a pool of that kind."""
+"""Flavor whose workers are a machine pool; ``machinepool-<kind>`` uses a pool of that kind."""
 TOPOLOGY_FLAVOR = "topology"
-"""The flavor whose cluster template uses the first ClusterClass."""
+"""Flavor whose cluster template uses the first ClusterClass."""
 WORKLOAD_CLIENT = "workloadClient"
-"""The feature of infrastructure clusters and machines whose code gets a client of the workload
+"""Feature of infrastructure clusters and machines whose code gets a client for the workload
 cluster."""
 _WORKLOAD_TYPES = frozenset({"addon", "control-plane"})
-"""The types of provider whose controllers use workload clusters themselves."""
+"""Provider types whose controllers use workload clusters themselves."""
 SECRET_REF = "secretRef"
-"""The feature of identities that refer to a Secret."""
+"""Feature of identities that refer to a Secret."""
 
 
 class Identity(NamedTuple):
-    """A kind of identity, and the keys that its Secrets must hold."""
+    """An identity kind, and the keys that its Secrets must have."""
 
     kind: KindName
     keys: tuple[str, ...]
-    """Empty if it refers to no Secret."""
+    """Required keys of the Secret; empty if the identity does not refer to a Secret."""
     secret: bool = True
-    """Whether it refers to a Secret."""
+    """Whether the identity refers to a Secret."""
 
 
 class Resource(NamedTuple):
@@ -266,41 +276,42 @@ class Resource(NamedTuple):
     singular: DnsLabel
     list_kind: KindName
     module: Identifier
-    """Python module name: ``acme_machine``."""
+    """Name of the Python module, such as ``acme_machine``."""
     namespaced: bool
     short_names: tuple[DnsLabel, ...]
     categories: tuple[DnsLabel, ...]
     description: str
     spec_fields: tuple[Field, ...]
-    """The author's fields; a template repeats the fields of its kind."""
+    """The author's fields of ``spec``; a template repeats its kind's fields."""
     status_fields: tuple[Field, ...]
     spec_validations: tuple[Schema, ...]
-    """``x-kubernetes-validations`` on the whole spec."""
+    """The author's ``x-kubernetes-validations`` for the whole spec."""
     printer_columns: tuple[PrinterColumn, ...]  # the author's own, besides the contract's
     features: frozenset[str]
-    """Optional parts of the contract that are in: names as in schemas/contracts types."""
+    """Names of the enabled optional features of the contract, as in ``schemas/contracts``."""
     versions: tuple[ApiVersion, ...]
     bootstrap: GroupKind | None = None
-    """Of a control plane of Machines: the kind of their bootstrap configurations (CP-19)."""
+    """Kind of the Machines' bootstrap configurations (CP-19); only for control planes with
+    Machines."""
     machine_kind: KindName | None = None
-    """Of a pool with Machines: the kind of its machines (MP-07); None for everything else."""
+    """Kind of a pool's machines (MP-07); None for anything other than a pool with Machines."""
     object_validations: tuple[Schema, ...] = ()  # x-kubernetes-validations on the whole object
     name_schema: Schema | None = None  # limits for metadata.name
     watches: tuple[Watch, ...] = ()  # further kinds whose changes enqueue objects of this one
     provider_type: str = "infrastructure"
-    """The type of provider that the kind belongs to: ``control-plane``."""
+    """Provider type that the kind belongs to, such as ``control-plane``."""
     webhooks: Webhooks | None = None  # of the kind itself, never of its template
     contract_fields: ContractFields | None = None  # the author's schemas of contract fields
     options: CrdOptions = CrdOptions()
     version_fields: Mapping[str, VersionFields] | None = None
-    """The author's fields by version, where they are not those above.
+    """The author's fields in versions whose fields differ from the attributes above, keyed by
+    version.
 
-    Empty if the kind had such versions in an earlier release, None if it never had any.
-    """
+    Empty if the kind had such versions in an earlier release, None if it never had any."""
 
     @property
     def crd_name(self) -> DnsSubdomain:
-        """Return ``<plural>.<group>`` (CRD-02)."""
+        """Return the name of the CRD: ``<plural>.<group>`` (CRD-02)."""
         return DnsSubdomain(f"{self.plural}.{self.group}")
 
     @property
@@ -312,13 +323,13 @@ class Resource(NamedTuple):
     def finalizer(self) -> DnsSubdomain:
         """Return ``<kind>.<group>`` in lower case (IC-21).
 
-        Blueprints print it behind the group and a slash.
+        Blueprints print the finalizer as the group, a slash and this name.
         """
         return DnsSubdomain(f"{self.singular}.{self.group}")
 
 
 class PolicyRule(NamedTuple):
-    """An RBAC rule for the author's infrastructure code, in addition to the contract's."""
+    """An RBAC rule for the author's infrastructure code, in addition to the contract's rules."""
 
     api_groups: tuple[str, ...]
     resources: tuple[str, ...]
@@ -333,24 +344,25 @@ class Component(NamedTuple):
     """
 
     type: DnsLabel
-    """``infrastructure``: the only type by which clusterctl knows it."""
+    """Provider type under which clusterctl installs the component, such as ``infrastructure``."""
     label: DnsLabel
-    """Manifest label (CC-51): ``infrastructure-acme``."""
+    """Value of the provider label on manifests (CC-51), such as ``infrastructure-acme``."""
     components_file: RelativePath
-    """``infrastructure-components.yaml`` (CC-20)."""
+    """Name of the components file, such as ``infrastructure-components.yaml`` (CC-20)."""
     namespace: DnsLabel
-    """``acme-system``; cluster-scoped names are prefixed with it (CC-31)."""
+    """Namespace of the component, such as ``acme-system``; cluster-scoped names start with it
+    (CC-31)."""
     config: RelativePath
-    """Folder of the kustomize tree: ``config``."""
+    """Path to the folder of the kustomize tree, such as ``config``."""
     resources: tuple[Resource, ...]
     words: str
-    """Its name in sentences: ``infrastructure provider``."""
+    """Name of the component in sentences, such as ``infrastructure provider``."""
     kind: KindName
-    """What clusterctl's configuration calls it: ``InfrastructureProvider`` (CC-50)."""
+    """Provider type in clusterctl's configuration, such as ``InfrastructureProvider`` (CC-50)."""
     hooks: tuple[Hook, ...] = ()
-    """Hooks that a runtime extension answers (RX-05), in the author's order."""
+    """Hooks that a runtime extension handles (RX-05), in the author's order."""
     further_types: tuple[DnsLabel, ...] = ()
-    """The other types of provider whose kinds its manager reconciles."""
+    """Other provider types whose kinds the component's manager reconciles."""
 
     @property
     def types(self) -> tuple[DnsLabel, ...]:
@@ -358,7 +370,7 @@ class Component(NamedTuple):
         return (self.type, *self.further_types)
 
     def part(self, type: str) -> Component:
-        """Return a copy that has only the kinds of one provider type."""
+        """Return a copy that has only the kinds of provider type ``type``."""
         kinds = tuple(each for each in self.resources if each.provider_type == type)
         return self._replace(resources=kinds) if self.further_types else self
 
@@ -390,16 +402,16 @@ class Component(NamedTuple):
         return frozenset[str]().union(*(resource.features for resource in self.resources))
 
     def role(self, role: Role) -> tuple[Resource, ...]:
-        """Return the resources whose role is ``role``."""
+        """Return the resources with the given role."""
         return tuple(resource for resource in self.resources if resource.role is role)
 
     def find_template(self, kind: Resource) -> Resource | None:
-        """Return the resource of a kind's template, or None if the kind has none."""
+        """Return the template resource of a kind, or None if the kind has no template."""
         templates = self.role(kind.role.template)
         return next((each for each in templates if each.kind == f"{kind.kind}Template"), None)
 
     def find_pool_machine(self, pool: Resource) -> Resource:
-        """Return the kind of the objects that a pool with Machines creates (MP-07)."""
+        """Return the resource of the machines that a pool with Machines creates (MP-07)."""
         machines = self.role(Role.INFRA_MACHINE)
         return next(machine for machine in machines if machine.kind == pool.machine_kind)
 
@@ -417,8 +429,8 @@ class Component(NamedTuple):
     def uses_workload_clusters(self) -> bool:
         """Return whether the manager sends requests to workload clusters.
 
-        The library's controllers of add-ons and control planes do, even if the author's code does
-        not.
+        The library's controllers for add-ons and control planes always do, even if the author's
+        code does not.
         """
         return self.has_workload_client or not _WORKLOAD_TYPES.isdisjoint(self.types)
 
@@ -431,31 +443,32 @@ class Provider(NamedTuple):
     description: str
     repository: RepositoryUrl
     distribution: DnsLabel
-    """Python distribution name: ``cluster-api-provider-acme``."""
+    """Name of the Python distribution, such as ``cluster-api-provider-acme``."""
     package: Identifier
-    """Python import name: ``cluster_api_provider_acme``."""
+    """Name of the Python package, such as ``cluster_api_provider_acme``."""
     environment_prefix: Identifier
-    """Prefix of the provider's own environment variables: ``ACME``."""
+    """Prefix of the provider's environment variables, such as ``ACME``."""
     image: ImageName
     licence: LicenceId
     owner: str
-    """Who holds the copyright; free text."""
+    """Name of the copyright holder, as free text."""
     contracts: tuple[Contract, ...]
-    """Those that are served, the newest first."""
+    """Contracts that served API versions follow, newest first."""
     releases: tuple[Release, ...]
-    """Newest first."""
+    """Release series, newest first."""
     former_contracts: tuple[Contract, ...]
-    """Contracts of older releases that are no longer followed, the newest first."""
+    """Contracts that earlier release series followed and the provider no longer follows, newest
+    first."""
     components: tuple[Component, ...]
     identities: tuple[Identity, ...]
-    """The author's order; samples use the first."""
+    """Identity kinds, in the author's order; samples use the first."""
     flavors: tuple[DnsLabel, ...]
     cluster_classes: tuple[DnsLabel, ...]
     rbac: tuple[PolicyRule, ...]
     dependencies: tuple[str, ...]
     dev_dependencies: tuple[str, ...]
     runtime: Literal["vendored", "package"] = "vendored"
-    """Whether the repository carries the runtime library, or depends on its distribution."""
+    """Whether the runtime library is vendored into the repository or installed as a package."""
     sdk: ModuleName | None = None
 
     @property
@@ -466,7 +479,7 @@ class Provider(NamedTuple):
     def contract_of(self, release: Release) -> Contract:
         """Return the contract of a release series.
 
-        Raises LookupError if the series is not this provider's.
+        Raises LookupError if the provider does not have that release series.
         """
         for contract in (*self.contracts, *self.former_contracts):
             if contract.version == release.contract:
@@ -474,7 +487,7 @@ class Provider(NamedTuple):
         raise LookupError(release.contract)
 
     def component(self, type: str) -> Component | None:
-        """Return the component with the kinds of a type such as ``control-plane``, or None."""
+        """Return the component with the kinds of a provider type, or None if there is none."""
         return next((each for each in self.components if type in each.types), None)
 
     @property
@@ -483,7 +496,10 @@ class Provider(NamedTuple):
         return self.identities[0] if self.identities else None
 
     def identity(self, kind: str) -> Identity:
-        """Return the kind of identity named ``kind``.  Raises LookupError if there is none."""
+        """Return the identity kind named ``kind``.
+
+        Raises LookupError if there is none.
+        """
         for identity in self.identities:
             if identity.kind == kind:
                 return identity

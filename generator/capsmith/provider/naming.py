@@ -19,7 +19,7 @@ from capsmith.safetext import Identifier
 # (CRD-02), so these tables hold what that library (v1.0.3) answers, its oddities included: they
 # are not a description of English and must not be improved.
 def _pairs(table: str) -> tuple[tuple[str, str], ...]:
-    """Return ``singular:plural`` words; a word alone has itself as its plural."""
+    """Parse pairs such as ``singular:plural``; a single word is its own plural."""
     split = (entry.partition(":") for entry in table.split())
     return tuple((singular, plural or singular) for singular, _, plural in split)
 
@@ -50,17 +50,17 @@ WORDS: Final = _pairs("""
     movie:movies cookie:cookies pretorium:pretoriums agenda:agendas formula:formulas
     shoe:shoes toe:toes graffiti
     """)
-"""Words; as endings of longer words the later entries win."""
+"""Irregular words.  As endings of longer words, later entries take precedence."""
 
 ALONE: Final = _words("""
     ox louse die axis alias use toe
     """)
-"""Words that are not endings of other words."""
+"""Words that are not matched as endings of longer words."""
 
 ONE_WAY: Final = _words("""
     blues medium ellipsis basis
     """)
-"""Those whose plural is not recognised as a plural."""
+"""Words whose plural is not recognised as a plural."""
 
 OTHER_PLURALS: Final = _words("""
     beefs fishes salmons shrimps swines trouts tunas adieus bureaux ganglions lexicons
@@ -68,7 +68,7 @@ OTHER_PLURALS: Final = _words("""
     focuses locuses nucleuses octopi radiuses corpuses apexes codexes indexes latexes
     vertexes vortexes appendixes radixes helixes buffalos dwarves hooves formulae
     """)
-"""Second plurals, recognised as plurals when they are the whole word."""
+"""Alternative plurals, recognised only as whole words."""
 
 ENDINGS: Final = _pairs("""
     tive:tives eaf:eaves oaf:oaves afe:aves arf:arves rfe:rves rf:rves lf:lves fe:ves ay:ays
@@ -81,7 +81,7 @@ ENDINGS: Final = _pairs("""
     us:uses ch:ches io:ios sh:shes ss:sses ez:ezzes iz:izzes tz:tzes zz:zzes ano:anos lo:los
     to:tos oo:oos o:oes x:xes
     """)
-"""Endings, the first match wins; tried after the words."""
+"""Regular endings, tried after the irregular words; the first match applies."""
 
 
 _WORD = re.compile(
@@ -114,7 +114,7 @@ def pluralise(word: str) -> str:
 def split_words(name: str) -> list[str]:
     """Split a name in camelCase, snake_case or kebab-case into its words.
 
-    ``IPAddressPool`` -> ``IP``, ``Address``, ``Pool``; digits stay with the word before them.
+    ``IPAddressPool`` -> ``IP``, ``Address``, ``Pool``.  Digits stay with the preceding word.
     """
     return _WORD.findall(name)
 
@@ -167,7 +167,7 @@ def _rules() -> tuple[tuple[str, str], ...]:
 
 
 def _ordered_rules() -> Iterator[tuple[str, str]]:
-    """Each plural ending stays as it is; that is tried before its singular is replaced."""
+    """Yield plural rules; endings that are already plural come before those to replace."""
     # The library that core uses prepends rules while it loads, so a later word is tried first.
     for singular, plural in reversed(WORDS):
         if singular not in ALONE:
@@ -179,7 +179,7 @@ def _ordered_rules() -> Iterator[tuple[str, str]]:
 
 
 def name_attributes(names: Iterable[str]) -> dict[str, Identifier]:
-    """Return a unique Python attribute for each name; a number tells equal ones apart."""
+    """Return a unique Python attribute for each name; a number distinguishes equal attributes."""
     found: dict[str, Identifier] = {}
     for name in names:
         chosen, taken, number = name_attribute(name), set(found.values()), 2

@@ -61,9 +61,9 @@ def convert_contract_fields(written: ContractFieldsSpec | None) -> ContractField
 def build_template_fields(
     kind: ContractFields | None, *written: TemplateVersionSpec | None
 ) -> ContractFields | None:
-    """Return the schemas of a template: its own where declared, otherwise those of its kind.
+    """Return a template's schemas of contract fields: its own if declared, or its kind's.
 
-    For each setting, the first entry of ``written`` that has it wins.
+    For each setting, the first entry of ``written`` that sets it takes precedence.
     """
     described = [each for each in written if each is not None]
     fields = next((each.contract_fields for each in described if each.contract_fields), None)
@@ -123,7 +123,7 @@ def build_template(
 def _versions(
     kind: Resource, template: Resource, written: TemplateSpec | None
 ) -> Mapping[str, VersionFields] | None:
-    """Return the parts of the template in the versions where it, or its kind, has others."""
+    """Return the template's fields in the versions that differ for the template or its kind."""
     own = (written.versions if written is not None else None) or {}
     if kind.version_fields is None and not own:
         return None
@@ -143,7 +143,7 @@ def _version(
 ) -> VersionFields:
     """Return the fields, rules and columns of a template in one version.
 
-    The template's own come first, then its kind's, then the ones of the storage version.
+    The template's own take precedence, then its kind's, then the storage version's.
     """
     source = of_kind or VersionFields(
         *(kind.spec_fields, kind.status_fields, kind.spec_validations, (), ()),
@@ -174,7 +174,7 @@ def _version(
 
 
 def _with_own(template: Resource, written: TemplateVersionSpec | None) -> Resource:
-    """Return the template with the fields and rules that are only its own, if it has any."""
+    """Return the template with the fields and rules that its kind lacks, if there are any."""
     if written is None:
         return template
     if written.spec is not None:
@@ -189,7 +189,7 @@ def _with_own(template: Resource, written: TemplateVersionSpec | None) -> Resour
 def _rules_of(
     fields: Iterable[Field], rules: Iterable[Schema], options: CrdOptions
 ) -> tuple[tuple[Field, ...], tuple[Schema, ...]]:
-    """Return fields and rules of a kind as its template repeats them."""
+    """Return the fields and rules of a kind in the form in which its template repeats them."""
     if options.transition_rules:
         return tuple(fields), tuple(rules)
     kept = tuple(rule for rule in rules if not is_transition(str(rule["rule"])))
@@ -259,7 +259,7 @@ def create_resource(
 
 
 def convert_fields(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:
-    """Convert the author's fields to plain schemas; a number tells equal attributes apart."""
+    """Convert the author's fields to plain schemas; a number distinguishes equal attributes."""
     written = fields or {}
     return tuple(
         Field(name, attribute, convert_field(written[name]), is_required(written[name]))
@@ -333,7 +333,10 @@ def _build_resource(kind: DraftKind, draft: Draft, versions: Versions) -> Resour
 def _version_fields(
     written: VersionFieldsSpec, resource: Resource, kind: DraftKind, draft: Draft
 ) -> VersionFields:
-    """Return the fields of a version; what it does not mention is as in the kind."""
+    """Return the fields of a version.
+
+    Settings that the version does not mention are taken from the kind.
+    """
     spec, status, rules = resource.spec_fields, resource.status_fields, resource.spec_validations
     if written.spec is not None:
         spec = _spec_fields(written.spec, kind, draft)
@@ -364,12 +367,12 @@ def _missing_names(hub: tuple[Field, ...], spoke: tuple[Field, ...]) -> set[str]
 
 
 def _first_keys(path: str) -> str:
-    """Return ``.spec.size`` for ``.spec.size[0].name``."""
+    """Return a path up to its first list: ``.spec.size`` for ``.spec.size[0].name``."""
     return ".".join(path.replace("[", ".").split(".")[:3])
 
 
 def build_identity(identity: DraftIdentity, group: DnsSubdomain, versions: Versions) -> Resource:
-    """Build the resource of a kind of identity."""
+    """Build the resource of an identity kind."""
     parts = {SECRET_REF: identity.secret, "allowedNamespaces": not identity.namespaced}
     words = WORDS[Role.IDENTITY] if identity.secret else _WITHOUT_SECRET
     return create_resource(
@@ -387,7 +390,7 @@ def build_identity(identity: DraftIdentity, group: DnsSubdomain, versions: Versi
 def _spec_fields(
     fields: Mapping[str, FieldLike] | None, kind: DraftKind, draft: Draft
 ) -> tuple[Field, ...]:
-    """Return the fields of the spec, with that of the embedded bootstrap config, if any."""
+    """Return the fields of the spec, including the embedded bootstrap configuration, if any."""
     own = convert_fields(fields)
     contract = kind.spec.contract_fields
     is_left_out = contract is not None and f"spec.{EMBEDDED}" in (contract.without or ())
@@ -403,7 +406,7 @@ def _features(kind: DraftKind, draft: Draft) -> frozenset[str]:
 
 
 def _sees_identities(kind: DraftKind, draft: Draft) -> bool:
-    """Return whether the manager of a kind reads identities, which are the infrastructure's."""
+    """Return whether the kind's manager can read identities, which belong to the infrastructure."""
     sections = next(
         {each.section for each in component}
         for component in draft.components
@@ -438,7 +441,7 @@ _CATEGORY = "cluster-api"
 def build_template_options(kind: KubectlSpec, template: TemplateSpec | None) -> CrdOptions:
     """Return the CRD options of a template.
 
-    ``contract_columns`` is taken from the kind unless the template sets it.
+    Unless ``template`` sets ``contract_columns``, the kind's setting applies.
     """
     if template is None:
         return CrdOptions(contract_columns=kind.contract_columns is not False)
@@ -456,5 +459,5 @@ def list_categories(kind: KubectlSpec | None, template: KubectlSpec | None = Non
 
 
 def _first(*switches: bool | None) -> bool:
-    """Return the first switch that is set; all are on by default."""
+    """Return the first switch that is not None, or True if there is none."""
     return next((each for each in switches if each is not None), True)

@@ -20,17 +20,17 @@ class SectionType(NamedTuple):
     section: ComponentSection
     """Key in provider.yaml."""
     type: str
-    """First part of the manifest label and of the components file."""
+    """Provider type: the first part of the manifest label and of the components file's name."""
     group: str
-    """API group unless the author gives another; empty where there are no kinds (CRD-05)."""
+    """Default API group; empty for sections without kinds (CRD-05)."""
     namespace: str
-    """Namespace unless the author gives another, with ``{name}`` for the provider's."""
+    """Default namespace; ``{name}`` is replaced with the provider's name."""
     config: str
-    """Folder of the kustomize tree."""
+    """Path to the folder of the kustomize tree."""
     words: str
-    """Its name in sentences."""
+    """Name of the section's component in sentences."""
     kind: str
-    """What clusterctl's own configuration calls it (CC-50)."""
+    """Provider type in clusterctl's configuration (CC-50)."""
 
     @property
     def attribute(self) -> str:
@@ -99,13 +99,16 @@ SECTION_TYPES: Mapping[str, SectionType] = {
         ),
     )
 }
-"""By section, in the order in which components are installed and shown."""
+"""Section types by section name, in the order in which components are installed and displayed."""
 
 
 def combine(
     sections: Sequence[SectionType], combined: Mapping[Section, Iterable[Section]]
 ) -> tuple[tuple[SectionType, ...], ...]:
-    """Group sections into components; the first of each group gives its type."""
+    """Group sections into components.
+
+    ``combined`` maps the first section of a group, which determines the type, to the others.
+    """
     others: dict[str, set[str]] = {
         main: {str(each) for each in parts} - {main} for main, parts in combined.items()
     }

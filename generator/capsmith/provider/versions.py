@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def version_order(name: str) -> tuple[int, int, int]:
-    """Return Kubernetes' sort key of an API version: alpha, beta, GA, then by number (GEN-03)."""
+    """Return Kubernetes' sort key for an API version: alpha, beta, GA, then by number (GEN-03)."""
     # Only for names that the model has accepted, such as `v1`, `v1alpha1` or `v1beta1`.
     major, *stage = re.findall(r"alpha|beta|\d+", name)
     if not stage:
@@ -31,7 +31,7 @@ def version_order(name: str) -> tuple[int, int, int]:
 
 
 def series_order(series: str) -> tuple[int, int]:
-    """Return the sort key of a release series such as ``v0.1``: major and minor."""
+    """Return a sort key for a release series such as ``v0.1``: major and minor."""
     major, minor = series.removeprefix("v").split(".")
     return int(major), int(minor)
 
@@ -40,7 +40,7 @@ def get_preferred_version(resource: Resource) -> VersionName:
     """Return the version that core uses (GEN-03); core warns if a ClusterClass names another.
 
     All versions of a provider follow one contract, so the contract label lists every served
-    version. Versions with their own fields are never returned, because samples and templates have
+    version.  Versions with their own fields are never returned, because samples and templates have
     the fields of the storage version.
     """
     others = resource.version_fields or {}
@@ -51,7 +51,7 @@ def get_preferred_version(resource: Resource) -> VersionName:
 _TYPE_KEYS = (
     *("type", "nullable", "x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"),
 )
-"""Keys of a schema that say which values there are; limits are not among them."""
+"""Schema keys that determine the type of a value; limits are not included."""
 
 
 class PartChanges(NamedTuple):
@@ -60,11 +60,11 @@ class PartChanges(NamedTuple):
     part: str
     """``spec`` or ``status``."""
     spoke: tuple[Field, ...]
-    """All fields of the version."""
+    """All fields that the author declares in the version."""
     spoke_changes: tuple[Field, ...]
-    """Those that the hub does not have, or has with another type."""
+    """Fields of the version that the hub lacks or has with another type."""
     hub_changes: tuple[Field, ...]
-    """Those of the hub that the version does not have, or has with another type."""
+    """Fields of the hub that the version lacks or has with another type."""
 
 
 class VersionChanges(NamedTuple):
@@ -72,21 +72,21 @@ class VersionChanges(NamedTuple):
 
     version: ApiVersion
     parts: tuple[PartChanges, ...]
-    """Only parts with a difference."""
+    """Differences by part; parts without differences are left out."""
 
     def part(self, name: str) -> PartChanges | None:
-        """Return the differences in ``spec`` or ``status``, or None."""
+        """Return the differences in ``spec`` or ``status``, or None if there are none."""
         return next((each for each in self.parts if each.part == name), None)
 
 
 def select_version(resource: Resource, version: ApiVersion) -> Resource:
-    """Return the kind with the author's fields, rules and columns of one version."""
+    """Return the kind with the author's fields, rules and columns of ``version``."""
     own = (resource.version_fields or {}).get(version.name)
     return resource if own is None else resource._replace(**own._asdict())
 
 
 def compare_versions(resource: Resource) -> tuple[VersionChanges, ...]:
-    """Return the versions whose fields the author's code must convert, in the resource's order."""
+    """Return the differences of all versions whose fields the author's code must convert."""
     found = []
     for version in resource.versions:
         own = (resource.version_fields or {}).get(version.name)
