@@ -34,7 +34,7 @@ _UNSET: Mapping[str, Any] = {
     "enum": [],
     "allOf": [],
 }
-"""Keys with the value that the API server assumes if they are missing."""
+"""Schema keys, each with the value that the API server assumes if the key is missing."""
 _INTEGER_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _BELOW = ("items", "additionalProperties", "not")
 _CHOICES = ("oneOf", "anyOf", "allOf")
@@ -79,7 +79,7 @@ def normalize(schema: Schema) -> dict[str, Any]:
 
 
 def _drop_filled(schema: dict[str, Any]) -> None:
-    """Remove required names with a default: the API server fills these in before it validates."""
+    """Remove names from ``required`` that have a default, which is filled in before validation."""
     properties = schema.get("properties")
     if isinstance(properties, Mapping) and isinstance(schema.get("required"), list):
         schema["required"] = [
@@ -94,7 +94,7 @@ def _is_filled(schema: Any) -> bool:
 
 
 def normalize_value(value: Any) -> Any:
-    """Return the normal form of a schema, and any other value unchanged."""
+    """Return the normal form of a schema; return any other value unchanged."""
     return normalize(value) if isinstance(value, Mapping) else value
 
 
@@ -114,9 +114,9 @@ def simplify(schema: Schema) -> dict[str, Any]:
 
 
 def _with_one_enum(schema: dict[str, Any]) -> dict[str, Any]:
-    """Replace enums in ``allOf`` by the values that all of them have.
+    """Replace enums in ``allOf`` with the values that all of them contain.
 
-    controller-gen repeats the enum of a type at each of its uses, and joins the two with allOf.
+    controller-gen repeats the enum of a type at each use, and joins the two with allOf.
     """
     parts = schema.get("allOf")
     if not isinstance(parts, list) or not parts:
@@ -179,7 +179,7 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
 class DifferenceKind(StrEnum):
-    """How the generated CRD differs from the original."""
+    """The way in which the generated CRD differs from the original."""
 
     MISSING = "missing"
     CHANGED = "changed"
@@ -191,13 +191,14 @@ class Difference(NamedTuple):
 
     change: DifferenceKind
     version: str
-    """Empty for what concerns the whole CRD."""
+    """API version that differs; empty if the difference concerns the whole CRD."""
     path: Path
-    """Keys and indexes in the original CRD; for an addition, the place where it would be."""
+    """Path to the differing value in the original CRD; for an addition, the path it would have
+    there."""
     field: str
-    """The field in the object: ``.spec.network.cidr``; empty outside schemas."""
+    """Path to the field in an object, such as ``.spec.network.cidr``; empty outside schemas."""
     what: str
-    """The keyword or the part: ``pattern``, ``field``, ``printer column Age``."""
+    """Keyword or part that differs: ``pattern``, ``field``, ``printer column Age``."""
     original: Any = None
     generated: Any = None
     is_addition: bool = False
@@ -213,7 +214,7 @@ def compare_crds(original: Mapping[str, Any], generated: Mapping[str, Any]) -> l
 
 
 def compare_schemas(original: Mapping[str, Any], generated: Mapping[str, Any]) -> list[Difference]:
-    """Return the differences between two schemas of a field; empty if they mean the same."""
+    """Return the differences between two schemas of a field; empty if they are equivalent."""
     return list(_schema(normalize(original), normalize(generated), (), ""))
 
 
@@ -291,7 +292,7 @@ def _version(
 def _objects(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the normal form of the schema of whole objects, without a status that is always empty.
 
-    A status of type object without properties can hold nothing.  Other parts count as they are.
+    A status of type object without properties cannot hold anything.  Other parts stay unchanged.
     """
     found = normalize(schema)
     if mapping_of(found, "properties").get("status") == {"type": "object"}:
@@ -315,7 +316,7 @@ def _subresources(
 
 
 def _subresources_of(version: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the subresources that have an effect: that of the status needs a status."""
+    """Return the subresources that have an effect; the status subresource needs a status schema."""
     found = dict(mapping_of(version, "subresources"))
     schema = _objects(mapping_of(version, *_SCHEMA))
     if "status" not in mapping_of(schema, "properties"):
@@ -326,7 +327,7 @@ def _subresources_of(version: Mapping[str, Any]) -> dict[str, Any]:
 def _columns(
     name: str, path: Path, own: Mapping[str, Any], made: Mapping[str, Any]
 ) -> Iterator[Difference]:
-    """Yield differences of columns, regardless of their order: each contract inserts its own."""
+    """Yield differences in columns, regardless of order: each contract inserts its own columns."""
     first, second = normalize_columns(own), normalize_columns(made)
     path = (*path, "additionalPrinterColumns")
     for index, column in enumerate(first):
@@ -382,7 +383,7 @@ def _change(in_original: bool, in_generated: bool) -> DifferenceKind:
 
 
 def _is_same_number(one: Any, other: Any) -> bool:
-    """Return whether two numbers are equal, of which one may be written as 1 and one as 1.0."""
+    """Return whether two numbers are equal, even if one is written as 1 and the other as 1.0."""
     numbers = (int, float)
     if isinstance(one, bool) or isinstance(other, bool):
         return False

@@ -25,9 +25,9 @@ _FALSE = (
 )
 _IMMUTABLE = {"rule": IMMUTABLE_RULE, "message": IMMUTABLE_MESSAGE}
 MAX_DESCRIPTION = 4000
-"""Longest description, in characters."""
+"""Maximum length of a description, in characters."""
 Field = Any
-"""A shorthand or a mapping."""
+"""A field of provider.yaml: a shorthand such as ``string[]!``, or a mapping."""
 
 
 def convert_fields(schema: Mapping[str, Any]) -> dict[str, Field]:
@@ -119,7 +119,7 @@ def _shorthand(found: Mapping[str, Any]) -> str:
 
 
 def clean_description(written: str) -> str:
-    """Return a description of permitted length that clusterctl will not alter.
+    """Return a description of permitted length that clusterctl leaves unchanged.
 
     clusterctl treats ``${X}`` as a variable and replaces ``$$`` with ``$``.
     """

@@ -1,9 +1,10 @@
-"""Convert CRDs to a provider.yaml, and report what it cannot express.
+"""Convert CRDs to a provider.yaml, and report what provider.yaml cannot express.
 
-A first provider.yaml, the skeleton, contains only the roles of kinds; what capsmith generates from
-it is the contract's part of the CRDs.  Everything else in the CRDs becomes the author's fields.
-The result is then generated in memory and compared with the CRDs, so that every difference is
-reported.  The comparison knows nothing about the conversion and so finds its errors too.
+A first provider.yaml, the skeleton, contains only the roles of kinds, so the CRDs generated from it
+contain only the contract's fields.  Everything else in the original CRDs becomes the author's
+fields.  The result is then generated in memory and compared with the originals, so that every
+difference is reported.  The comparison is independent of the conversion, so it also finds errors in
+the conversion.
 """
 
 from __future__ import annotations
@@ -34,26 +35,26 @@ _MACHINE_KIND = "infrastructureMachineKind"
 
 
 class ImportedCrd(NamedTuple):
-    """A CRD, and the differences of the generated CRD."""
+    """A CRD, with the differences between it and the generated CRD."""
 
     crd: Crd
     role: str
-    """In provider.yaml; that of a template ends in Template."""
+    """Role in provider.yaml; the role of a template ends in ``Template``."""
     path: tuple[str, str]
-    """The section and the kind of its entry."""
+    """Section and kind of the entry in provider.yaml."""
     differences: tuple[Difference, ...]
     contract_fields: frozenset[str]
-    """Fields such as ``.spec.providerID`` that the contract adds."""
+    """Paths of the fields that the contract adds, such as ``.spec.providerID``."""
 
 
 class Imported(NamedTuple):
-    """A provider.yaml, and what it cannot express."""
+    """A provider.yaml, with the differences that it cannot express."""
 
     text: str
     crds: tuple[ImportedCrd, ...]
     refusals: tuple[Refusal, ...]
     corrected: Mapping[str, str] = {}
-    """The contract in the metadata of release series that the CRDs do not follow."""
+    """Contract in metadata.yaml by release series, where the CRDs follow a different contract."""
 
 
 def import_crds(
@@ -62,7 +63,7 @@ def import_crds(
     names: tuple[str, str],
     contracts: Mapping[str, Contract],
 ) -> Imported:
-    """Convert CRDs to a provider.yaml and compare the CRDs that it generates with the originals.
+    """Convert CRDs to a provider.yaml and compare the originals with the generated CRDs.
 
     ``names`` holds the provider's name and repository, ``metadata`` its clusterctl Metadata
     objects.
@@ -101,7 +102,7 @@ def _skeleton(
     followed: Mapping[str, Contract],
     contracts: Mapping[str, Contract],
 ) -> tuple[dict[str, kinds.Entry], Crds]:
-    """Return the entries of the kinds without an author's fields, and the CRDs for them."""
+    """Return the kinds' entries without the author's fields, and the CRDs generated from them."""
     shapes = {each.crd.kind: kinds.list_shapes(each.role, followed) for each in sources}
     base = {
         each.crd.kind: kinds.make_first_entry(each, shapes[each.crd.kind])
@@ -201,7 +202,10 @@ def _add_own_specs(
     skeleton: Crds,
     reserved: Mapping[str, Reserved],
 ) -> bool:
-    """Add the fields of templates that differ from those of their kinds; return whether any do."""
+    """Add the fields of templates that differ from their kinds' fields.
+
+    Returns whether any fields were added.
+    """
     found = False
     for source in sources:
         entry = mapping_of(data, source.section, source.crd.kind)
@@ -226,7 +230,7 @@ def _parts(
 
 
 def _version(crd: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a version of a generated CRD, or another one if it does not have that."""
+    """Return the named version of a generated CRD, or another version if there is none."""
     versions = list_of(crd, "spec", "versions")
     return _named(versions, name) or (mapping_of(versions[-1]) if versions else {})
 
@@ -236,7 +240,7 @@ def _named(versions: Sequence[Any], name: str) -> Mapping[str, Any]:
 
 
 def _generated(checked: CheckedData, contracts: Mapping[str, Contract]) -> Crds:
-    """Return the CRDs of a provider, also of one with errors that do not concern its kinds."""
+    """Return the provider's generated CRDs, even if errors remain that do not affect its kinds."""
     provider: Provider | None = checked.provider
     if provider is None and checked.draft is not None:
         # Findings elsewhere, such as on the name, must not hide how the CRDs differ.
@@ -258,7 +262,7 @@ def _crds(provider: Provider) -> Crds:
 
 
 def _contract_only(provider: Provider) -> Crds:
-    """Return the CRDs without the author's fields."""
+    """Return the generated CRDs without the author's fields."""
     return _crds(provider._replace(components=tuple(map(_without_fields, provider.components))))
 
 
@@ -303,16 +307,16 @@ def compare_provider(sources: Sequence[SourceCrd], provider: Provider) -> tuple[
 
 
 def has_own_kind(imported: ImportedCrd) -> bool:
-    """Return whether provider.yaml generates the CRD at all, with or without a contract role."""
+    """Return whether provider.yaml generates the CRD, with or without a contract role."""
     return not any(each.what == "kind" and not each.path for each in imported.differences)
 
 
 def add_machine_kinds(
     data: dict[str, Any], sources: Iterable[SourceCrd], refusals: Iterable[Refusal]
 ) -> bool:
-    """Declare the machine kind field in pools whose feature for it was refused.
+    """Declare the machine kind field in pools for which this feature was refused.
 
-    Changes ``data``.  Return whether any field was added.
+    Modifies ``data`` and returns whether any field was added.
     """
     refused = {each.path[:2] for each in refusals if each.path[2:] == ("features", MACHINES)}
     found = False

@@ -1,4 +1,4 @@
-"""Build the entry of a kind in provider.yaml: all of its CRD that the contract does not add."""
+"""Build a kind's entry in provider.yaml: everything in its CRD that the contract does not add."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from capsmith.provider.described_kinds import MANAGED
 from capsmith.provider.naming import pluralise
 
 Reserved = Mapping[str, frozenset[str]]
-"""Names of fields that belong to the contract and not to the author, by part of the object."""
+"""Names of the fields that the contract reserves, keyed by part of the object (``spec``)."""
 _CREDENTIALS = "credentials"
 EMBEDDED = "bootstrapConfigSpec"
-"""The spec of the bootstrap configurations in that of a control plane; another kind defines it."""
+"""Field of a control plane that embeds a bootstrap configuration's spec, which another kind
+defines."""
 _LIMITS = ("minProperties", "maxProperties", "nullable", "default")
 _RULED = ("status", "spec.template")
-"""Parts whose rules are no author's in another key; of a template also spec."""
+"""Parts of the object whose CEL rules are extracted separately; for templates, also ``spec``."""
 Entry = dict[str, Any]
 _CATEGORY = "cluster-api"
 _COLUMN_KEYS = ("name", "type", "jsonPath", "priority", "description")
 _TEMPLATE_OPTIONAL = frozenset({"InfraCluster", "InfraMachinePool", "ControlPlane"})
-"""Roles whose kinds may be without a template."""
+"""Roles whose kinds do not need a template."""
 _KUBEADM = {"group": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig"}
 Shapes = list[tuple[str, TypeShape, TypeShape | None]]
-"""The contract's shapes of a role and its template, by API version."""
+"""The contract's shapes of a role and of its template, by API version."""
 
 
 def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
-    """Return the role of a kind, and the settings that its default features depend on."""
+    """Return a kind's role, with the settings that affect its default features."""
     entry: Entry = {"implements": source.role}
     if detect_features(source, shapes).get(MANAGED):
         entry["features"] = {MANAGED: True}
@@ -45,7 +46,7 @@ def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
 
 
 def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entry:
-    """Return the scope, group and plural of a kind without role, if not the defaults."""
+    """Return the scope, group and plural of a kind without a role, unless they are the defaults."""
     crd, found = source.crd, dict[str, Any]()
     if source.role != RESOURCE:
         return found
@@ -60,7 +61,7 @@ def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entr
 
 
 def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
-    """Return for each optional feature of the contract whether the CRDs have a field of it."""
+    """Return whether the CRDs have any field of each optional contract feature, by feature."""
     found: dict[str, bool] = {}
     for name, shape, template in shapes:
         for crd, part_shape in ((source.crd, shape), (source.template, template)):
@@ -81,7 +82,7 @@ def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
 
 
 def list_shapes(role: str, versions: Mapping[str, Contract]) -> Shapes:
-    """Return the contract's shapes of a role and its template, by API version."""
+    """Return the contract's shapes of a role and of its template, by API version."""
     return [
         (name, contract.types[role], contract.types.get(f"{role}Template"))
         for name, contract in versions.items()
@@ -97,10 +98,10 @@ def find_storage_version(crd: Crd) -> CrdVersion:
 def extract_author_parts(
     version: CrdVersion, columns: Mapping[str, Any], made: Mapping[str, Any], reserved: Reserved
 ) -> Entry:
-    """Return the author's fields, rules and columns in a version.
+    """Return what the author added to a version of a CRD: fields, rules and printer columns.
 
-    ``columns`` is the version as the CRD has it.  ``made`` is the version that capsmith generates
-    for a kind without the author.
+    ``columns`` is the version's entry in the original manifest.  ``made`` is the entry that
+    capsmith would generate if the author had added nothing.
     """
     entry: Entry = {}
     generated = mapping_of(made, "schema", "openAPIV3Schema", "properties")
@@ -144,8 +145,8 @@ def extract_author_parts(
 def find_version_differences(parts: Entry, hub: Entry, schema: Mapping[str, Any]) -> Entry:
     """Return the keys that differ from the storage version; descriptions are ignored.
 
-    ``parts`` and ``hub`` are the entries of the version and the storage version.  ``schema`` is the
-    version's schema, which may have to list its required parts where the storage version does not.
+    ``parts`` and ``hub`` are the entries of the version and of the storage version.  ``schema`` is
+    the version's schema; its required parts are listed if they differ from the storage version's.
     """
     empty: Mapping[str, Any] = {
         **{"spec": {}, "status": {}, "validations": [], "objectValidations": []},
@@ -163,7 +164,7 @@ def find_version_differences(parts: Entry, hub: Entry, schema: Mapping[str, Any]
 
 
 def _without_texts(value: Any) -> Any:
-    """Return fields without their descriptions; a field that is called ``description`` stays."""
+    """Return fields without their descriptions; a field named ``description`` is kept."""
     if isinstance(value, Mapping):
         return {
             key: _without_texts(below)
@@ -174,7 +175,7 @@ def _without_texts(value: Any) -> Any:
 
 
 def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
-    """Return the description, short names and categories, if they are not the defaults."""
+    """Return the description, short names and categories, unless they are the defaults."""
     entry: Entry = {}
     description = text_of(find_storage_version(crd).schema, "description")
     usual = _description(made)
@@ -190,7 +191,7 @@ def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
 
 
 def describe_object_name(crd: Crd) -> Entry:
-    """Return the limits for object names, if there are any."""
+    """Return the limits for object names; empty if there are none."""
     schema = mapping_of(
         find_storage_version(crd).schema, "properties", "metadata", "properties", "name"
     )
@@ -201,10 +202,10 @@ def describe_object_name(crd: Crd) -> Entry:
 
 
 def find_bootstrap_kind(crd: Crd, kinds: Iterable[str]) -> Any:
-    """Return the bootstrap configuration kind of a control plane with Machines, or None.
+    """Return the bootstrap kind of a control plane with Machines, or None.
 
-    A bootstrap kind of another provider has no schema in the control plane, and no CRD names it.
-    It is assumed to be kubeadm's.
+    If the bootstrap kind belongs to another provider, neither the control plane's schema nor any
+    CRD names it; kubeadm's is then assumed.
     """
     spec = mapping_of(find_storage_version(crd).schema, "properties", "spec", "properties")
     if not list(kinds) or "x-kubernetes-preserve-unknown-fields" in mapping_of(spec, EMBEDDED):
@@ -233,7 +234,10 @@ def _version(crd: Crd, name: str) -> CrdVersion:
 
 
 def describe_versions(crd: Crd, versions: Sequence[Version]) -> Entry:
-    """Return the entry ``apiVersions`` of a CRD, or nothing if it has exactly ``versions``."""
+    """Return the CRD's ``apiVersions`` entry.
+
+    Empty if the CRD's versions and their settings are exactly those in ``versions``.
+    """
     originals = {
         text_of(each, "name"): mapping_of(each)
         for each in list_of(crd.manifest.document, "spec", "versions")
@@ -260,12 +264,15 @@ def _entry(version: Version, original: Mapping[str, Any]) -> str | Entry:
 
 
 def list_names(crd: Crd, key: str) -> list[str]:
-    """Return the short names or categories of a CRD."""
+    """Return the short names or categories of a CRD; ``key`` selects which."""
     return [name.strip() for name in texts_of(crd.manifest.document, "spec", "names", key)]
 
 
 def describe_categories(crd: Crd) -> Entry:
-    """Return ``categories`` and, for a CRD outside ``cluster-api``, ``contractCategory``."""
+    """Return ``categories`` and ``contractCategory``, unless they are the defaults.
+
+    ``contractCategory`` is only set for CRDs without the category ``cluster-api``.
+    """
     found = list_names(crd, "categories")
     own = list(dict.fromkeys(name for name in found if name != _CATEGORY))
     entry: Entry = {"categories": own} if own else {}
@@ -317,10 +324,11 @@ def _columns(version: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def find_contract_fields(
     schema: Schema, made: Schema, reserved: Reserved, *, has_required: bool = True
 ) -> dict[str, Any]:
-    """Return the entry ``contractFields`` of a kind; empty if it has the contract's own schemas.
+    """Return a kind's ``contractFields`` entry; empty if it has the contract's own schemas.
 
-    ``made`` is the schema that capsmith generates for a kind without the author.  ``reserved``
-    fields that are not in it belong to another contract version or to a disabled feature.
+    ``made`` is the schema that capsmith generates for the kind without the author's parts.  Fields
+    in ``reserved`` that are missing from it belong to another contract version or to a disabled
+    feature.
     """
     found: dict[str, Any] = {}
     without, is_exact = [], False
@@ -342,7 +350,7 @@ def find_contract_fields(
 def _contract_fields(
     own: Schema, made: Schema, reserved: frozenset[str], has_required: bool
 ) -> dict[str, tuple[Any, bool]]:
-    """Return fields by name, with whether they lack properties that the contract has."""
+    """Return the overriding fields by name, and whether each lacks properties of the contract."""
     required, usual = (set(texts_of(each, "required")) for each in (own, made))
     generated, found = mapping_of(made, "properties"), {}
     known = reserved.union(generated) - {EMBEDDED}
@@ -365,8 +373,8 @@ def list_reserved_fields(
 ) -> Reserved:
     """Return the field names that any version of the contract reserves for a role.
 
-    Exceptions are the fields for credentials, and the failure domain of v1beta1 if no version of
-    the provider follows v1beta1.
+    The fields for credentials are not included, nor is the failure domain of v1beta1 if no version
+    of the provider follows v1beta1.
     """
     found: dict[str, frozenset[str]] = {"spec": frozenset(), "status": frozenset()}
     for contract in contracts.values():
@@ -379,7 +387,7 @@ def list_reserved_fields(
 
 
 def find_required_parts(schema: Schema) -> list[str] | None:
-    """Return ``[spec]`` or ``[]`` if that does not follow from the spec's fields, or else None."""
+    """Return ``["spec"]`` or ``[]``, or None if the spec's fields already imply the result."""
     is_usual = bool(list_of(mapping_of(schema, "properties", "spec"), "required"))
     is_required = "spec" in list_of(schema, "required")
     if is_usual == is_required:
@@ -388,7 +396,7 @@ def find_required_parts(schema: Schema) -> list[str] | None:
 
 
 def find_part_limits(schema: Schema, parts: Collection[str]) -> dict[str, Any]:
-    """Return the limits of parts of an object, such as ``spec.template``, by part."""
+    """Return the schema limits of the given parts of an object, such as ``spec.template``."""
     found = {}
     for part in parts:
         keys = [step for name in part.split(".") for step in ("properties", name)]

@@ -1,4 +1,4 @@
-"""Write plain data as YAML in the style of a person, with short mappings on one line."""
+"""Write plain data as YAML in a hand-written style, with short mappings on one line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECTIONS = ("infrastructure", "bootstrap", "controlPlane", "ipam", "addon")
 _WIDTH = 100
 _INDENT = 2
 _FLOWING = 3
-"""Deepest mapping, in levels from a field, that is written on one line."""
+"""Maximum nesting depth of a mapping, counted from its field, that is written on one line."""
 _INT64 = range(-(2**63), 2**63)
 _HEADER = "# yaml-language-server: $schema=.capsmith/provider.schema.json\n"
 
@@ -52,7 +52,7 @@ def _mapping(value: Mapping[str, Any], column: int, blocks: int) -> yaml.Mapping
 
 
 def _is_block(key: str, blocks: int) -> bool:
-    """Return whether what is below a key has a line for each entry: sections, kinds, fields."""
+    """Return whether the entries below a key are on separate lines: sections, kinds, fields."""
     if blocks == 4:
         return key in _SECTIONS
     return blocks == 3 or (blocks == 2 and key in ("spec", "status"))
@@ -63,7 +63,7 @@ def _longest_key(value: Mapping[str, Any]) -> int:
 
 
 def _fits(nodes: list[yaml.Node], column: int) -> bool:
-    """Return whether nodes are short enough for one line, and not deep."""
+    """Return whether the nodes are short and shallow enough for one line starting at ``column``."""
     return all(_depth(node) < _FLOWING for node in nodes) and (
         column + sum(_width(node) + 2 for node in nodes) <= _WIDTH
     )
@@ -104,8 +104,8 @@ _REPRESENTER = yaml.representer.SafeRepresenter()
 def convert_to_plain_data(value: Any) -> Any:
     """Return a copy with string keys and values that YAML can express.
 
-    YAML reads a plain 2030-01-31 as a date, but the API server as a string.  Numbers that no field
-    can hold become strings, which the checks refuse.
+    YAML reads an unquoted 2030-01-31 as a date, but the API server reads it as a string.  Numbers
+    that no field can hold become strings, which the checks refuse.
     """
     if isinstance(value, Mapping):
         return {

@@ -1,4 +1,4 @@
-"""Build the head of provider.yaml: name, contracts, API versions, releases and groups."""
+"""Build the first part of provider.yaml: name, contracts, API versions, releases and groups."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Version(NamedTuple):
     contract: str
     deprecated: bool = False
     warning: str = ""
-    """The text of the deprecation, if it is not the API server's."""
+    """Text of the deprecation warning; empty if it is the API server's default text."""
 
 
 class Outline(NamedTuple):
-    """The head of provider.yaml: settings for all kinds that do not override them."""
+    """The first part of provider.yaml: settings for all kinds that do not override them."""
 
     name: str
     contracts: tuple[str, ...]
     versions: tuple[Version, ...]
     releases: Mapping[str, str]
     groups: Mapping[str, str]
-    """Groups that are not the section's usual one."""
+    """API groups by section; only those that differ from the section's default group."""
     corrected: Mapping[str, str] = {}
-    """The contract in the metadata of release series that the CRDs do not follow."""
+    """Contract in metadata.yaml by release series, where the CRDs follow a different contract."""
 
     def head(self, repository: str) -> dict[str, Any]:
         """Return the entries of provider.yaml that come before its sections."""
@@ -72,7 +72,7 @@ class Outline(NamedTuple):
 
 
 def find_provider_name(sources: Iterable[SourceCrd]) -> str:
-    """Return the name in the CRDs' provider label, without the type, or an empty string."""
+    """Return the name from the CRDs' provider label, without the type; empty if there is none."""
     # The longest first: a type may begin like another one.
     types = sorted((each.type for each in SECTION_TYPES.values()), key=len, reverse=True)
     for source in sources:
@@ -89,11 +89,11 @@ def decide_outline(
     metadata: Sequence[Manifest],
     contracts: Mapping[str, Contract],
 ) -> Outline:
-    """Return the head of provider.yaml, with the settings of most kinds.
+    """Return the first part of provider.yaml, with the settings that most kinds have.
 
-    Kinds with a contract role outweigh all others together, because clusterctl and core look only
-    at them.  Kinds that differ get keys of their own.  ``metadata`` holds clusterctl's Metadata
-    objects.
+    Kinds with a contract role together outweigh all others, because clusterctl and core only look
+    at them.  Kinds with different settings get their own keys.  ``metadata`` holds clusterctl's
+    Metadata objects.
     """
     series = _releases(metadata, contracts)
     followed = _contracts(sources, series, contracts)
@@ -111,7 +111,7 @@ def decide_outline(
 def _contracts(
     sources: Sequence[SourceCrd], series: Mapping[str, str], contracts: Mapping[str, Contract]
 ) -> tuple[str, ...]:
-    """Return the contracts that some served version follows, the newest first."""
+    """Return the contracts that any served version follows, newest first."""
     served = {
         contract
         for source in sources
@@ -128,7 +128,7 @@ def _contracts(
 
 
 def _by_shape(sources: Sequence[SourceCrd], contracts: Mapping[str, Contract]) -> str:
-    """Return the contract of CRDs without labels: only the newest one has ``initialization``."""
+    """Return the contract of unlabelled CRDs: only the newest contract has ``initialization``."""
     fields = {
         field
         for source in sources
@@ -140,7 +140,7 @@ def _by_shape(sources: Sequence[SourceCrd], contracts: Mapping[str, Contract]) -
 
 
 def _contract(source: SourceCrd, version: CrdVersion, contracts: Mapping[str, Contract]) -> str:
-    """Return the contract of a version by the labels of its CRD, or ''."""
+    """Return the contract that the CRD's labels give a version, or '' if no label names it."""
     labelled = [
         each.version
         for each in contracts.values()
@@ -186,7 +186,10 @@ def _versions(
 
 
 def _deprecation(source: SourceCrd, name: str) -> str | None:
-    """Return the deprecation warning of a version: '' for the API server's, None for none."""
+    """Return a version's deprecation warning.
+
+    An empty string means the API server's text; None means that the version is not deprecated.
+    """
     for version in list_of(source.crd.manifest.document, "spec", "versions"):
         if text_of(version, "name") == name and mapping_of(version).get("deprecated") is True:
             return text_of(version, "deprecationWarning")

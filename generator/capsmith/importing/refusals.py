@@ -1,6 +1,6 @@
-"""Remove what its checks refuse from a provider.yaml, and record the reasons.
+"""Remove the parts of a provider.yaml that its checks refuse, and record the reasons.
 
-The checks alone decide what can be imported: what they learn to accept is imported.
+Only the checks decide what can be imported: whatever they accept is imported.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from capsmith.yamldoc.document import Document
 _ROUNDS = 30
 _SECTIONS = ("infrastructure", "bootstrap", "controlPlane", "ipam", "addon", "credentials")
 _OF_POOLS = "pool-"
-"""Findings on pools with a Machine for each machine; others have no such rules."""
+"""Prefix of the findings on pools with a Machine for each infrastructure machine."""
 _KIND = 2
-"""Length of a kind's path."""
+"""Number of keys in the path to a kind."""
 _FIELDS = ("spec", "status")
 
 
@@ -34,7 +34,7 @@ class Refusal(NamedTuple):
 
 
 class CheckedData(NamedTuple):
-    """The findings on some data, and the draft if the data fits the model."""
+    """The findings on some data, and the draft if the data match the model."""
 
     document: Document
     findings: tuple[Finding, ...]
@@ -45,7 +45,7 @@ class CheckedData(NamedTuple):
 def check_data(data: Mapping[str, Any], contracts: Mapping[str, Contract]) -> CheckedData:
     """Check the data of a provider.yaml without formatting and parsing it.
 
-    Each value gets a line number of its own, from which the path of a finding is known.
+    Each value gets its own line number, which identifies the path of a finding.
     """
     document = _document(data)
     parsed = validate_document(document)
@@ -59,9 +59,9 @@ def check_data(data: Mapping[str, Any], contracts: Mapping[str, Contract]) -> Ch
 def remove_refused(
     data: dict[str, Any], contracts: Mapping[str, Contract]
 ) -> tuple[CheckedData, tuple[Refusal, ...]]:
-    """Remove refused parts from ``data`` until the checks refuse nothing that can be removed.
+    """Remove refused parts from ``data`` until no removable part is refused.
 
-    Changes ``data``.  Return the last check, with all remaining findings, and what was removed.
+    Modifies ``data``.  Returns the last check, with all remaining findings, and the removed parts.
     """
     # A removal can lead to further findings, such as a rule that reads the removed field.  The
     # limit only guards against a check that would blame another part forever.
@@ -108,7 +108,7 @@ def _is_removable(path: Path) -> bool:
 
 
 def _whole(path: Path) -> Path:
-    """Return the smallest part that means something: a rule, not its expression."""
+    """Return the path to the smallest meaningful part: a whole rule, not its expression."""
     for key in ("x-kubernetes-validations", "validations", "printerColumns"):
         if key in path[_KIND:-1]:
             index = path.index(key, _KIND)
@@ -121,7 +121,7 @@ def _order(path: Path) -> tuple[int, tuple[str, ...]]:
 
 
 def _remove(data: Any, path: Path) -> bool:
-    """Remove the value at ``path``, and what is empty without it."""
+    """Remove the value at ``path``, and parents that become empty; return whether it existed."""
     holders = [data]
     for step in path[:-1]:
         # Indexing a string would give a character, not a part of the data.

@@ -1,4 +1,4 @@
-"""Report the differences between CRDs and those that their provider.yaml generates."""
+"""Report the differences between CRDs and the CRDs that their provider.yaml generates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PositionFinder:
-    """Finds lines and columns of paths; each file is composed once."""
+    """Finds the lines and columns of paths; each file is parsed only once."""
 
     def __init__(self) -> None:
         self._documents: dict[str, dict[int, yaml.Node]] = {}
@@ -54,7 +54,7 @@ class PositionFinder:
 
 
 def find_malformed(crds: Iterable[Manifest]) -> list[Finding]:
-    """Return an error (``import-malformed``) for each part that is not of its type in a CRD."""
+    """Return an error (``import-malformed``) for each part of a CRD that has the wrong type."""
     positions = PositionFinder()
     return [
         Finding(
@@ -71,11 +71,11 @@ def find_malformed(crds: Iterable[Manifest]) -> list[Finding]:
 _MARKS = {"items": "[]", "additionalProperties": "{}"}
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _VALUES = frozenset({"field", "type", "items", "additionalProperties", "kind", "version"})
-"""Differences that make the API server drop or refuse values, also in fields of the contract."""
+"""Differences because of which the API server drops or refuses values, even in contract fields."""
 _OF_ALL = frozenset(
     {".spec", ".status", ".spec.template", ".spec.template.spec", ".spec.template.metadata"}
 )
-"""Parts whose shape, without the author's fields, is the contract's."""
+"""Parts whose shape comes from the contract if the author adds no fields."""
 _LOST = "Keep it in the code, or in a patch of config/overlay."
 _OF_CONTRACT = "Cluster API or capsmith requires it; compare the two and decide."
 _ADDED = "Nothing to do: capsmith's manager or Cluster API uses it."
@@ -87,8 +87,8 @@ def report_differences(
     """Yield a finding for each difference, in the order of the CRDs.
 
     ``import-lost`` is an error: the generated CRD lacks the part.  ``import-changed`` is a warning:
-    the contract has the field, but capsmith generates it differently.  ``import-added`` is
-    information only. ``refusals`` give the reasons why provider.yaml cannot express a part.
+    the contract has the field, but capsmith generates it differently.  ``import-added`` is only
+    information.  ``refusals`` explain why provider.yaml cannot express a part.
     """
     positions = PositionFinder()
     reasons = {path: _reasons(path, refusals) for path in dict.fromkeys(each.path for each in crds)}
@@ -115,7 +115,7 @@ def collect_facts(crds: Sequence[ImportedCrd]) -> dict[str, Any]:
 
 
 def summarize(crds: Sequence[ImportedCrd]) -> str:
-    """Return one line with the number of CRDs that are generated, equal, and lossless."""
+    """Return one line with the numbers of CRDs that are generated, equal, and lossless."""
     made = [each for each in crds if has_own_kind(each)]
     own = sum(1 for each in made if each.role == "Resource")
     equal = sum(1 for each in made if not each.differences)
@@ -129,7 +129,7 @@ def summarize(crds: Sequence[ImportedCrd]) -> str:
 
 
 def is_equal_but_for_additions(crd: ImportedCrd) -> bool:
-    """Return whether objects and clients of the original CRD notice no difference."""
+    """Return whether no object and no client of the original CRD notices a difference."""
     return all(each.is_addition for each in crd.differences)
 
 
@@ -139,7 +139,7 @@ def is_lossy(crd: ImportedCrd) -> bool:
 
 
 def choose_severity(crd: ImportedCrd, difference: Difference) -> Severity:
-    """Return an error for a loss, information for an addition, and a warning for a change."""
+    """Return ERROR for a loss, INFO for an addition, and WARNING for a change."""
     is_rule = bool(difference.field) and difference.what not in _VALUES
     if is_rule and _is_of_contract(crd, difference.field):
         return Severity.WARNING
@@ -213,7 +213,7 @@ def format_path(path: Path) -> str:
 
 
 def _reasons(kind: Path, refusals: Iterable[Refusal]) -> dict[tuple[str, str], str]:
-    """Return why something of a kind was refused, by the field and the keyword."""
+    """Return the reasons for refusals in a kind's entry, keyed by field and keyword."""
     return {
         _field(refusal.path[2:]): f"{refusal.finding.id}: {refusal.finding.message}"
         for refusal in refusals
@@ -222,7 +222,7 @@ def _reasons(kind: Path, refusals: Iterable[Refusal]) -> dict[tuple[str, str], s
 
 
 def _field(path: Path) -> tuple[str, str]:
-    """Return the field and the keyword of a path in a kind's entry."""
+    """Return the field and the keyword that a path in a kind's entry refers to."""
     if not path or path[0] not in ("spec", "status"):
         return "", str(path[0]) if path else "kind"
     field, steps = f".{path[0]}", list(path[1:])
@@ -242,7 +242,7 @@ def _field(path: Path) -> tuple[str, str]:
 def _reason(
     crd: ImportedCrd, difference: Difference, reasons: Mapping[tuple[str, str], str]
 ) -> str:
-    """Return why provider.yaml cannot hold this, if that is known."""
+    """Return the reason why provider.yaml cannot express a difference; empty if unknown."""
     field = difference.field
     if crd.role.endswith("Template"):
         field = field.replace(".spec.template.spec", ".spec", 1)

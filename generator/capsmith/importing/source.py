@@ -1,4 +1,4 @@
-"""Read the CRDs of a provider, with their roles and their sections in provider.yaml."""
+"""Read a provider's CRDs, and determine their roles and their sections in provider.yaml."""
 
 from __future__ import annotations
 
@@ -41,30 +41,31 @@ _KINDS_OF_CORE = frozenset(
     }
 )
 _SELECTOR = "clusterSelector"
-"""The field of an add-on that says on which clusters it is installed."""
+"""Field of an add-on that selects the clusters on which it is installed."""
 _FIELDS = {
     "InfraMachinePool": ("spec", "providerIDList"),
     "InfraMachine": ("spec", "providerID"),
     "BootstrapConfig": ("status", "dataSecretName"),
     "InfraCluster": ("spec", "controlPlaneEndpoint"),
 }
-"""The field by which a kind that has a template is recognised; the first that is there counts."""
+"""Path to the field that identifies a kind's role if the kind has a template; the first match
+applies."""
 _WITH_TEMPLATE = frozenset({"InfraMachine"})
-"""Roles whose kinds core only creates from templates: without one the kind is a helper."""
+"""Roles whose objects core only creates from templates: a kind without a template is a helper."""
 
 
 class SourceCrd(NamedTuple):
-    """A CRD with the role of its kind in provider.yaml, and with its template if it has one."""
+    """A CRD with the role of its kind in provider.yaml, and the CRD of its template, if any."""
 
     crd: Crd
     role: str
-    """Such as InfraMachine, or Resource."""
+    """Role in provider.yaml, such as ``InfraMachine`` or ``Resource``."""
     section: str
     template: Crd | None = None
 
     @property
     def all(self) -> tuple[Crd, ...]:
-        """Return the CRD, followed by the CRD of its template if it has one."""
+        """Return the CRD, followed by the CRD of its template if there is one."""
         return (self.crd,) if self.template is None else (self.crd, self.template)
 
 
@@ -73,9 +74,9 @@ def read_sources(
 ) -> tuple[SourceCrd, ...]:
     """Return the provider's own CRDs with their templates, sorted by role.
 
-    CRDs of core and CRDs that have nothing to do with Cluster API are left out.  ``roles`` are the
-    user's, by kind.  ``contract`` defines the shape of identities.  If a CRD occurs several times,
-    the last one counts, because build results come after their sources.
+    CRDs of core and CRDs unrelated to Cluster API are left out.  ``roles`` are the user's roles by
+    kind.  ``contract`` defines the shape of identities.  If a CRD occurs several times, the last
+    occurrence counts, because build results come after their sources.
     """
     found = {each.manifest.name: each for each in read_crds(tuple(manifests), {}) if _is_own(each)}
     crds = {(each.group, each.kind): each for each in found.values()}
@@ -101,9 +102,10 @@ def read_sources(
 
 
 def _in_sections(sources: Sequence[SourceCrd]) -> list[SourceCrd]:
-    """Put kinds without a role into the section of their group, or of the other kinds.
+    """Put kinds without a role into the section of their API group, or of the other kinds.
 
-    Identities are read by the manager of the infrastructure; without one they are further kinds.
+    The infrastructure manager reads identities; without an infrastructure section, identities are
+    treated as kinds without a role.
     """
     infrastructure = [each for each in sources if each.section == _INFRASTRUCTURE]
     if all(each.role in (RESOURCE, IDENTITY) for each in infrastructure):
@@ -127,7 +129,7 @@ def _in_sections(sources: Sequence[SourceCrd]) -> list[SourceCrd]:
 
 
 def _section(crd: Crd, sections: Sequence[str]) -> str:
-    """Return the section of a kind in a group of its own; ``sections`` have kinds with a role."""
+    """Return the section for a kind in a separate group; ``sections`` contain kinds with a role."""
     label = str(crd.labels.get(PROVIDER_LABEL, ""))
     usual = [
         each.section
@@ -148,7 +150,7 @@ def find_foreign(
 
 
 def _is_labelled(crd: Crd) -> bool:
-    """Return whether a CRD is some provider's: kustomize labels all of its objects."""
+    """Return whether a CRD belongs to a provider: kustomize labels all objects of a provider."""
     return any(str(key).startswith("cluster.x-k8s.io/") for key in crd.labels) or (
         crd.group.endswith("cluster.x-k8s.io")
     )
@@ -184,7 +186,7 @@ def _role(
 
 
 def _role_by_fields(crd: Crd) -> str:
-    """Return the role of a kind whose name says nothing, or ''; core reads the fields."""
+    """Return the role by the fields that core reads, for kinds whose names show none; else ''."""
     for role, (part, field) in _FIELDS.items():
         # The last version is usually the newest: controller-gen sorts them by name.
         if field in mapping_of(crd.versions[-1].schema, "properties", part, "properties"):
@@ -199,9 +201,9 @@ def _is_addon(crd: Crd) -> bool:
 
 
 def is_identity(crd: Crd, contract: Contract) -> bool:
-    """Return whether a CRD has the identity fields of the contract as capsmith generates them.
+    """Return whether a CRD has the contract's identity fields in the form that capsmith generates.
 
-    An identity of another shape is treated as a kind without role.
+    An identity in another form is treated as a kind without a role.
     """
     fields = _identity_fields(crd)
     shape = contract.types[IDENTITY].spec
@@ -215,7 +217,7 @@ def is_identity(crd: Crd, contract: Contract) -> bool:
 def describe_credentials(crds: Iterable[Crd], with_fields: bool) -> Any:
     """Return the value of the key ``credentials``, or None if there are no identities.
 
-    No CRD lists the keys of their Secrets, so the author has to add these.
+    No CRD lists the keys of the Secrets, so the author has to add them.
     """
     entries = [_identity(crd, with_fields) for crd in crds]
     return entries[0] if len(entries) == 1 else entries or None

@@ -1,4 +1,4 @@
-"""Build the entry ``template`` of a kind: how its template differs from the derived one."""
+"""Build a kind's ``template`` entry: how its template differs from the default one."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ _EMPTY: Mapping[str, Any] = {
 def describe_template(
     crd: Crd, made: Made, kind: Mapping[str, Any], versions: Sequence[Version]
 ) -> Entry:
-    """Return the entry ``template``, assuming that the template has the fields of its kind.
+    """Return the ``template`` entry, assuming that the template has its kind's fields.
 
-    ``made`` is the CRD that capsmith generates without the author, ``kind`` the entry of the
-    kind. If the fields differ, :func:`describe_own_spec` adds them.
+    ``made`` is the CRD that capsmith generates without the author's parts; ``kind`` is the kind's
+    entry.  If the fields differ, :func:`describe_own_spec` adds them.
     """
     found: Entry = {}
     own_versions = describe_versions(crd, versions)
@@ -79,7 +79,7 @@ def describe_template(
 def describe_own_spec(crd: Crd, made: Made, reserved: Reserved, written: Entry) -> Entry:
     """Return the entry ``written`` with all fields of ``spec.template.spec`` added.
 
-    For templates whose fields differ from their kind's.
+    Used for templates whose fields differ from their kind's fields.
     """
     parts = {}
     if not has_contract_columns(crd, made):
@@ -103,7 +103,7 @@ def describe_own_spec(crd: Crd, made: Made, reserved: Reserved, written: Entry) 
 
 
 def _parts(crd: Crd, version: CrdVersion, made: Made) -> Entry:
-    """Return what a version of a template has outside ``spec.template.spec``."""
+    """Return the author's parts of a template version outside ``spec.template.spec``."""
     usual = _schema(made, version.name)
     found = find_template_parts(version.schema, usual)
     metadata = find_template_metadata(version.schema, usual)
@@ -123,7 +123,7 @@ def _joined(one: Entry, other: Entry) -> Entry:
 
 
 def _with_versions(entry: Entry, crd: Crd, parts: Mapping[str, Entry]) -> Entry:
-    """Return the entry with the parts of the storage version, and those of others that differ."""
+    """Return ``entry`` with the storage version's parts, and the parts of versions that differ."""
     hub = find_storage_version(crd)
     versions = {}
     for version in _served(crd):
@@ -169,14 +169,14 @@ def _schema(made: Made, name: str) -> Mapping[str, Any]:
 
 
 def _version(crd: Made, name: str) -> Mapping[str, Any]:
-    """Return a version of a CRD, or another one if it does not have that."""
+    """Return the named version of a CRD, or another version if there is none."""
     versions = list_of(crd, "spec", "versions")
     named = [mapping_of(each) for each in versions if text_of(each, "name") == name]
     return next(iter(named), mapping_of(versions[-1]) if versions else {})
 
 
 def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return ``requiredParts`` and ``partLimits`` of a template, if not the defaults."""
+    """Return ``requiredParts`` and ``partLimits`` of a template, unless they are the defaults."""
     found: dict[str, Any] = {}
     parts, usual = list_required_parts(schema), list_required_parts(made)
     if parts != usual:
@@ -188,7 +188,7 @@ def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
 
 
 def find_template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return the keys for the metadata of a template; empty for the default."""
+    """Return the keys for the template's metadata; empty if the metadata are the default."""
     keys = ("properties", "spec", "properties", "template", "properties", "metadata")
     own, generated = mapping_of(schema, *keys), mapping_of(made, *keys)
     if not own and "metadata" not in mapping_of(schema, *keys[:-1]):
@@ -202,7 +202,7 @@ def find_template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
 
 
 def has_transitions(schema: Any) -> bool:
-    """Return whether any rule in a schema reads the old value."""
+    """Return whether any CEL rule in a schema reads the old value."""
     if isinstance(schema, list):
         return any(has_transitions(each) for each in schema)
     if not isinstance(schema, Mapping):
