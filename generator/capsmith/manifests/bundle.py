@@ -1,4 +1,4 @@
-"""Group manifests by provider and by their use for clusterctl, and find the roles of kinds."""
+"""Group manifests by provider and by purpose for clusterctl, and determine the roles of kinds."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ _MACHINE = "Machine"
 
 
 class Artefact(StrEnum):
-    """What a file is for clusterctl, judged by its name."""
+    """The purpose of a file for clusterctl, determined by its name."""
 
     COMPONENTS = "components"
     METADATA = "metadata"
     CLUSTER_TEMPLATE = "cluster-template"
     CLUSTER_CLASS = "cluster-class"
     SOURCE = "source"
-    """Any other Kubernetes object: what components are built from."""
+    """Any other Kubernetes object, which is a source of the components."""
     ASIDE = "aside"
-    """Samples, kustomizations, and YAML that holds no Kubernetes object."""
+    """Samples, kustomizations, and YAML that is not a Kubernetes object."""
 
 
 def artefact(manifest: Manifest) -> Artefact:
-    """Return what the file of a manifest is for clusterctl.
+    """Return the purpose of a manifest's file for clusterctl.
 
-    In a release, the name tells: ``infrastructure-components.yaml``, ``cluster-template-ha.yaml``.
-    Other files are sources, unless their folder marks them as samples.
+    Release files are recognised by name: ``infrastructure-components.yaml``,
+    ``cluster-template-ha.yaml``.  Other files are sources, unless their folder marks them as
+    samples.
     """
     name = manifest.base_name
     # Names come first: in a release, the kinds of objects do not tell a template from components.
@@ -67,7 +68,7 @@ class Installed:
 
     @cached_property
     def crds(self) -> dict[tuple[str, str], Crd]:
-        """Return the CRDs by group and kind; roles that the user assigned are ignored."""
+        """Return the CRDs by group and kind, without roles that the user assigned."""
         return {(crd.group, crd.kind): crd for crd in read_crds(self.manifests, {})}
 
     @cached_property
@@ -89,11 +90,11 @@ class Bundle:
     manifests: tuple[Manifest, ...]
     roles: Mapping[str, str]
     judged: Mapping[str, str] | None = None
-    """The only version that core uses, by the name of the CRD; None: all that labels name."""
+    """API version that core uses, by CRD name; None if core may use all versions in the labels."""
     release: str = ""
-    """``v1.2.3``; empty: the name of the folder."""
+    """Version of the release, such as ``v1.2.3``; empty if the folder's name is the version."""
     installed: Installed = Installed()
-    """The objects of all providers that are judged along with this one, and maybe its own."""
+    """Objects of all providers that are judged together with this one."""
 
     @cached_property
     def _by_artefact(self) -> Mapping[Artefact, tuple[Manifest, ...]]:
@@ -103,17 +104,17 @@ class Bundle:
         return {key: tuple(found) for key, found in sorted_.items()}
 
     def files(self, wanted: Artefact) -> tuple[Manifest, ...]:
-        """Return the objects in files that clusterctl uses in the given way."""
+        """Return the objects in files with the given purpose."""
         return self._by_artefact.get(wanted, ())
 
     @cached_property
     def objects(self) -> tuple[Manifest, ...]:
-        """Return the objects that are installed: from components files, or from their sources."""
+        """Return the objects to install: from components files, or else from sources."""
         return self.files(Artefact.COMPONENTS) or self.files(Artefact.SOURCE)
 
     @cached_property
     def crds(self) -> tuple[Crd, ...]:
-        """Return the CRDs that are installed, with roles."""
+        """Return the CRDs to install, with their roles."""
         crds = read_crds(self.objects, self.roles)
         if self.judged is None:
             return crds
@@ -121,7 +122,7 @@ class Bundle:
 
     @cached_property
     def known_crds(self) -> Mapping[tuple[str, str], Crd]:
-        """Return the CRDs by group and kind; this provider's own take precedence."""
+        """Return all CRDs by group and kind; the provider's own CRDs take precedence."""
         own = {(crd.group, crd.kind): crd for crd in self.crds}
         return ChainMap(own, self.installed.crds)
 
@@ -143,7 +144,7 @@ class Bundle:
         return self.judged is None or crd.judged is not None
 
     def is_pool_machine(self, crd: Crd) -> bool:
-        """Return whether a pool creates the machines of this kind: ``<X>MachinePoolMachine``."""
+        """Return whether a pool creates the machines of this kind (``<X>MachinePoolMachine``)."""
         pools = {(other.group, other.kind) for other in self.crds if other.role == _POOL}
         return crd.kind.endswith(_MACHINE) and (crd.group, crd.kind.removesuffix(_MACHINE)) in pools
 
@@ -153,16 +154,16 @@ class Bundle:
         return bool(self.of("Deployment"))
 
     def of(self, *kinds: str) -> tuple[Manifest, ...]:
-        """Return the installed objects of the given kinds."""
+        """Return the objects of the given kinds that are installed."""
         return tuple(manifest for manifest in self.objects if manifest.kind in kinds)
 
 
 def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[Bundle]:
     """Split manifests into one bundle for each provider.
 
-    Each components file gets the other release files in its folder; a single components file gets
-    everything.  Without components files, each ``config`` folder that installs something is a
-    bundle, together with all files outside of such folders.
+    Each components file is combined with the other release files in its folder; a single components
+    file is combined with everything.  Without components files, each ``config`` folder that
+    installs something is a bundle, together with all files outside such folders.
     """
     by_file: dict[str, list[Manifest]] = {}
     for manifest in manifests:
@@ -211,7 +212,7 @@ def _split_sources(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> I
 
 
 def _config_folder(manifest: Manifest) -> PurePosixPath | None:
-    """Return the nearest folder named ``config`` around a file: by habit one for each provider."""
+    """Return the nearest parent folder named ``config``; by convention each provider has one."""
     parents = PurePosixPath(manifest.file.replace("\\", "/")).parents
     return next((folder for folder in parents if folder.name == "config"), None)
 
@@ -228,14 +229,14 @@ _TELLING = {
     "BootstrapConfig": ("status.dataSecretName", "status.ready", "status.initialization"),
     "ControlPlane": ("spec.version", "status.initialized", "status.initialization", "status.ready"),
 }
-"""Fields of which a kind of the role has at least one, in any version."""
+"""Fields by role; a kind with the role has at least one of them in some version."""
 
 
 def find_roles(bundle: Bundle, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the role of each CRD, by the name of the CRD.
+    """Return the role of each CRD, by CRD name.
 
-    ``given`` holds the user's roles, by kind or by name of the CRD.  A kind named like a role that
-    has neither a template nor any field of the role is a helper, with the role "none".
+    ``given`` holds the user's roles, by kind or CRD name.  A kind whose name suggests a role, but
+    that has neither a template nor any field of the role, is a helper and gets the role "none".
     """
     kinds = {(crd.group, crd.kind) for crd in bundle.crds}
     roles = {}

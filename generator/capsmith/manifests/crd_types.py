@@ -8,14 +8,14 @@ from typing import Any
 from capsmith.yamldoc.compose import Path
 
 Problem = tuple[Path, str]
-"""Keys and indexes in the CRD, and the type that is expected there."""
+"""Path to a part of the CRD, and the type that is expected there."""
 _Check = Callable[[Any, Path], Iterator[Problem]]
 
 
 def find_wrong_types(crd: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the parts of a CRD whose types the API server refuses to decode.
+    """Yield the parts of a CRD that the API server cannot decode because of their types.
 
-    Without any, callers can rely on the types.  Null counts as absent, as for the API server.
+    If there are none, callers can rely on the types.  Null counts as absent, as for the API server.
     Unknown keys are ignored.
     """
     yield from _CRD(crd, ())

@@ -12,11 +12,11 @@ from capsmith.yamldoc.compose import Path
 
 Schema = Mapping[str, Any]
 OPEN = "x-kubernetes-preserve-unknown-fields"
-"""The key of a schema below which every field is kept, declared or not."""
+"""Schema keyword with which undeclared fields are kept instead of pruned."""
 
 
 def find_field(schema: Schema, path: str) -> Schema | None:
-    """Return the schema of a field by its dotted path, or None if it is not declared.
+    """Return the schema of the field at the dotted path, or None if it is not declared.
 
     ``[]`` after a name means the items of a list, ``{}`` the values of a map.
     """
@@ -45,14 +45,14 @@ def is_open(schema: Schema, path: str) -> bool:
 
 
 def is_required(schema: Schema, path: str) -> bool:
-    """Return whether the parent of ``path`` requires its last part."""
+    """Return whether the last field in ``path`` is required by its parent."""
     parent, _, name = path.rpartition(".")
     holder = find_field(schema, parent) if parent else schema
     return holder is not None and name in list_of(holder, "required")
 
 
 def describe(schema: Schema) -> str:
-    """Return the type of a schema for messages, such as ``integer``, ``map`` or ``list``."""
+    """Return a schema's type for messages, such as ``integer``, ``map`` or ``list``."""
     if schema.get("x-kubernetes-int-or-string"):
         return "integer or string"
     kind = schema.get("type", "without a type")
@@ -62,7 +62,7 @@ def describe(schema: Schema) -> str:
 
 
 def walk_schema(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
-    """Yield a schema and all schemas below it, each with its path."""
+    """Yield a schema and all schemas nested in it, each with its path."""
     yield path, schema
     for name, part in mapping_of(schema, "properties").items():
         if isinstance(part, Mapping):
@@ -89,7 +89,7 @@ _ENDINGS = {
     "IPPool": "IPPool",
     "Pool": "IPPool",
 }
-"""Ends of kinds and the roles that they mean; the first that fits counts."""
+"""Suffixes of kinds, with the roles that they indicate; the first match applies."""
 _BY_PREFIX = {
     "infrastructure": frozenset(
         {"MachinePool", "ControlPlane", "Cluster", "Machine", "IPPool", "Remediation"}
@@ -98,9 +98,9 @@ _BY_PREFIX = {
     "bootstrap": frozenset({"Config"}),
     "ipam": frozenset({"IPPool", "Pool"}),
 }
-"""Ends that mean something in a group called like this, whether there is a template or not."""
+"""Suffixes that indicate a role in API groups with this prefix, even without a template."""
 _PAIRED = frozenset({"MachinePool", "ControlPlane", "Cluster", "Machine", "Config", "Remediation"})
-"""Ends that mean something in any other group, once kind and template are both there."""
+"""Suffixes that indicate a role in any other group if both kind and template exist."""
 _WITHOUT_TEMPLATE = "IPPool"
 
 
@@ -138,13 +138,13 @@ _MARKS = re.compile(r"\[\]|\{\}")
 
 @dataclass(frozen=True, slots=True)
 class CrdVersion:
-    """A version of a CRD."""
+    """An API version of a CRD."""
 
     name: str
     served: bool
     storage: bool
     schema: Mapping[str, Any]
-    """``openAPIV3Schema``."""
+    """Value of ``openAPIV3Schema``."""
     subresources: Mapping[str, Any]
     columns: tuple[str, ...]
     """Names of the printer columns."""
@@ -152,13 +152,13 @@ class CrdVersion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Crd:
-    """A CRD, and the role of its kind in Cluster API; an empty role if there is none."""
+    """A CRD and the role of its kind in Cluster API; the role is empty if there is none."""
 
     manifest: Manifest
     role: str
     versions: tuple[CrdVersion, ...]
     judged: str | None = None
-    """The only version that core uses, '' for none at all; None: all that a label names."""
+    """API version that core uses, '' if core uses none; None for all versions in the labels."""
 
     @property
     def kind(self) -> str:
@@ -199,7 +199,7 @@ class Crd:
         return tuple(version for version in self.versions if version.name == self.judged)
 
     def schema_path(self, version: str, field: str = "") -> Path:
-        """Return the path, in the manifest, of a version's schema or of a field in it.
+        """Return the path in the manifest to a version's schema, or to a field in the schema.
 
         ``field`` is dotted; ``[]`` means the items of a list, ``{}`` the values of a map.
         """
@@ -213,15 +213,15 @@ class Crd:
         return path
 
     def labelled(self, label: str) -> tuple[str, ...]:
-        """Return the versions in a contract label, which ``_`` joins (GEN-01)."""
+        """Return the versions in a contract label, whose value joins them with ``_`` (GEN-01)."""
         value = self.labels.get(label)
         return tuple(part for part in value.split("_") if part) if isinstance(value, str) else ()
 
     def versions_of(self, label: str) -> tuple[CrdVersion, ...]:
         """Return the versions that a contract label names.
 
-        A CRD without any contract label gives its only version, so that problems with its shape are
-        reported too.
+        For a CRD with a single version and no contract label, return that version, so that problems
+        with its shape are reported too.
         """
         if self.judged is not None:
             return self.used_versions
@@ -235,7 +235,10 @@ class Crd:
 
 
 def read_crds(manifests: tuple[Manifest, ...], roles: Mapping[str, str]) -> tuple[Crd, ...]:
-    """Return the CRDs among ``manifests``; a role that ``roles`` lacks is guessed from the kind."""
+    """Return the CRDs among ``manifests``.
+
+    ``roles`` maps kinds or CRD names to roles; missing roles are guessed from the kind.
+    """
     found = [m for m in manifests if m.kind == "CustomResourceDefinition"]
     kinds = {
         (text_of(m.document, "spec", "group"), text_of(m.document, "spec", "names", "kind"))

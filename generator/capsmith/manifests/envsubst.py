@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 MAX_DEPTH = 50
-"""Substitutions within one another; clusterctl has no limit, but no template needs more."""
+"""Maximum nesting of substitutions; clusterctl has no limit, but templates do not need more."""
 
 # Early releases of clusterctl took blanks around the name, so it still rewrites them.
 _LEGACY = re.compile(r"\$\{(?:\s+[\w$]+\s*|[\w$]+\s+)\}", re.ASCII)
@@ -31,15 +31,16 @@ class Substitution(NamedTuple):
 
     name: str
     operator: str
-    """``:=``, ``//`` ...; empty for the plain value; ``#`` without arguments for its length."""
+    """Operator, such as ``:=`` or ``//``; empty for the plain value; ``#`` without arguments for
+    the value's length."""
     arguments: tuple[str | Substitution, ...]
     start: int
     end: int
-    """The position behind the closing brace."""
+    """Offset after the closing brace."""
 
     @property
     def is_default(self) -> bool:
-        """Return whether the arguments replace an empty value."""
+        """Return whether the arguments are a default for an empty value."""
         return _DEFAULT.fullmatch(self.operator) is not None
 
     @property
@@ -49,7 +50,7 @@ class Substitution(NamedTuple):
 
     @property
     def has_default(self) -> bool:
-        """Return whether a non-empty default replaces an empty value."""
+        """Return whether there is a non-empty default for an empty value."""
         return self.is_default and bool(self.arguments)
 
     @property
@@ -62,7 +63,7 @@ class Substitution(NamedTuple):
 
 
 class RefusedForm(NamedTuple):
-    """A form that makes clusterctl refuse the whole file."""
+    """A form because of which clusterctl refuses the whole file."""
 
     start: int
     end: int
@@ -70,15 +71,15 @@ class RefusedForm(NamedTuple):
 
 Piece: TypeAlias = str | Substitution | RefusedForm
 _Function: TypeAlias = tuple[str, tuple[str | Substitution, ...], int]
-"""An operator, its arguments, and the position behind them."""
+"""An operator, its arguments, and the offset after them."""
 
 
 class _BadSubstitution(Exception):
-    """The text is not a valid substitution."""
+    """Raised for a string that is not a valid substitution."""
 
 
 def remove_blanks(text: str) -> str:
-    """Return ``text`` with ``${NAME}`` in place of ``${ NAME }``, which means the same."""
+    """Return ``text`` with ``${ NAME }`` replaced by ``${NAME}``, which has the same meaning."""
     return _LEGACY.sub(lambda found: _BLANK.sub("", found.group()), text)
 
 
@@ -106,7 +107,7 @@ def _read(text: str, start: int) -> Substitution | RefusedForm:
 
 
 def _end_of_refused(text: str, start: int) -> int:
-    """Return the position behind the matching brace, or the end of the line."""
+    """Return the offset after the matching brace, or the end of the line if there is none."""
     depth, position = 0, start
     while position < len(text) and text[position] != "\n":
         if text.startswith("${", position):
@@ -120,7 +121,7 @@ def _end_of_refused(text: str, start: int) -> int:
 
 
 def _substitution(text: str, start: int, depth: int) -> Substitution:
-    """Read the substitution whose ``${`` is at ``start``."""
+    """Parse the substitution whose ``${`` is at offset ``start``."""
     if depth > MAX_DEPTH:
         raise _BadSubstitution
     position = start + 2
@@ -133,7 +134,7 @@ def _substitution(text: str, start: int, depth: int) -> Substitution:
 
 
 def _function(text: str, position: int, depth: int) -> _Function:
-    """Read what is between the name and the closing brace."""
+    """Parse the operator and arguments between the name and the closing brace."""
     match text[position : position + 1]:
         case "," | "^":
             # Nothing may follow: a pattern, as in `${A,,x}` in bash, is an error.
@@ -192,7 +193,7 @@ def _replacement(text: str, position: int, depth: int) -> _Function:
 def _argument(
     text: str, position: int, stop: str, depth: int, *, escapes: bool = False
 ) -> tuple[str | Substitution, int]:
-    """Read one substitution, or text up to one of the characters of ``stop`` or a substitution."""
+    """Parse one substitution, or text up to a substitution or a character in ``stop``."""
     if text.startswith("${", position):
         inner = _substitution(text, position, depth + 1)
         return inner, inner.end
@@ -232,7 +233,8 @@ _Expansion = Callable[..., str]
 def expand(substitution: Substitution, values: Mapping[str, str]) -> str:
     """Return the string that replaces a substitution.
 
-    Raises ValueError for a substring of negative length, on which clusterctl panics.
+    ``values`` holds the values of variables.  Raises ValueError for a substring of negative length,
+    which makes clusterctl panic.
     """
     arguments = [
         argument if isinstance(argument, str) else expand(argument, values)
@@ -289,7 +291,7 @@ def _trim_end(value: str, pattern: str, *, longest: bool) -> str:
 
 
 def _glob(pattern: str) -> re.Pattern[str] | None:
-    """Return a shell pattern as a regular expression, or None if it is malformed."""
+    """Convert a shell pattern to a regular expression; return None if it is malformed."""
     result, position = "", 0
     while position < len(pattern):
         character = pattern[position]
@@ -349,4 +351,4 @@ _FUNCTIONS: Mapping[str, _Expansion] = {
     "/#": _replace_prefix,
     "/%": _replace_suffix,
 }
-"""By operator; others leave the value as it is."""
+"""Functions by operator; other operators leave the value unchanged."""

@@ -1,7 +1,7 @@
-"""Parse Go's text/template, as core does for patches, and list the variables that it reads.
+"""Parse Go's text/template as core does for patches, and list the variables in a template.
 
-Executes nothing.  Lexer and parser share a file, because only together do they accept exactly what
-Go accepts; tests compare both with Go.
+Does not execute templates.  Lexer and parser share a file, because only together do they accept
+exactly what Go accepts; tests compare both with Go.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ _UNFINISHED = {'"': "a quoted string", "`": "a quoted string", "'": "a character
 
 
 def read_tokens(text: str) -> Iterator[Token]:
-    """Yield the tokens of a template, ending with one of kind END.
+    """Yield the tokens of a template, ending with a token of kind END.
 
     Raises TemplateError for an invalid token.
     """
@@ -125,7 +125,7 @@ def _after_comment(text: str, position: int) -> int:
 
 
 def _action(text: str, position: int) -> Generator[Token, None, int]:
-    """Yield the tokens up to and with the closing braces, and return the offset behind them."""
+    """Yield the tokens through the closing braces, and return the offset after them."""
     depth = 0
     while True:
         # First: `}}` would else be read as two tokens, and its dash as a number.
@@ -199,14 +199,14 @@ FUNCTIONS = frozenset((_OF_GO + _OF_SPRIG).split())
 
 @dataclass
 class Cursor:
-    """A position in a list of tokens whose last one is of kind END."""
+    """A position in a list of tokens, the last of which is of kind END."""
 
     tokens: list[Token]
     at: int = 0
 
     @property
     def peek(self) -> Token:
-        """Return the next token without advancing; at the end it is of kind END."""
+        """Return the next token without advancing past it; at the end, the token is of kind END."""
         return self.tokens[self.at]
 
     def next(self) -> Token:
@@ -229,7 +229,7 @@ class Cursor:
     def expect(self, kind: TokenKind, where: str) -> Token:
         """Return the next token that is not a space, and advance past it.
 
-        Raises TemplateError if it is of another kind; ``where`` ends the message.
+        Raises TemplateError if the token is of another kind; ``where`` ends the message.
         """
         token = self.next_solid()
         if token.kind is not kind:
@@ -237,7 +237,7 @@ class Cursor:
         return token
 
     def word_after_open(self) -> str:
-        """Return the word that follows the opening braces, or an empty string if none does.
+        """Return the word after the opening braces, or an empty string if there is none.
 
         The next token must be the opening braces.
         """
@@ -248,13 +248,13 @@ class Cursor:
         return token.text if token.kind is TokenKind.WORD else ""
 
     def unexpected(self, token: Token, where: str) -> TemplateError:
-        """Return the error to raise for a token in the wrong place; ``where`` ends the message."""
+        """Return the error to raise for a misplaced token; ``where`` ends the message."""
         found = "the end" if token.kind is TokenKind.END else quote(token.text)
         return TemplateError(f"{found} is unexpected {where}", token.position)
 
 
 _MAX_DEPTH = 100
-"""Of nested actions and parentheses; no patch of a ClusterClass needs as many."""
+"""Maximum nesting of actions and parentheses; patches of ClusterClasses do not need as many."""
 _VALUES = frozenset({"nil", "true", "false"})
 _KEYWORDS = _VALUES | {
     *("block", "break", "continue", "define", "else", "end", "if", "range", "template", "with")
@@ -270,7 +270,8 @@ class Template:
     """A template that core's webhook accepts."""
 
     variables: frozenset[str]
-    """Names of the top-level variables that it reads for sure, such as ``builtin``."""
+    """Names of the top-level variables that the template is certain to read, such as
+    ``builtin``."""
 
 
 def parse_template(text: str) -> Template:
@@ -290,9 +291,9 @@ class _Parser(Cursor):
     scope: list[str] = field(default_factory=lambda: ["$"])
     ranges: int = 0
     at_root: bool = True
-    """Whether the dot is the whole of the variables."""
+    """Whether the dot holds all variables."""
     root_known: bool = True
-    """Whether ``$`` is; a defined template is given other data."""
+    """Whether ``$`` holds all variables; defined templates may receive other data."""
 
     def template(self) -> None:
         while self.peek.kind is not TokenKind.END:
@@ -304,7 +305,7 @@ class _Parser(Cursor):
                 raise self.unexpected(end, "here")
 
     def _item(self) -> Token | None:
-        """Read a text or an action; return the ``end`` or ``else`` that it is instead."""
+        """Parse a text or an action; return the token if it is an ``end`` or ``else`` instead."""
         token = self.next_solid()
         if token.kind is TokenKind.TEXT:
             return None
@@ -313,7 +314,7 @@ class _Parser(Cursor):
         return self._action()
 
     def _items(self) -> Token:
-        """Read items up to an ``end`` or ``else``, and return it."""
+        """Parse items up to an ``end`` or ``else``, and return that token."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise TemplateError("it is nested too deeply", self.peek.position)
@@ -373,7 +374,7 @@ class _Parser(Cursor):
         del self.scope[scope:]
 
     def _nested(self, keyword: str) -> None:
-        """Read the ``if`` of ``else if``, whose end is that of the outer one."""
+        """Parse the ``if`` of ``else if``, which shares the ``end`` of the outer ``if``."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise TemplateError("it is nested too deeply", self.peek.position)
@@ -395,7 +396,7 @@ class _Parser(Cursor):
             self._body("in `block`")
 
     def _body(self, where: str) -> None:
-        """Read the body of a template of its own: it sees no variables of the one around it."""
+        """Parse the body of a nested template definition, which cannot see the outer variables."""
         kept = self.scope, self.ranges, self.at_root, self.root_known
         self.scope, self.ranges, self.at_root, self.root_known = ["$"], 0, False, False
         end = self._items()
@@ -459,7 +460,7 @@ class _Parser(Cursor):
             self.at = start
 
     def _command(self, number: int) -> None:
-        """Read operands up to the end of a command; the ``number`` counts from 0."""
+        """Parse the operands of a command; ``number`` is the command's index in the pipeline."""
         first = self.peek_solid()
         operands = 0
         while True:
@@ -495,7 +496,7 @@ class _Parser(Cursor):
         }
 
     def _operand(self) -> bool:
-        """Read a term and the fields that follow it; return whether there is a term."""
+        """Parse a term and the fields after it; return whether there is a term."""
         token = self.peek_solid()
         if not self._is_term(token):
             return False
@@ -526,7 +527,7 @@ class _Parser(Cursor):
                 self._pipeline(TokenKind.RIGHT, "in parentheses")
 
     def _unquoted(self, token: Token) -> None:
-        """Raise TemplateError for an escape that Go does not know."""
+        """Raise TemplateError for an escape sequence that Go does not know."""
         if token.text.startswith("`"):
             return
         rest = _ESCAPES.sub("", token.text[1:-1])

@@ -1,7 +1,7 @@
-"""Build objects from source manifests as kustomize would, as precisely as checks require.
+"""Build objects from source manifests like kustomize, as precisely as checks require.
 
 Applies names, namespaces, labels, images and merge patches, but no JSON patches, generators or
-replacements.  Reads no files: only references to the given manifests are followed.
+replacements.  Does not open files: only references to the given manifests are followed.
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ class Patch:
 
     document: Mapping[str, Any]
     target: Mapping[str, Any]
-    """``target`` of the kustomization; empty where the patch names its object itself."""
+    """The kustomization's ``target``; empty if the patch itself names its object."""
 
     def fits(self, manifest: Manifest, original_name: str) -> bool:
-        """Return whether the patch targets ``manifest``; ``original_name`` has no prefixes."""
+        """Return whether the patch targets ``manifest``.
+
+        ``original_name`` is the manifest's name without prefixes.
+        """
         names = {manifest.name, original_name}
         if not self.target:
             target_name = text_of(self.document, "metadata", "name")
@@ -42,7 +45,7 @@ class Patch:
         return named and kind in {"", manifest.kind} and set(self.target) <= {"kind", "name"}
 
     def apply(self, manifest: Manifest) -> None:
-        """Merge the patch into the manifest's document, in place; kind and name stay."""
+        """Merge the patch into the manifest's document in place; kind and name stay unchanged."""
         document: Any = manifest.document
         for key, value in self.document.items():
             if key == "metadata":
@@ -52,7 +55,7 @@ class Patch:
 
 
 def merge(base: Any, patch: Any) -> Any:
-    """Return ``base`` with ``patch`` merged into it; both arguments stay unchanged."""
+    """Return ``base`` with ``patch`` merged into it, without modifying the arguments."""
     if isinstance(base, Mapping) and isinstance(patch, Mapping):
         result = dict(base)
         for key, value in patch.items():
@@ -92,7 +95,7 @@ CLUSTER_SCOPED = frozenset(
         *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ExtensionConfig"),
     }
 )
-"""Kinds without a namespace, of those that providers ship."""
+"""Cluster-scoped kinds that providers commonly install."""
 _ACCOUNT = "ServiceAccount"
 # kustomize gives these kinds no prefix.
 _UNPREFIXED = frozenset({"Namespace", "CustomResourceDefinition", "APIService"})
@@ -105,7 +108,7 @@ def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
     """Return the objects that the kustomizations among the manifests build, and all other objects.
 
     Each file is built once, by the root kustomization that reaches the most files.  As in
-    kustomize, a file in a kustomization's folder that no kustomization names is left out.
+    kustomize, a file in a kustomization's folder is left out if no kustomization names it.
     """
     tree = Kustomizations(manifests)
     built: dict[str, list[Manifest]] = {}
@@ -138,11 +141,11 @@ class Kustomizations:
         return self._kustomizations
 
     def objects(self, folder: str, name: str) -> Sequence[Manifest]:
-        """Return the objects in file ``name``, relative to the kustomization in ``folder``."""
+        """Return the objects in a file; ``name`` is relative to the kustomization in ``folder``."""
         return self._files.get(posixpath.normpath(posixpath.join(folder, name)), ())
 
     def owns(self, manifest: Manifest) -> bool:
-        """Return whether a file has no effect by itself, as a kustomization covers its folder."""
+        """Return whether a file is in a kustomization's folder, so has no effect by itself."""
         folder = posixpath.dirname(manifest.file)
         # The search ends at the top folder, whose `dirname` is the folder itself.
         while folder not in self._kustomizations and folder != posixpath.dirname(folder):
@@ -158,7 +161,10 @@ class Kustomizations:
         return sorted(roots, key=lambda folder: (-len(self.reached(folder)), folder))
 
     def reached(self, folder: str, seen: frozenset[str] = frozenset()) -> set[str]:
-        """Return the files that a kustomization names, directly or through other kustomizations."""
+        """Return the files that a kustomization names, directly or through other kustomizations.
+
+        ``seen`` holds the folders that were already followed, which prevents endless recursion.
+        """
         files: set[str] = set()
         for name in self._named(folder):
             if name in self._kustomizations and name not in seen:
@@ -168,7 +174,11 @@ class Kustomizations:
         return files
 
     def build(self, folder: str, seen: frozenset[str] = frozenset()) -> list[Manifest]:
-        """Return the transformed objects of a kustomization, without files already built."""
+        """Return the transformed objects of a kustomization and of the kustomizations it names.
+
+        Files in :attr:`done` are left out, because another root has built them.  ``seen`` holds the
+        folders that were already followed, which prevents endless recursion.
+        """
         objects: list[Manifest] = []
         for name in self._named(folder):
             if name in self._kustomizations and name not in seen:
@@ -252,7 +262,7 @@ def _prefix(objects: list[Manifest], prefix: str) -> None:
 
 
 def _references(document: Any) -> Iterator[tuple[dict[str, Any], str, str]]:
-    """Yield the places that name another object: holder, key, kind."""
+    """Yield the references to other objects as (mapping, key, kind of the object)."""
     reference = document.get("roleRef")
     if isinstance(reference, dict):
         yield reference, "name", text_of(reference, "kind")
@@ -262,9 +272,9 @@ def _references(document: Any) -> Iterator[tuple[dict[str, Any], str, str]]:
 
 
 def _bound_accounts(objects: Sequence[Manifest]) -> Iterator[tuple[dict[str, Any], Manifest]]:
-    """Yield the subjects of bindings that are ServiceAccounts of the build, with these.
+    """Yield the subjects of bindings that are ServiceAccounts of the build, each with its account.
 
-    A subject with the name of one but another namespace belongs to another provider.
+    A subject with the same name but another namespace belongs to another provider.
     """
     accounts = [manifest for manifest in objects if manifest.kind == _ACCOUNT]
     for manifest in objects:
@@ -319,7 +329,7 @@ def _parted(image: str) -> tuple[str, str]:
 
 
 def _child(document: Any, *path: str) -> dict[str, Any]:
-    """Return the mapping at ``path``; a new one, not attached, where there is none."""
+    """Return the mapping at ``path``, or a new, unattached mapping if there is none."""
     for key in path:
         document = document.get(key) if isinstance(document, dict) else None
     return document if isinstance(document, dict) else {}

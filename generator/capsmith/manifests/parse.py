@@ -1,6 +1,6 @@
 """Parse YAML files with several documents into :class:`Manifest` objects.
 
-Also tells which values come from clusterctl variables.  Broken or hostile input is reported as
+Also determines which values come from clusterctl variables.  Broken or hostile input is reported as
 findings.  Opens no files.
 """
 
@@ -20,11 +20,11 @@ from capsmith.manifests.variables import substitute
 from capsmith.yamldoc.compose import Path
 
 MAX_CHARACTERS = 16 * 1024 * 1024
-"""Length of a file that is looked at."""
+"""Maximum length of a parsed file, in characters."""
 MAX_NODES = 2_000_000
-"""Size of a document with its aliases written out, in YAML nodes."""
+"""Maximum size of a document with its aliases expanded, in YAML nodes."""
 MAX_DEPTH = 200
-"""How deep a document may nest: libyaml's composer recurses, and crashes on what is deeper."""
+"""Maximum nesting of a document; libyaml's recursive composer crashes on deeper ones."""
 _STRUCTURE = re.compile(r"^[ \t?:-]{100}", re.MULTILINE)
 # libyaml where PyYAML was built with it: components files are large, and the Python loader is slow.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -36,10 +36,10 @@ class Manifest:
 
     file: str
     line: int
-    """Of the file, from 1: where the document begins."""
+    """Line of the file, starting at 1, on which the document begins."""
     document: Mapping[str, Any]
     text: str = ""
-    """The whole file as it was before variables were replaced."""
+    """Content of the whole file before variables were replaced."""
 
     @property
     def location(self) -> Location:
@@ -81,7 +81,8 @@ class Manifest:
 def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
     """Parse a YAML file into objects and findings.
 
-    Ids: ``manifest-too-large``, ``manifest-yaml``, ``manifest-not-a-mapping``.
+    ``text`` is the content and ``file`` the name.  Ids of findings: ``manifest-too-large``,
+    ``manifest-yaml``, ``manifest-not-a-mapping``.
     """
     if len(text) > MAX_CHARACTERS:
         return (), (_finding("manifest-too-large", "the file is too long for a manifest", file),)
@@ -91,7 +92,7 @@ def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[F
 def read_substituted(
     substituted: str, file: str, text: str
 ) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """Parse a file whose variables are already replaced; ``text`` is the original source."""
+    """Parse a file whose variables are already replaced; ``text`` is the original content."""
     manifests: list[Manifest] = []
     findings: list[Finding] = []
     try:
@@ -133,7 +134,7 @@ def text_of(data: Any, *path: str) -> str:
 
 
 def at(data: Any, *path: str) -> Any:
-    """Return the value at ``path`` in plain data, or None."""
+    """Return the value at ``path`` in plain data, or None if there is none."""
     for key in path:
         if not isinstance(data, Mapping):
             return None
@@ -160,7 +161,7 @@ def _documents(text: str) -> Iterator[tuple[int, Any]]:
 
 
 def _may_be_deep(text: str) -> bool:
-    """Decide cheaply: depth takes brackets, or columns that hold nothing but structure."""
+    """Return whether a file could be deeply nested, judging cheaply by brackets and indentation."""
     return text.count("[") + text.count("{") > MAX_DEPTH // 2 or bool(_STRUCTURE.search(text))
 
 
@@ -177,7 +178,10 @@ def _refuse_depth(text: str) -> None:
 
 
 def _weight(node: yaml.Node, known: dict[int, int]) -> int:
-    """Return how many nodes there are below when every alias is written out."""
+    """Return the number of nodes below a node, with every alias expanded.
+
+    ``known`` caches results by the id of the node.
+    """
     if id(node) in known:
         return known[id(node)]
     known[id(node)] = MAX_NODES  # an alias to a node around it never ends
@@ -211,22 +215,21 @@ def _finding(id: str, message: str, file: str, line: int = 0) -> Finding:
 
 
 SAMPLE = "capsmith-sample"
-"""The value of a variable whose value is not known; what contains it fits every schema."""
+"""Value that replaces a variable of unknown value; strings that contain it match any schema."""
 _KEPT = 4
 
 
 def has_variable(text: str) -> bool:
-    """Return whether a string depends on a variable whose value is unknown."""
+    """Return whether a string contains a variable whose value is unknown."""
     return SAMPLE in text or "${" in text
 
 
 def may_vary(manifest: Manifest, path: Path, is_deep: bool = False) -> bool:
     """Return whether variables let a user change the value at ``path`` or one of its entries.
 
-    With ``is_deep``, values at any depth below ``path`` count too.
-
-    Variables without a default are replaced by samples before an object is judged, so this function
-    reads the original source.  If that is not valid YAML, any value may vary.
+    With ``is_deep``, values at any depth below ``path`` count too.  Variables without a default are
+    replaced with samples before an object is judged, so this function reads the original source.
+    If the source is not valid YAML, any value may vary.
     """
     if "$" not in manifest.text:
         return False
@@ -248,7 +251,7 @@ def _varies(value: Any, is_deep: bool) -> bool:
 
 
 def _value(document: Any, path: Path) -> Any:
-    """Return the value at ``path``, or the last text on the way to it, or None."""
+    """Return the value at ``path``, the last string on the way to it, or None."""
     for step in path:
         if isinstance(document, dict):
             document = document.get(step)

@@ -11,7 +11,7 @@ from capsmith.manifests.bundle import Bundle
 from capsmith.manifests.parse import SAMPLE, Manifest, list_of, mapping_of, text_of, texts_of
 
 _UNKNOWN = re.compile(rf"{re.escape(SAMPLE)}|\$\{{\w+\}}")
-"""A value that the user sets."""
+"""A value that is set by a user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ServiceAccount:
 
     @property
     def groups(self) -> frozenset[str]:
-        """Return the groups that the API server puts the account in."""
+        """Return the groups to which the API server assigns the account."""
         own = f"system:serviceaccounts:{self.namespace}"
         return frozenset({own, "system:serviceaccounts", "system:authenticated"})
 
@@ -53,7 +53,7 @@ def is_subject(account: ServiceAccount, subject: Any, installed_in: str) -> bool
 
 
 def _may_be(text: str, value: str) -> bool:
-    """Return whether ``text`` is ``value`` with some values for its variables."""
+    """Return whether ``text`` can become ``value`` when its variables are replaced."""
     # A variable of clusterctl may stand for any part of a name.
     parts = (re.escape(part) for part in _UNKNOWN.split(text))
     return re.fullmatch(".*".join(parts), value) is not None
@@ -61,9 +61,9 @@ def _may_be(text: str, value: str) -> bool:
 
 _ROLES = ("ClusterRole", "Role")
 _OF_KUBERNETES = ("admin", "edit", "view")
-"""ClusterRoles that every cluster has; they do not cover the kinds of providers."""
+"""ClusterRoles in every cluster, which do not cover providers' kinds."""
 POD = ("spec", "template", "spec")
-"""The path of a Deployment's pod."""
+"""Path to the pod spec in a Deployment."""
 CONTAINERS = (*POD, "containers")
 ACCOUNT = (*POD, "serviceAccountName")
 
@@ -76,7 +76,7 @@ class Grant:
     resources: tuple[str, ...] = ("*",)
     verbs: tuple[str, ...] = ("*",)
     names: tuple[str, ...] = ()
-    """Of the only objects that it is about; empty: all."""
+    """Names of the objects that the rule is limited to; empty if it applies to all objects."""
 
     def covers(self, group: str, resource: str, verb: str) -> bool:
         """Return whether the rule allows ``verb`` on ``resource``, possibly a subresource."""
@@ -96,9 +96,8 @@ def find_missing(
 ) -> list[str]:
     """Return the verbs that no grant allows, in the given order.
 
-    ``resource`` may include a subresource.  With
-    ``grants = [Grant(("example.com",), ("boxes",), ("get",))]``,
-    ``find_missing(grants, "example.com", "boxes", ["get", "list"])`` is ``["list"]``.
+    ``resource`` may include a subresource.  With ``grants = [Grant(("example.com",), ("boxes",),
+    ("get",))]``, ``find_missing(grants, "example.com", "boxes", ["get", "list"])`` is ``["list"]``.
     """
     known = list(grants)
     return [verb for verb in verbs if not any(g.covers(group, resource, verb) for g in known)]
@@ -118,7 +117,7 @@ def grants_of(role: Manifest) -> tuple[Grant, ...]:
 
 
 def find_aggregated(bundle: Bundle, label: str) -> tuple[Manifest, ...]:
-    """Return the ClusterRoles that carry an aggregation label."""
+    """Return the ClusterRoles that have the aggregation label ``label``."""
     return tuple(
         role
         for role in bundle.of("ClusterRole")
@@ -136,7 +135,7 @@ def find_managers(bundle: Bundle, container: str = "manager") -> tuple[Manifest,
 
 
 def containers(deployment: Manifest) -> list[Any]:
-    """Return the containers in a Deployment's pod template."""
+    """Return the containers in the pod template of a Deployment."""
     return deployment.listing("spec", "template", "spec", "containers")
 
 
@@ -150,7 +149,7 @@ def arguments(deployment: Manifest) -> list[str]:
 
 
 def find_manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ...]:
-    """Return what the bindings of a bundle grant to the ServiceAccount of a Deployment."""
+    """Return the rules that a bundle's bindings grant to a Deployment's ServiceAccount."""
     account = text_of(deployment.document, "spec", "template", "spec", "serviceAccountName")
     return tuple(
         grant
@@ -161,7 +160,7 @@ def find_manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ..
 
 
 def find_bound_grants(bundle: Bundle, binding: Manifest) -> Iterator[Grant]:
-    """Yield what a binding grants to its subjects, including aggregated roles.
+    """Yield the rules that a binding grants to its subjects, including aggregated roles.
 
     A ClusterRole outside the release, such as cluster-admin, is assumed to allow everything.
     """
@@ -191,7 +190,7 @@ def _binds(binding: Manifest, account: str) -> bool:
 
 
 def _parts(bundle: Bundle, role: Manifest) -> Iterator[Manifest]:
-    """Yield the ClusterRoles that an aggregating one combines."""
+    """Yield the ClusterRoles that an aggregating ClusterRole combines."""
     for selector in role.listing("aggregationRule", "clusterRoleSelectors"):
         labels = mapping_of(selector, "matchLabels").items()
         for other in bundle.of("ClusterRole"):

@@ -22,12 +22,12 @@ _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
 class Trouble(StrEnum):
-    """Why a variable does not do what its author probably expects."""
+    """The reason why a variable probably does not work as its author expects."""
 
     SYNTAX = "syntax"
-    """clusterctl refuses the whole file."""
+    """The form is invalid, so clusterctl refuses the whole file."""
     EMPTY = "empty"
-    """``${A:=}``: no default, so the variable is required."""
+    """The default is empty (``${A:=}``), so the variable is required after all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +37,23 @@ class Variable:
     text: str
     name: str
     default: str | None
-    """As it is written, variables included; None: there is none."""
+    """Default as written, including nested variables; None if there is no default."""
     line: int
-    """From 1."""
+    """Line number, starting at 1."""
     commented: bool
-    """Whether it is in a YAML comment, where clusterctl replaces it as well."""
+    """Whether the variable is in a YAML comment, where clusterctl replaces it as well."""
     trouble: Trouble | None = None
     is_required: bool = False
     """Whether clusterctl requires a value, if this is the first occurrence in the file."""
     inner: tuple[str, ...] = ()
-    """Names of variables within it that have no default there; clusterctl never requires them."""
+    """Names of nested variables without a default there; clusterctl never requires them."""
 
 
 def scan(text: str) -> tuple[Variable, ...]:
-    """Return the variables of ``text`` in order; nested variables are in ``inner``."""
+    """Return the variables in ``text`` in order.
+
+    Nested variables are listed in :attr:`Variable.inner`.
+    """
     # Most files of a source tree have no variables, and scanning takes longer than this test.
     if "${" not in text:
         return ()
@@ -67,7 +70,10 @@ def scan(text: str) -> tuple[Variable, ...]:
 
 
 def find_required(variables: Iterable[Variable]) -> frozenset[str]:
-    """Return the names that clusterctl requires: their first occurrence has no default."""
+    """Return the names of the variables that clusterctl requires.
+
+    Their first occurrence has no default.
+    """
     first: dict[str, bool] = {}
     for variable in variables:
         if variable.trouble is not Trouble.SYNTAX:
@@ -77,9 +83,9 @@ def find_required(variables: Iterable[Variable]) -> frozenset[str]:
 
 
 def substitute(text: str, values: Mapping[str, str] = _NO_VALUES) -> str:
-    """Replace the variables of ``text`` with their values or defaults, as clusterctl does.
+    """Replace the variables in ``text`` with their values or defaults, as clusterctl does.
 
-    A variable with neither stays as ``${NAME}``, and forms that clusterctl refuses stay unchanged.
+    A variable with neither stays as ``${NAME}``, and forms that clusterctl refuses are kept.
     """
     if "$" not in text:
         return text
@@ -118,7 +124,7 @@ def _variable(text: str, piece: Substitution | RefusedForm, line: int) -> Variab
 
 
 def _is_commented(text: str, position: int) -> bool:
-    """Return whether ``position`` is in the comment of a YAML line; quotes are honoured."""
+    """Return whether ``position`` is inside a YAML comment; a ``#`` in quotes does not count."""
     start = text.rfind("\n", 0, position) + 1
     line, quote = text[start:position], ""
     for index, character in enumerate(line):
