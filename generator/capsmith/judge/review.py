@@ -1,7 +1,7 @@
-"""Ask a running API server about a release, and leave nothing behind.
+"""Ask a running API server about a release without leaving anything behind.
 
-All writes are dry runs, except that CRDs which are not installed may be created, if allowed, and
-are removed again.  Existing CRDs are never changed.
+All writes are dry runs, with one exception: if allowed, CRDs that are not installed are created and
+removed again.  Existing CRDs are never changed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 FIELD_MANAGER = "capi-topology"
 DRY_RUN_ANNOTATION = "topology.cluster.x-k8s.io/dry-run"
 INSTALLED_BY = "capsmith.dev/installed-by"
-"""Annotation of CRDs that are installed for a review only: the review."""
+"""Annotation of CRDs that are installed only for a review; the value identifies the review."""
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _CORE_NAMESPACE, _CORE_ACCOUNT = "capi-system", "capi-manager"
@@ -42,12 +42,12 @@ _CORE_LABEL = "cluster.x-k8s.io/provider=cluster-api"
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _REFUSALS = (400, 409, 422)
 _NO_TYPE = "failed to create typed patch object"
-"""In a status of 500: the applied object has a field that the schema does not have."""
+"""Text in a 500 response if the applied object has a field that the schema lacks."""
 _ESTABLISHED_SECONDS = 60.0
 
 
 class Unreachable(CapsmithError):
-    """Raised when the API server does not respond or refuses the user."""
+    """Raised when the API server does not respond or rejects the user."""
 
     def __init__(self, message: str) -> None:
         super().__init__("api-server", message, hint="Check the kubeconfig and its user's rights.")
@@ -59,12 +59,15 @@ class Review:
 
     client: KubeClient
     install: bool = False
-    """Whether to install CRDs that are not there until the review ends."""
+    """Whether to install missing CRDs until the review ends."""
     _name: str = field(default_factory=lambda: uuid.uuid4().hex)
     _unanswered: list[str] = field(default_factory=list)
 
     def ask(self, questions: Questions) -> Answers:
-        """Ask all questions and return the answers.  Raises Unreachable."""
+        """Ask all questions and return the answers.
+
+        Raises Unreachable if the API server does not respond or rejects the user.
+        """
         questions = self._without_odd_names(questions)
         try:
             crds, installed = self._dry_runs(questions.crds)
@@ -84,7 +87,7 @@ class Review:
         return Answers(tuple(answered), tuple(objects), access, tuple(self._unanswered))
 
     def _without_odd_names(self, questions: Questions) -> Questions:
-        """Return the questions whose names can be part of a URL, and note the others."""
+        """Return the questions about objects whose names are safe in a URL; note the others."""
         odd = [
             *(crd.manifest for crd in questions.crds if not _is_plain(crd.manifest, crd.plural)),
             *(manifest for manifest in questions.objects if not _is_plain(manifest)),
@@ -98,7 +101,7 @@ class Review:
         )
 
     def _dry_runs(self, crds: tuple[Crd, ...]) -> tuple[list[CrdAnswer], set[str]]:
-        """Return the answers to a dry run of each CRD, and the names of those that exist."""
+        """Return the answers to a dry run of each CRD, and the names of the CRDs that exist."""
         answers, installed = [], set()
         for crd in crds:
             name, document = crd.manifest.name, dict(crd.manifest.document)
@@ -119,7 +122,10 @@ class Review:
         return answers, installed
 
     def _refusal(self, manifest: Manifest, method: str, path: str, body: JSON) -> str | None:
-        """Return why a dry run is refused; None if there is no answer, and it is noted."""
+        """Return the error message of a dry run, which is empty if the dry run succeeds.
+
+        Returns None, and adds a note, if there is no answer.
+        """
         try:
             self.client.request(method, path, body=body, query={"dryRun": "All"})
         except ApiError as error:
@@ -145,7 +151,7 @@ class Review:
 
     @contextmanager
     def _installed(self, crds: list[Crd]) -> Iterator[None]:
-        """Install CRDs, if that is allowed, and remove them again."""
+        """Install CRDs, if allowed, and remove them when the context ends."""
         if crds and not self.install:
             names = ", ".join(sorted(crd.kind for crd in crds))
             self._unanswered.append(
@@ -190,7 +196,7 @@ class Review:
         return True
 
     def _remove(self, name: str) -> None:
-        """Remove a CRD if this review created it; another one of that name stays."""
+        """Remove a CRD if this review created it; another CRD of the same name stays."""
         current = self._current(name)
         metadata = mapping_of(current, "metadata")
         if text_of(metadata, "annotations", INSTALLED_BY) != self._name:
@@ -204,16 +210,22 @@ class Review:
         self.wait_removed(name)
 
     def wait_decided(self, name: str) -> None:
-        """Wait until a CRD is established and served, or refused for good.  Raises TimeoutError."""
+        """Wait until a CRD is established and served, or finally refused.
+
+        Raises TimeoutError if neither happens in time.
+        """
         what = f"a decision on {name}"
         eventually(lambda: self._is_decided(name), timeout=_ESTABLISHED_SECONDS, what=what)
 
     def wait_removed(self, name: str) -> None:
-        """Wait until a CRD does not exist.  Raises TimeoutError."""
+        """Wait until a CRD no longer exists.
+
+        Raises TimeoutError if it still exists after the timeout.
+        """
         eventually(lambda: self._current(name) is None, what=f"the removal of {name}")
 
     def _applied(self, manifest: Manifest) -> Iterator[ObjectAnswer]:
-        """Yield the answer to an apply as topology does it, if there is one."""
+        """Yield the answer to an apply in the manner of core's topology controller, if any."""
         document = dict(manifest.document)
         metadata = dict(mapping_of(document, "metadata"))
         api_version, name = text_of(document, "apiVersion"), text_of(metadata, "name")
@@ -238,7 +250,7 @@ class Review:
             yield ObjectAnswer(manifest, applied=applied)
 
     def _access(self, crds: list[Crd]) -> Iterator[AccessAnswer]:
-        """Yield the rights that core lacks on installed kinds."""
+        """Yield the verbs that core lacks on installed kinds."""
         account = self._core_account() if crds else None
         if crds and account is None:
             self._unanswered.append("the rights of core: core is not installed")
@@ -248,7 +260,7 @@ class Review:
             yield AccessAnswer(crd, f"ServiceAccount {namespace}/{name}", denied)
 
     def _core_account(self) -> tuple[str, str] | None:
-        """Return namespace and name of core's ServiceAccount; None if core is not installed."""
+        """Return namespace and name of core's ServiceAccount, or None if core is not installed."""
         query = {"labelSelector": _CORE_LABEL}
         found = self.client.request("GET", "/apis/apps/v1/deployments", query=query)
         # The label is on everything that clusterctl installs of core, whose only Deployment is its
@@ -281,7 +293,7 @@ class Review:
 
 
 def _is_plain(manifest: Manifest, *more: str) -> bool:
-    """Return whether the names of an object contain nothing that has a meaning in a URL."""
+    """Return whether the object's names and ``more`` contain no characters special in URLs."""
     api_version = text_of(manifest.document, "apiVersion")
     namespace = text_of(manifest.document, "metadata", "namespace") or "default"
     parts = (manifest.name, namespace, *api_version.split("/"), *more)

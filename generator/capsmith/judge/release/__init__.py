@@ -1,1 +1,1 @@
-"""Verify the release of any provider: what breaks under which release of core."""
+"""Verify the releases of any provider: find what breaks under which release of core."""

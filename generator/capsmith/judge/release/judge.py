@@ -1,4 +1,4 @@
-"""Judge releases: apply each rule to the versions that core uses, and find the consequences."""
+"""Judge releases: apply each rule to the API versions that core uses, and find the effects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import list_of, text_of
 
 _BESIDE = "CC-01"
-"""The rule on a file beside the components."""
+"""Id of the rule that requires metadata.yaml next to the components file."""
 
 
 def judge(
@@ -51,7 +51,7 @@ def list_not_judged(release: ReleaseFiles, options: VerifyOptions) -> tuple[str,
 
 
 def _gravest(ordered: Iterable[ReleaseViolation]) -> Iterator[ReleaseViolation]:
-    """Yield the violations without those that repeat a graver one, for other releases of core."""
+    """Yield the violations, leaving out less severe repetitions for other releases of core."""
     seen: set[tuple[str, str, str, Location]] = set()
     for violation in ordered:
         # Without the effect and the releases of core: only these differ between the two.
@@ -138,7 +138,7 @@ def _unreadable(finding: Finding, cores: tuple[Core, ...]) -> ReleaseViolation:
 
 
 def _concerns(rule: Rule, cores: Sequence[Core]) -> bool:
-    """Return whether the effect of a rule exists in one of the releases."""
+    """Return whether the effect of a rule exists in any of the given releases of core."""
     since, until = parse_core(rule.core.since), parse_core(rule.core.until)
     return any(
         (since is None or core >= since) and (until is None or core <= until) for core in cores
@@ -146,15 +146,12 @@ def _concerns(rule: Rule, cores: Sequence[Core]) -> bool:
 
 
 def _uses(core: Core, crd: Crd | None, contract: Contract) -> bool:
-    """Return whether core uses a kind by a contract.
-
-    Manifests other than CRDs always count.
-    """
+    """Return whether core uses a kind under a contract; True for manifests other than CRDs."""
     return crd is None or not crd.role or choose(crd, core).contract == contract.version
 
 
 def read_series_contract(bundle: Bundle) -> str:
-    """Return the contract that metadata.yaml gives the release, or an empty string if unknown."""
+    """Return the release's contract according to metadata.yaml, or an empty string if unknown."""
     for metadata in bundle.files(Artefact.METADATA):
         folder = metadata.file.replace("\\", "/").split("/")[-2:-1]
         release = parse_core(bundle.release) or parse_core("".join(folder))

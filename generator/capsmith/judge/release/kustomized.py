@@ -1,4 +1,4 @@
-"""Build source trees with kustomize, and keep the positions of the sources."""
+"""Build source trees with kustomize, keeping the positions in the source files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _HINT = "Verify the output of kustomize, or a release."
 
 
 class BuiltFolder(NamedTuple):
-    """The output of kustomize for a folder."""
+    """The output of kustomize for one folder."""
 
     text: str
     name_of: Callable[[str], str]
-    """Returns the name of a file by its path in annotations of its objects."""
+    """Function that returns the name of a file for the path in its objects' annotations."""
 
 
 BuildFolder = Callable[[str], BuiltFolder]
@@ -33,8 +33,8 @@ def build_with_kustomize(
 ) -> tuple[Manifest, ...]:
     """Return the manifests, with the kustomizations among them built by ``run``.
 
-    ``read`` returns the objects of a file that is not among the manifests.  Components are only
-    built as parts of other kustomizations.  Raises UnreadableInput if a build fails.
+    ``read`` returns the objects of a file that is not among the manifests.  Kustomize components
+    are only built as parts of other kustomizations.  Raises UnreadableInput if a build fails.
     """
     tree = Kustomizations(manifests)
     sources: dict[str, list[Manifest]] = {}
@@ -64,7 +64,7 @@ def build_with_kustomize(
 
 
 def refuse_what_needs_kustomize(manifests: Sequence[Manifest]) -> None:
-    """Raise UnreadableInput if the manifests use features that require the real kustomize."""
+    """Raise UnreadableInput if the manifests use features that only the real kustomize supports."""
     tree = Kustomizations(manifests)
     for folder, kustomization in tree.all.items():
         features = [key for key in _NOT_IN_MEMORY if kustomization.listing(key)]
@@ -105,7 +105,7 @@ def _objects(
 
 
 def _take_origin(manifest: Manifest) -> str:
-    """Remove the annotation that the build has added, and return the path in it."""
+    """Remove the annotation that the build added, and return the path in the annotation."""
     annotations: Any = mapping_of(manifest.document, "metadata", "annotations")
     origin = text_of(annotations, ORIGIN)
     if not origin:
@@ -119,7 +119,7 @@ def _take_origin(manifest: Manifest) -> str:
 
 
 def _source(built: Manifest, candidates: Sequence[Manifest]) -> Manifest | None:
-    """Return the object of a file that became ``built``, whose name may have got a prefix."""
+    """Return the source object from which ``built`` was created; its name may lack a prefix."""
     # By kind and the end of the name: kustomize may have added a prefix, and changed the namespace.
     kin = [each for each in candidates if each.kind == built.kind]
     fitting = [each for each in kin if built.name.endswith(each.name)]

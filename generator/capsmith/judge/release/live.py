@@ -1,6 +1,7 @@
-"""Judge a running API server's answers about a release.
+"""Judge the answers of a running API server about a release.
 
-Decides what to ask and how to interpret the answers; :mod:`capsmith.judge.review` asks.
+Decides which questions to ask and how to interpret the answers; :mod:`capsmith.judge.review` sends
+the requests.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ class CrdAnswer(NamedTuple):
 
     manifest: Manifest
     refusal: str = ""
-    """Why a dry run fails; empty if it does not."""
+    """Error message of the dry run; empty if the dry run succeeded."""
     conditions: tuple[Condition, ...] = ()
-    """Of the CRD in the cluster."""
+    """Conditions of the CRD in the cluster."""
 
 
 class ObjectAnswer(NamedTuple):
-    """The API server's answer to an object that was applied in a dry run."""
+    """The API server's answer to a dry-run apply of an object."""
 
     manifest: Manifest
     refusal: str = ""
@@ -51,7 +52,7 @@ class ObjectAnswer(NamedTuple):
 
 
 class AccessAnswer(NamedTuple):
-    """The verbs on a kind that core may not use."""
+    """The verbs that core may not use on a kind."""
 
     crd: Crd
     user: str
@@ -60,7 +61,7 @@ class AccessAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class Answers:
-    """All answers, with notes for the user on what could not be asked or answered."""
+    """All answers, with notes for the user about questions that could not be asked or answered."""
 
     crds: tuple[CrdAnswer, ...] = ()
     objects: tuple[ObjectAnswer, ...] = ()
@@ -70,19 +71,23 @@ class Answers:
 
 @dataclass(frozen=True)
 class Questions:
-    """What to ask the API server about a release."""
+    """The questions about a release for the API server."""
 
     crds: tuple[Crd, ...] = ()
     objects: tuple[Manifest, ...] = ()
-    """ClusterClasses, and objects of the provider's kinds in cluster templates and classes."""
+    """ClusterClasses, and objects of the provider's kinds in cluster templates and
+    ClusterClasses."""
     used: tuple[Crd, ...] = ()
-    """Those of which core needs rights."""
+    """CRDs whose objects core must be allowed to access."""
 
 
 def prepare_questions(
     release: ReleaseFiles, options: VerifyOptions, roles: Iterable[str]
 ) -> Questions:
-    """Return the questions about a release; ``roles`` are the roles of kinds that core uses."""
+    """Return the questions about a release.
+
+    ``roles`` are the roles of the kinds that core uses.
+    """
     bundles = list(split(release.manifests, {}))
     manifests = {id(m): m for bundle in bundles for m in bundle.manifests}
     whole = Bundle(tuple(manifests.values()), {})
@@ -102,7 +107,10 @@ def prepare_questions(
 def judge_live(
     release: ReleaseFiles, answers: Answers, rules: Mapping[str, Rule], options: VerifyOptions
 ) -> tuple[ReleaseViolation, ...]:
-    """Return the violations that the answers reveal, in reading order; ``rules`` are by id."""
+    """Return the violations that the answers reveal, in reading order.
+
+    ``rules`` are the live rules by id.
+    """
     found = (
         ReleaseViolation.of(
             rules[breach.rule],
@@ -145,7 +153,7 @@ def _breaches(answers: Answers) -> Iterator[Breach]:
 def _differences(
     applied: Mapping[str, Any], stored: Mapping[str, Any]
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the values that an apply does not leave as they are; additions are defaults."""
+    """Yield the path and reason of each value that an apply changes; added defaults are ignored."""
     for name, value in applied.items():
         if name not in _OF_OTHERS:
             yield from _difference(value, stored.get(name), (name,))
@@ -177,7 +185,7 @@ def _has_sample(document: Any) -> bool:
 
 
 def conditions_of(crd: Mapping[str, Any]) -> tuple[Condition, ...]:
-    """Return the conditions in a CRD's status; missing fields are empty strings."""
+    """Return the conditions in the status of a CRD; missing fields are empty strings."""
     return tuple(
         Condition(*(text_of(each, key) for key in ("type", "status", "message")))
         for each in list_of(crd, "status", "conditions")

@@ -21,38 +21,38 @@ _ORDER = list(EffectClass)
 
 
 class Breach(NamedTuple):
-    """A place where a release violates a rule, before the rule's effect is known."""
+    """A place where a release violates a rule, before the effect of the violation is known."""
 
     rule: str
     manifest: Manifest
     message: str
     path: Path = ()
-    """Where it is in the object."""
+    """Path to the place in the object."""
     cores: tuple[Core, ...] = ()
-    """The releases of core in which it matters; empty: all."""
+    """Releases of core that the violation affects; empty if it affects all."""
 
 
 class ReleaseViolation(NamedTuple):
-    """A rule that a release violates, with the consequences."""
+    """A violation of a rule in a release, with its effect."""
 
     id: str
-    """A rule id, or an id in kebab case for a file that cannot be read."""
+    """Id of the rule, or an id in kebab case for a file that cannot be read."""
     effect: EffectClass
     message: str
     location: Location
     subject: str
-    """The object: its kind and name."""
+    """Kind and name of the object."""
     path: Path = ()
-    """Where it is in the object."""
+    """Path to the place in the object."""
     consequence: str = ""
     when: str = ""
-    """The condition of ``breaks-when``."""
+    """Condition under which the violation breaks something; only for ``breaks-when``."""
     cores: tuple[Core, ...] = ()
-    """The releases of core in which it holds, of those in the target."""
+    """Releases of core in the target that the violation affects."""
     hint: str = ""
     link: str = ""
     begins: int = 0
-    """The line at which the object begins; 0: it is not known."""
+    """Line on which the object begins; 0 if unknown."""
 
     @classmethod
     def of(
@@ -60,7 +60,7 @@ class ReleaseViolation(NamedTuple):
     ) -> ReleaseViolation:
         """Create a violation from a breach and its rule.
 
-        ``cores`` are the affected releases of core if the breach names none.
+        ``cores`` are the affected releases of core if the breach does not limit them.
         """
         effect, manifest = rule.effect, breach.manifest
         return cls(
@@ -79,18 +79,18 @@ class ReleaseViolation(NamedTuple):
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:
-        """Return the key of reading order: file, position, then the most severe first."""
+        """Return the sort key of the reading order: file, position, then most severe first."""
         where = self.location
         rank = _ORDER.index(self.effect)
         return (where.file, where.line, where.column, rank, self.id, self.message)
 
     @property
     def dotted(self) -> str:
-        """Return the path for display: ``spec.versions[0].name``."""
+        """Return the path for display, such as ``spec.versions[0].name``."""
         return format_path(self.path)
 
     def finding(self) -> Finding:
-        """Return the violation as a finding: an error, a warning or a notice."""
+        """Return the violation as a finding with severity error, warning or info."""
         condition = f" when {self.when}" if self.when else ""
         message = f"{self.message} ({self.effect.value.replace('-when', '')}{condition})"
         severity = _SEVERITIES[self.effect]
@@ -98,27 +98,27 @@ class ReleaseViolation(NamedTuple):
 
 
 class Ignored(NamedTuple):
-    """A configuration entry that accepts violations, with the reason."""
+    """A configuration entry that accepts violations, with a reason."""
 
     rule: str
     reason: str
     file: str = "*"
-    """A pattern for the file's name or path."""
+    """Pattern for the file's name or path."""
     object: str = "*"
-    """A pattern for the object's name."""
+    """Pattern for the object's name."""
 
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """What to judge, and what to report."""
+    """The settings that determine what to judge and what to report."""
 
     cores: tuple[Core, ...]
     roles: Mapping[str, str] = field(default_factory=dict)
-    """Role by kind, or by the name of a CRD; 'none' for a kind that core never uses."""
+    """Roles by kind or by CRD name; "none" for a kind that core never uses."""
     release: str = ""
-    """The version of the release; empty: the names of the folders tell it."""
+    """Version of the release; empty if the folder's name is the version."""
     select: frozenset[str] = frozenset()
-    """Ids or their letters (``CC``); empty: all."""
+    """Rule ids, or their letters (``CC``), to report; empty if all are reported."""
     ignore: frozenset[str] = frozenset()
     ignored: tuple[Ignored, ...] = ()
     advice: bool = False
@@ -133,19 +133,19 @@ class Verdict:
     cores: tuple[Core, ...]
     hidden_advice: int = 0
     suppressed: int = 0
-    """By a comment, by the configuration or by the baseline."""
+    """Number of violations that a comment, the configuration or the baseline accepts."""
     from_source: tuple[Core, ...] = ()
-    """The releases of core with which no test of capsmith runs."""
+    """Releases of core in the target that capsmith's tests do not run with."""
     unanswered: tuple[str, ...] = ()
-    """What a running API server did not tell."""
+    """Questions that a running API server did not answer."""
     not_judged: tuple[str, ...] = ()
-    """Releases that no release of core in the target can install, and why."""
+    """Releases that no release of core in the target can install, with the reasons."""
 
     def count(self, effect: EffectClass) -> int:
-        """Return the number of violations with an effect."""
+        """Return the number of violations with the given effect."""
         return sum(1 for violation in self.violations if violation.effect is effect)
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if something breaks, else 0; conditions and advice do not fail a run."""
+        """Return 1 if something breaks, else 0; conditional effects and advice do not count."""
         return 1 if self.count(EffectClass.BREAKS) else 0

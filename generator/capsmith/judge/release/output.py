@@ -90,7 +90,7 @@ def _violation(violation: ReleaseViolation) -> dict[str, Any]:
 
 
 def render_sarif(verdict: Verdict, version: str) -> str:
-    """Return a SARIF 2.1.0 log; each result's properties hold class, path and releases."""
+    """Return a SARIF 2.1.0 log; each result's properties hold effect, path and releases of core."""
     log = make_sarif_log([violation.finding() for violation in verdict.violations], version)
     for result, violation in zip(log["runs"][0]["results"], verdict.violations, strict=True):
         entry = _violation(violation)

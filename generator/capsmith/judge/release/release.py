@@ -1,7 +1,7 @@
 """Read the files of releases: objects after substitution, with their original positions.
 
-``${VARIABLES}`` are replaced by sample values as clusterctl would replace them.  Each position in
-the result can be traced back to the original.
+``${VARIABLES}`` are replaced with sample values in the same way as clusterctl would replace them.
+Each position in the result can be traced back to the original.
 """
 
 from __future__ import annotations
@@ -38,16 +38,18 @@ _KNOWN = {
 
 @dataclass(slots=True)
 class Substituted:
-    """A string without variables, and a map back to the original positions."""
+    """A string with sample values instead of variables, and a map to the original positions."""
 
     text: str
     original: str
     refused: int = 0
-    """Offset in ``original``, plus 1, of the first form that clusterctl refuses; 0: none."""
+    """Offset in ``original``, plus 1, of the first form that clusterctl refuses; 0 if there is
+    none."""
     _starts: list[int] = field(default_factory=list)
-    """Offsets in ``text`` of the values of variables, rising."""
+    """Offsets in ``text`` at which the values of variables start, in ascending order."""
     _values: list[tuple[int, int, int]] = field(default_factory=list)
-    """For each: its end in ``text``, and start and end of the variable in the original."""
+    """For each value: its end offset in ``text``, and the variable's start and end in
+    ``original``."""
     _lines: list[int] = field(default_factory=list)
     _original_lines: list[int] = field(default_factory=list)
 
@@ -69,10 +71,10 @@ class Substituted:
 
 
 def substitute(text: str, alone: str = SAMPLE) -> Substituted:
-    """Return ``text`` with sample values for its variables.
+    """Return ``text`` with variables replaced with sample values.
 
-    A variable without a default becomes :data:`SAMPLE`, or ``alone`` if the line holds nothing
-    else: such a variable often replaces a whole block.  Forms that clusterctl refuses stay.
+    A variable without a default becomes :data:`SAMPLE`, or ``alone`` if it is the only content of a
+    line: such a variable often replaces a whole block.  Forms that clusterctl refuses are kept.
     """
     if "$" not in text:
         return Substituted(text, text)
@@ -126,7 +128,7 @@ def _line_starts(text: str) -> list[int]:
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NEAR = 2
-"""Lines around a syntax error in which a block that is not known may be its cause."""
+"""Number of lines around a syntax error in which an unknown block may be the cause."""
 
 
 class SourceFile(NamedTuple):
@@ -135,7 +137,7 @@ class SourceFile(NamedTuple):
     name: str
     text: str
     alone: bool = False
-    """Whether it was named itself, so that the files beside it are not known."""
+    """Whether the user passed this file rather than its folder, so its neighbours were not read."""
 
 
 @dataclass
@@ -144,10 +146,10 @@ class ReleaseFiles:
 
     manifests: tuple[Manifest, ...] = ()
     findings: tuple[Finding, ...] = ()
-    """On files that cannot be read."""
+    """Findings on files that cannot be read."""
     texts: dict[str, Substituted] = field(default_factory=dict)
     alone: set[str] = field(default_factory=set)
-    """Names of files whose neighbours are not known."""
+    """Names of files whose neighbours were not read."""
     _nodes: dict[tuple[str, int], yaml.Node | None] = field(default_factory=dict)
 
     def locate(self, manifest: Manifest, path: Path) -> Location:
@@ -163,7 +165,7 @@ class ReleaseFiles:
         return Location(manifest.file, *text.position(line, column))
 
     def _node(self, manifest: Manifest, text: Substituted) -> yaml.Node | None:
-        """Return the YAML nodes of one document, which are composed for the first violation."""
+        """Return a document's YAML nodes, composed when the file's first violation is located."""
         key = (manifest.file, manifest.line)
         if key not in self._nodes:
             # Only the one document is composed: a components file has megabytes of CRDs.
@@ -239,10 +241,10 @@ def _refused(file: str, text: Substituted) -> Finding:
 
 
 def _near_sample(text: Substituted, finding: Finding) -> bool:
-    """Return whether a value that is not known may be the cause.
+    """Return whether the unknown value of a variable may have caused ``finding``.
 
-    That is one in the line of the error, one in the line before that the error continues, or one
-    that may be a block.
+    True if such a value is on the line of the error, on the previous line if the error continues
+    that line, or nearby and possibly a whole block.
     """
     lines, original, line = text.text.split("\n"), text.original.split("\n"), finding.location.line
     before, here = ("", *lines, "")[max(line, 1) - 1 : max(line, 1) + 1]
@@ -266,7 +268,7 @@ def _original(text: Substituted, location: Location) -> Location:
 
 
 def is_release_asset(name: str) -> bool:
-    """Return whether clusterctl reads files with this name."""
+    """Return whether clusterctl reads release files with this name."""
     manifest = Manifest(name, 1, {"apiVersion": "v1", "kind": "Any"})
     return artefact(manifest) not in (Artefact.SOURCE, Artefact.ASIDE)
 

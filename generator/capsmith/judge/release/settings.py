@@ -18,7 +18,7 @@ _IGNORED = {"rule", "reason", "file", "object"}
 
 
 def parse_target(text: str, targets: Targets) -> tuple[Core, ...]:
-    """Return the releases of core in ``core=v1.11..v1.13`` or ``core=v1.13``.
+    """Return the releases of core for ``core=v1.11..v1.13`` or ``core=v1.13``.
 
     Raises ValueError for any other form, and for unknown releases.
     """
@@ -40,7 +40,10 @@ def parse_target(text: str, targets: Targets) -> tuple[Core, ...]:
 
 
 def parse_role(text: str, known: Iterable[str]) -> tuple[str, str]:
-    """Return the kind and role in ``Kind=role``.  Raises ValueError for an unknown role."""
+    """Return the kind and role in ``Kind=role``.
+
+    Raises ValueError for a role that is not in ``known``.
+    """
     kind, equals, role = text.partition("=")
     roles = {each.lower(): each for each in (*known, NONE)}
     if not kind or not equals or role.lower() not in roles:
@@ -55,7 +58,8 @@ def parse_config(
 ) -> tuple[dict[str, str], tuple[Ignored, ...]]:
     """Return the roles and accepted violations of a configuration file.
 
-    Raises UnreadableInput (``verify-config``) for an invalid file.
+    ``known`` are the allowed roles.  Raises UnreadableInput (``verify-config``) for an invalid
+    file.
     """
     document, findings = parse_document(text, file)
     if document is None or findings:
@@ -118,7 +122,7 @@ def _wrong(
 
 
 def parse_baseline(text: str, file: str) -> dict[str, int]:
-    """Return how often each known violation is accepted, by fingerprint.
+    """Return the number of times that each known violation is accepted, by fingerprint.
 
     Raises UnreadableInput (``verify-baseline``) for an invalid file.
     """

@@ -1,4 +1,4 @@
-"""Releases of core: the contracts that each supports, and the API version that it uses."""
+"""Releases of core: the contracts that each supports, and the API version that each uses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Core(NamedTuple):
 
     @property
     def contracts(self) -> tuple[str, ...]:
-        """Return the supported contracts, the preferred one first."""
+        """Return the supported contracts, preferred contract first."""
         return ("v1beta2", "v1beta1") if self >= _WITH_V1BETA2 else ("v1beta1",)
 
 
@@ -38,7 +38,7 @@ class Choice(NamedTuple):
 
     contract: str
     version: str
-    """Empty: there is none, and core fails."""
+    """API version that core uses; empty if there is none and core fails."""
 
 
 class Targets(NamedTuple):
@@ -46,11 +46,12 @@ class Targets(NamedTuple):
 
     known: tuple[Core, ...]
     executed: frozenset[Core]
-    """Those with which capsmith's tests run; the others are described as their source reads."""
+    """Releases that capsmith's tests run with; for the others, the rules are based on the source
+    code."""
 
     @property
     def from_source(self) -> tuple[Core, ...]:
-        """Return the releases that no test runs, known from source only, oldest first."""
+        """Return the releases that no test runs with, known only from source, oldest first."""
         return tuple(core for core in self.known if core not in self.executed)
 
 
@@ -67,13 +68,13 @@ def list_targets(core: Project) -> Targets:
 
 
 def parse_core(text: str) -> Core | None:
-    """Parse a release such as ``v1.13`` or ``v1.13.2``; None if it has another form."""
+    """Parse a release such as ``v1.13`` or ``v1.13.2``; return None for any other form."""
     match = _RELEASE.fullmatch(text)
     return Core(int(match[1]), int(match[2])) if match else None
 
 
 def choose(crd: Crd, core: Core) -> Choice:
-    """Return how core uses a kind, according to the contract labels of its CRD (GEN-03)."""
+    """Return the contract and API version that core chooses by the CRD's labels (GEN-03)."""
     for contract in core.contracts:
         # The first contract with a label decides, even if no version that it names is served.
         versions = crd.labelled(LABEL + contract)
@@ -83,7 +84,7 @@ def choose(crd: Crd, core: Core) -> Choice:
 
 
 def kubernetes_order(version: str) -> tuple[int, int, int, int, str]:
-    """Return the sort key of API versions: v2, v1, v1beta2, v1beta1, then other names."""
+    """Return the sort key of an API version: v2, v1, v1beta2, v1beta1, then other names."""
     # As apimachinery orders them: core takes the greatest, and any other order would judge another
     # schema.
     match = _KUBERNETES_VERSION.fullmatch(version)
@@ -93,21 +94,21 @@ def kubernetes_order(version: str) -> tuple[int, int, int, int, str]:
 
 
 def filter_installable(cores: Iterable[Core], contract: str) -> tuple[Core, ...]:
-    """Return the releases whose clusterctl installs a provider of ``contract``; '' means any."""
+    """Return the releases whose clusterctl installs providers of ``contract``; '' means any."""
     return tuple(core for core in cores if not contract or contract in core.contracts)
 
 
 def format_source_note(cores: Iterable[Core]) -> str:
-    """Return a note such as ``(v1.11, v1.12 as read from source)``, after a space.
+    """Return a note such as ``(v1.11, v1.12 as read from source)``, with a leading space.
 
-    Empty without releases.
+    Empty if there are no releases.
     """
     names = ", ".join(map(str, cores))
     return f" ({names} as read from source)" if names else ""
 
 
 def format_span(cores: Sequence[Core]) -> str:
-    """Return releases for display: ``v1.10``, ``v1.11 to v1.15``."""
+    """Return releases for display, such as ``v1.10`` or ``v1.11 to v1.15``."""
     ordered = sorted(cores)
     if not ordered:
         return ""

@@ -1,7 +1,7 @@
-"""Judge an upgrade: what an installed release loses when clusterctl replaces it.
+"""Judge an upgrade: find what is lost when clusterctl replaces an installed release.
 
 clusterctl deletes the old components except CRDs and the Namespace, then creates the new ones.
-Existing objects, such as CRDs, are changed by a merge patch.
+Existing objects, such as CRDs, are updated with a merge patch.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class SchemaChange(NamedTuple):
 
     rule: str
     field: str
-    """Dotted, with ``[]`` and ``{}``."""
+    """Dotted path to the field, with ``[]`` for list items and ``{}`` for map values."""
     message: str
 
 
 def find_schema_changes(old: Any, new: Any) -> Iterator[SchemaChange]:
-    """Yield the changes of a version's schema, except in metadata and status."""
+    """Yield the differences between a version's schemas, except in metadata and status."""
     before, after = mapping_of(old, "properties"), mapping_of(new, "properties")
     for name, part in before.items():
         if name in _OF_CONTROLLERS:
@@ -84,7 +84,7 @@ def _required(old: Any, new: Any, path: str) -> Iterator[SchemaChange]:
 
 
 def _narrowed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a schema refuses that it accepted."""
+    """Yield descriptions of the values that the old schema accepts and the new schema refuses."""
     choices, left = list_of(old, "enum"), list_of(new, "enum")
     if left and not choices:
         yield f"now accepts only {', '.join(map(str, left))}"
@@ -120,13 +120,13 @@ def _keeps_unknown(schema: Any) -> bool:
 
 _HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _DELETED = frozenset({*_HOOKS, "Namespace", "CustomResourceDefinition"})
-"""Cluster-scoped kinds that clusterctl deletes or keeps whatever their names are."""
+"""Cluster-scoped kinds that clusterctl always deletes or always keeps, whatever their names."""
 
 
 def judge_upgrade(
     old: ReleaseFiles, new: ReleaseFiles, rules: Mapping[str, Rule], options: VerifyOptions
 ) -> tuple[ReleaseViolation, ...]:
-    """Return what ``old`` loses when ``new`` replaces it, in reading order, including advice."""
+    """Return the violations when ``new`` replaces ``old``, in reading order, including advice."""
     before, after = _whole(old, options), _whole(new, options)
     installed = {id(manifest) for manifest in before.manifests}
     found = []
@@ -139,7 +139,7 @@ def judge_upgrade(
 
 
 def _whole(release: ReleaseFiles, options: VerifyOptions) -> Bundle:
-    """Return all objects of a release, of several providers as well, with the roles of kinds."""
+    """Return all objects of a release as one bundle, even for several providers, with roles."""
     bundles = list(split(release.manifests, {}))
     manifests = {id(m): m for bundle in bundles for m in bundle.manifests}
     whole = Bundle(tuple(manifests.values()), {})
@@ -187,7 +187,7 @@ def _of_versions(old: Crd, new: Crd) -> Iterator[Breach]:
 
 
 def _of_schemas(old: Crd, new: Crd) -> Iterator[Breach]:
-    """Yield the changes of versions that both have; each once, in the first version."""
+    """Yield the schema changes of versions that both CRDs have; each only in the first version."""
     after = {version.name: version.schema for version in new.versions}
     seen = set()
     for version in old.versions:

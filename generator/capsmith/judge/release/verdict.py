@@ -15,7 +15,7 @@ from capsmith.judge.release.release import ReleaseFiles, read_lines
 from capsmith.judge.release.upgrade import judge_upgrade
 
 _COMMENT = re.compile(r"#\s*capsmith:ignore\s+([A-Za-z0-9, -]+?)\s*:\s*\S")
-"""``# capsmith:ignore CC-27: the reason``; without a reason it has no effect."""
+"""A comment such as ``# capsmith:ignore CC-27: the reason``; without a reason it is ignored."""
 
 
 def verify(
@@ -27,8 +27,9 @@ def verify(
 ) -> Verdict:
     """Return the verdict on a release.
 
-    ``baseline`` tells how often each known violation may occur.  ``more`` are violations found by
-    other means than reading files, such as a running API server.
+    ``baseline`` holds the number of accepted occurrences of each violation, by fingerprint.
+    ``more`` are violations found by other means than reading files, such as from a running API
+    server.
     """
     judged = sorted((*judge(release, contracts, options), *more), key=lambda each: each.sort_key)
     verdict = _verdict(judged, release, options, baseline)
@@ -42,7 +43,7 @@ def verify_upgrade(
     options: VerifyOptions,
     baseline: Mapping[str, int] | None = None,
 ) -> Verdict:
-    """Return the verdict on the upgrade from an installed release to another."""
+    """Return the verdict on the upgrade from an installed release to another release."""
     violations = judge_upgrade(before, after, rules, options)
     both = ReleaseFiles(texts={**before.texts, **after.texts})
     return _verdict(violations, both, options, baseline)
@@ -80,7 +81,7 @@ def _verdict(
 
 
 def fingerprint(violation: ReleaseViolation) -> str:
-    """Return an id of a violation that survives moved lines: rule, object and message."""
+    """Return an id for a violation that does not depend on lines: rule, object and message."""
     return f"{violation.id} {violation.subject}: {violation.message}"
 
 
@@ -100,7 +101,7 @@ def _fits(violation: ReleaseViolation, entry: Ignored) -> bool:
 
 
 def _is_commented(violation: ReleaseViolation, release: ReleaseFiles) -> bool:
-    """Return whether a comment at the place or at the begin of the object accepts a violation."""
+    """Return whether a comment at the violation or at the start of its object accepts it."""
     places = (violation.location, replace(violation.location, line=violation.begins, column=1))
     return any(
         violation.id in re.split(r"[,\s]+", match[1])

@@ -21,8 +21,8 @@ def evaluate_manifests(
     """Return the violations of ``contract`` in a provider's manifests.
 
     Accepts source trees, built components and release folders; in a source tree, the names,
-    namespaces and labels of kustomizations are applied.  ``roles`` gives the role of a CRD by the
-    CRD's name; other roles are guessed from kinds.
+    namespaces and labels of kustomizations are applied.  ``roles`` assigns roles by CRD name; other
+    roles are guessed from kinds.
     """
     found = (
         finding
@@ -43,7 +43,7 @@ def _of_rule(rule: Rule, bundle: Bundle, contract: Contract) -> Iterator[Finding
 def find_violations(rule: Rule, bundle: Bundle, contract: Contract) -> Iterable[Violation]:
     """Return the violations of one rule in a bundle; empty for a rule without a check.
 
-    Raises ValueError if the rule's parameters do not fit its check.
+    Raises ValueError if the rule's parameters do not match its check.
     """
     if rule.check is None:
         return ()

@@ -1,6 +1,6 @@
 """Describe the checks that rules may name, and their parameters, as JSON Schema and as a page.
 
-Both tell what a checker in another language has to implement.  No command imports this module:
+Both define what a checker in another language has to implement.  No command imports this module:
 ``schemas/rules.schema.json`` and ``docs/checks.md`` hold its results, and a test compares them.
 """
 
@@ -59,7 +59,7 @@ def make_rules_schema() -> dict[str, Any]:
 
 
 def render_checks_page(rules: Iterable[Rule]) -> str:
-    """Return the page about all checks; ``rules`` tells which rules use them."""
+    """Return the page about all checks; ``rules`` determine which rules are listed for a check."""
     used: dict[str, list[str]] = {}
     for rule in rules:
         if rule.check is not None:
@@ -88,7 +88,7 @@ def _entry(named: NamedCheck) -> dict[str, Any]:
 
 
 def _inlined(params: type[Any]) -> dict[str, Any]:
-    """Return the schema of a dataclass without references, described by its docstrings."""
+    """Return the schema of a dataclass without references, with its docstrings as descriptions."""
     from pydantic import TypeAdapter
 
     schema = TypeAdapter(params).json_schema()
@@ -139,7 +139,7 @@ def _attribute_docstrings(params: type[Any]) -> dict[str, str]:
 
 
 def _summary(named: NamedCheck) -> str:
-    """Return the first sentence of a check's docstring, without ids of rules."""
+    """Return the first sentence of a check's docstring, without rule ids."""
     first = (inspect.getdoc(named.run) or "").partition("\n")[0]
     text = _RULE_IDS.sub("", first)
     return text if text.startswith("clusterctl") else text[:1].upper() + text[1:]
@@ -174,7 +174,7 @@ def _default(field: dataclasses.Field[Any]) -> str:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    """Return a type as words, such as ``list of {path: string, type: string}``."""
+    """Return a type in words, such as ``list of {path: string, type: string}``."""
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     kind = schema.get("type", "any")

@@ -1,4 +1,4 @@
-"""Check a running provider: what its manager does with objects, judged by the contract's rules.
+"""Check a running provider: its manager's behaviour, judged by the contract's rules.
 
 Static checks of files are in `capsmith.judge.rules`.
 """

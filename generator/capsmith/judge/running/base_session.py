@@ -1,4 +1,4 @@
-"""What checks of every role need: a namespace, the history of its objects, and waits."""
+"""The base of all check sessions: a namespace, the history of its objects, and waits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ManagerProcess(Protocol):
 
 @dataclass
 class BaseSession:
-    """A run against one provider; subclasses know the objects of its roles."""
+    """A run against one provider; subclasses create the objects of its roles."""
 
     client: KubeClient
     core: CoreObjects
@@ -38,13 +38,13 @@ class BaseSession:
     timing: Timing
     manager: ManagerProcess | None = field(default=None, kw_only=True)
     failures: dict[str, str] = field(default_factory=dict, kw_only=True)
-    """Why a shared object could not be created, by its step."""
+    """Reasons why shared objects could not be created, by name of the step."""
     needed: list[JSON] = field(default_factory=list, kw_only=True)
     """Objects to apply before all others, such as identities and their Secrets."""
     _done: set[str] = field(default_factory=set, kw_only=True)
     _has_namespace: bool = field(default=False, kw_only=True)
     _applied: list[JSON] = field(default_factory=list, kw_only=True)
-    """What the run created outside of its namespace."""
+    """Objects that the run created outside its namespace."""
 
     def __post_init__(self) -> None:
         self.history = History(self.client, self.namespace, self.kinds())
@@ -54,10 +54,10 @@ class BaseSession:
         raise NotImplementedError
 
     def prepare(self) -> None:
-        """Create what all checks of the roles need, such as bootstrap data.
+        """Create the objects that all checks need, such as bootstrap data.
 
-        :meth:`start` calls it after creating the objects of ``needed`` and before recording
-        anything.
+        :meth:`start` calls this method after creating the objects in ``needed`` and before
+        recording anything.
         """
 
     def clean_up(self) -> None:
@@ -66,11 +66,11 @@ class BaseSession:
 
     @property
     def namespace(self) -> str:
-        """Return the namespace of all objects of the run."""
+        """Return the namespace of the run's objects."""
         return self.core.namespace
 
     def create_namespace(self) -> None:
-        """Create the namespace.
+        """Create the namespace of the run.
 
         Raises Refused if it exists, because the run deletes it at the end.
         """
@@ -86,7 +86,7 @@ class BaseSession:
         self._has_namespace = True
 
     def start(self) -> None:
-        """Create what all checks need, and start recording."""
+        """Create the objects that all checks need, and start recording."""
         for each in self.needed:
             self.apply(each)
         self.prepare()
@@ -118,9 +118,10 @@ class BaseSession:
             )
 
     def run_once(self, step: str, create: Callable[[], None]) -> None:
-        """Run a step that several checks need, at the first call only.
+        """Run a step that several checks need; calls after the first do nothing.
 
-        Raises what the step raises; later calls raise Skipped with the reason of that failure.
+        Raises the exception of the step; later calls then raise Skipped with the reason of the
+        failure.
         """
         # The step would only wait in vain once more: the first check reports the cause.
         if step in self.failures:
@@ -140,7 +141,8 @@ class BaseSession:
     ) -> JSON:
         """Wait until ``probe`` accepts the latest state of an object, and return that state.
 
-        Raises Violated with the object's conditions on a timeout.
+        ``what`` and ``path`` describe the awaited state and its field in the report.  Raises
+        Violated with the object's conditions on a timeout.
         """
 
         def found() -> JSON | None:
@@ -171,7 +173,7 @@ class BaseSession:
             )
 
     def patience(self, name: str, what: str) -> float:
-        """Return how many seconds to wait for a state of an object.
+        """Return the number of seconds to wait for a state of an object.
 
         ``what`` describes the state in the report of a timeout.
         """
@@ -180,13 +182,14 @@ class BaseSession:
     def stays(self, probe: Callable[[], bool]) -> bool:
         """Return whether ``probe`` stays true for the quiet time.
 
-        It runs at each recorded change, so even a momentary violation is seen.  It must not write.
+        It is called at each recorded change, so even a momentary violation is seen.  It must not
+        write.
         """
         # The inverse of a wait: the quiet time passes in full unless the probe fails earlier.
         return not self.history.wait(lambda: not probe(), self.timing.quiet)
 
     def settle(self) -> None:
-        """Wait for the quiet time, in which a faulty manager would do what it must not."""
+        """Wait for the quiet time, during which a faulty manager would violate the rule."""
         self.stays(lambda: True)
 
     def latest(self, kind: str, name: str) -> JSON:
@@ -200,7 +203,7 @@ class BaseSession:
         return obj
 
     def subject(self, kind: str, name: str) -> str:
-        """Return the name of an object for reports: ``AcmeMachine conformance-1/main-0``."""
+        """Return an object's name for reports, such as ``AcmeMachine conformance-1/main-0``."""
         return f"{kind} {self.namespace}/{name}"
 
     def _state(self, kind: str, name: str) -> str:

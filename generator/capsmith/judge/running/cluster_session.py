@@ -1,4 +1,4 @@
-"""Run checks with the whole cluster of a template, for bootstrap and control plane providers."""
+"""Run checks with a template's whole cluster, for bootstrap and control plane providers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from capsmith.judge.running.objects import CONTROL_PLANE, TEMPLATE_NAME
 from capsmith.judge.running.session import Session
 
 WHOLE = TEMPLATE_NAME
-"""The name of the cluster."""
+"""Name of the cluster."""
 OWNERLESS_CONFIG = "conformance-ownerless"
-"""A bootstrap configuration that no Machine uses."""
+"""Name of a bootstrap configuration that no Machine uses."""
 _ENDPOINT_HINT = (
     "Machines must serve the endpoint of the Cluster where core and the managers can reach it. "
     "If nothing boots them, start the run with --manager and an endpoint at 127.0.0.1."
@@ -30,7 +30,7 @@ class ClusterSession(Session):
 
     documents: tuple[JSON, ...] = field(kw_only=True)
     roles: Mapping[str, str] = field(kw_only=True)
-    """The role of each kind: `ControlPlane`, `BootstrapConfigTemplate`."""
+    """Role of each kind, such as `ControlPlane` or `BootstrapConfigTemplate`."""
 
     def provider_kinds(self) -> list[WatchedKind]:
         """Return the kinds of all providers' objects in the cluster."""
@@ -44,21 +44,30 @@ class ClusterSession(Session):
 
     @property
     def config_kind(self) -> str:
-        """Return the kind of bootstrap configurations.  Raises Skipped without a template."""
+        """Return the kind of bootstrap configurations.
+
+        Raises Skipped if the template has no such kind.
+        """
         if self._config_template is None:
             raise Skipped("the cluster template has no bootstrap configuration for workers")
         return str(self._config_template["kind"]).removesuffix("Template")
 
     @property
     def control_plane_kind(self) -> str:
-        """Return the kind of the control plane.  Raises Skipped if there is none."""
+        """Return the kind of the control plane.
+
+        Raises Skipped if there is none.
+        """
         if self._control_plane is None:
             raise Skipped("the cluster template has no control plane")
         return str(self._control_plane["kind"])
 
     @property
     def control_plane_name(self) -> str:
-        """Return the name of the control plane.  Raises Skipped if there is none."""
+        """Return the name of the control plane.
+
+        Raises Skipped if there is none.
+        """
         if self._control_plane is None:
             raise Skipped("the cluster template has no control plane")
         return str(self._control_plane["metadata"]["name"])
@@ -95,7 +104,7 @@ class ClusterSession(Session):
             raise
 
     def take_over(self) -> None:
-        """Use the existing cluster; create only the ownerless configuration."""
+        """Use the existing cluster and create only the bootstrap configuration without an owner."""
         self.run_once(_CREATION, self._create_ownerless)
         self.wait(self.config_kind, OWNERLESS_CONFIG, bool, "it does not exist")
         self.wait("Cluster", WHOLE, self._has_machines, "not every Machine has bootstrap data")
@@ -160,7 +169,7 @@ class ClusterSession(Session):
 
 
 def read_referenced_roles(documents: Iterable[JSON]) -> dict[str, str]:
-    """Return roles by kind, as the references in a Cluster and its MachineDeployments show them."""
+    """Return roles by kind, derived from the references in a Cluster and its MachineDeployments."""
     roles: dict[str, str] = {}
     for document in documents:
         spec = document.get("spec") or {}
@@ -180,7 +189,7 @@ def _named(spec: JSON, reference: str, role: str) -> dict[str, str]:
 
 
 def find_provided_kind(documents: Iterable[JSON], roles: Mapping[str, str]) -> tuple[str, str]:
-    """Return kind and API version of the first document whose kind is in ``roles``.
+    """Return the kind and API version of the first document whose kind is in ``roles``.
 
     Raises UnreadableInput (``conformance-objects``) if there is none.
     """
@@ -203,7 +212,7 @@ def is_data_created(obj: JSON, contract: str) -> bool:
 
 
 def data_path(contract: str) -> str:
-    """Return the path of the field that :func:`is_data_created` reads."""
+    """Return the path to the field that :func:`is_data_created` reads."""
     return "status.ready" if contract == V1BETA1 else "status.initialization.dataSecretCreated"
 
 
@@ -221,7 +230,7 @@ def is_initialized(obj: JSON, contract: str) -> bool:
 
 
 def initialized_path(contract: str) -> str:
-    """Return the path of the field that :func:`is_initialized` reads."""
+    """Return the path to the field that :func:`is_initialized` reads."""
     if contract == V1BETA1:
         return "status.initialized"
     return "status.initialization.controlPlaneInitialized"

@@ -18,10 +18,10 @@ class CoreObjects:
     """Builds objects of core's kinds in the API version that core serves."""
 
     version: str
-    """`v1beta2`."""
+    """API version of core's kinds, such as `v1beta2`."""
     namespace: str
     kubernetes: str
-    """The version of the Machines: ``v1.36.4``."""
+    """Kubernetes version of the Machines, such as ``v1.36.4``."""
 
     @property
     def api_version(self) -> str:
@@ -62,7 +62,10 @@ class CoreObjects:
         }
 
     def deployment(self, cluster: str, name: str, template: JSON, secret: str) -> JSON:
-        """Return a MachineDeployment with one replica."""
+        """Return a MachineDeployment with one replica.
+
+        ``template`` is the machine template; ``secret`` names the Secret with bootstrap data.
+        """
         labels = {CLUSTER_NAME: cluster, f"{CORE_GROUP}/deployment-name": name}
         return {
             "apiVersion": self.api_version,
@@ -152,7 +155,7 @@ def is_provisioned(obj: JSON, contract: str) -> bool:
 
 
 def provisioned_path(contract: str) -> str:
-    """Return the path of the field that :func:`is_provisioned` reads."""
+    """Return the path to the field that :func:`is_provisioned` reads."""
     return "status.ready" if contract == V1BETA1 else "status.initialization.provisioned"
 
 
@@ -178,7 +181,10 @@ def endpoint(obj: JSON) -> JSON:
 
 
 def find_condition(obj: JSON, kind: str) -> JSON | None:
-    """Return the condition of a type, wherever the contract version keeps it, or None."""
+    """Return the condition of type ``kind``, or None.
+
+    The contract version determines where conditions are stored.
+    """
     status = obj.get("status") or {}
     # A provider that moves from v1beta1 to v1beta2 keeps new conditions here until the old ones
     # end.
@@ -190,7 +196,7 @@ def find_condition(obj: JSON, kind: str) -> JSON | None:
 
 
 def find_effects(obj: JSON, contract: str, before: JSON) -> list[str]:
-    """Return the paths that show an external effect and that ``before`` lacks."""
+    """Return the paths to external effects in an object that are missing in ``before``."""
     found = []
     if is_provisioned(obj, contract):
         found.append(provisioned_path(contract))
@@ -207,12 +213,12 @@ def find_effects(obj: JSON, contract: str, before: JSON) -> list[str]:
 
 
 def subject(obj: JSON) -> str:
-    """Return the name of any object for reports: ``Cluster conformance-1/main``."""
+    """Return the name of any object for reports, such as ``Cluster conformance-1/main``."""
     metadata = obj["metadata"]
     return f"{obj['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
 
 
 def failure_domains(obj: JSON) -> list[str]:
-    """Return the names of the failure domains in a status."""
+    """Return the names of the failure domains in the status."""
     domains: Any = (obj.get("status") or {}).get("failureDomains") or []
     return sorted(domains) if isinstance(domains, dict) else sorted(d["name"] for d in domains)

@@ -1,4 +1,4 @@
-"""Record every state of some objects, with watches.
+"""Record every state of certain objects with watches.
 
 Polling would miss states that last only a moment.
 """
@@ -36,9 +36,10 @@ class State(NamedTuple):
 
 
 class History:
-    """All states, in order, of all objects of some kinds in a namespace.
+    """The recorded states, in order, of all objects of the given kinds in a namespace.
 
-    Threads record while checks read: each method returns what is known at that moment.
+    Thread-safe: background threads record while checks read, and each method returns the states
+    recorded so far.
     """
 
     def __init__(self, client: KubeClient, namespace: str, kinds: Iterable[WatchedKind]) -> None:
@@ -56,12 +57,12 @@ class History:
         ]
 
     def start(self) -> None:
-        """Start recording: first existing objects, then each change."""
+        """Start recording: existing objects first, then each change."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """End the watches; the recorded states stay readable."""
+        """End the watches; recorded states can still be read."""
         self._ended.set()
         deadline = time.monotonic() + _END_SECONDS
         for thread in self._threads:
@@ -73,7 +74,7 @@ class History:
                 thread.join(_JOIN_SECONDS)
 
     def states(self, kind: str, name: str) -> list[JSON]:
-        """Return the stored states of an object in order, without its deletion."""
+        """Return the recorded states of an object in order, excluding its deletion."""
         with self._changed:
             found = self._states.get((kind, name), [])
             return [state.obj for state in found if not state.is_deleted]
@@ -85,21 +86,21 @@ class History:
         return None if not found or found[-1].is_deleted else found[-1].obj
 
     def names(self, kind: str) -> list[str]:
-        """Return the sorted names of existing objects of a kind."""
+        """Return the sorted names of the existing objects of a kind."""
         with self._changed:
             found = [name for each, name in self._states if each == kind]
         return sorted(name for name in found if self.latest(kind, name) is not None)
 
     def all_names(self, kind: str) -> list[str]:
-        """Return the names of all objects of a kind that exist or existed."""
+        """Return the sorted names of all objects of a kind that exist or existed."""
         with self._changed:
             return sorted(name for each, name in self._states if each == kind)
 
     def wait(self, probe: Callable[[], T], seconds: float) -> T:
         """Wait until ``probe`` returns a true value, and return that value.
 
-        After ``seconds`` return its last, false value.  The probe runs at each recorded change; it
-        may read the history but must not block.
+        If this takes longer than ``seconds``, return its last, false value.  The probe is called at
+        each recorded change; it may read the history but must not block.
         """
         with self._changed:
             self._changed.wait_for(probe, seconds)

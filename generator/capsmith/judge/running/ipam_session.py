@@ -1,6 +1,6 @@
 """Run checks against an IPAM provider: pools, claims and the resulting addresses.
 
-The user provides pools, or they are created for kinds that have ranges and a prefix.
+The user provides pools, or the run creates them for kinds that have ranges and a prefix.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ IPAM_GROUP = "ipam.cluster.x-k8s.io"
 POOL_ROLES = ("IPPool", "GlobalIPPool")
 _NAME = "conformance"
 _RANGES = ("198.51.100.10-198.51.100.13", "203.0.113.10-203.0.113.13")
-"""Of the networks for documentation, one for each kind: few, so that they can be exhausted."""
+"""Address ranges from the networks for documentation, one for each pool kind; small enough to
+exhaust."""
 _PREFIX = 24
 
 
 @dataclass(frozen=True)
 class IpamObjects:
-    """A pool of each kind."""
+    """The pools of a run, one of each kind."""
 
     documents: tuple[JSON, ...]
 
@@ -41,11 +42,11 @@ class IpamObjects:
 
     @property
     def names(self) -> list[str]:
-        """Return the kinds of the pools."""
+        """Return the pool kinds."""
         return [kind for _, kind in self.kinds]
 
     def group(self, kind: str) -> str:
-        """Return the API group of a kind, which must be one of :attr:`names`."""
+        """Return the API group of a pool kind, which must be in :attr:`names`."""
         version = next(version for version, each in self.kinds if each == kind)
         return version.partition("/")[0]
 
@@ -59,7 +60,7 @@ class IpamObjects:
 def select_ipam_objects(
     documents: Iterable[JSON], crds: Sequence[JSON], roles: Mapping[str, str]
 ) -> IpamObjects:
-    """Return a pool of each kind, from the documents or else created if its schema is known.
+    """Return a pool of each kind, from the documents or else created if its schema is supported.
 
     Raises UnreadableInput (``conformance-objects``) if there is no pool of any kind.
     """
@@ -80,7 +81,7 @@ def select_ipam_objects(
 
 
 def _made(crd: JSON, addresses: str) -> JSON | None:
-    """Return a pool of a kind whose spec needs nothing but addresses and a prefix."""
+    """Return a pool if the kind's spec requires only addresses and a prefix, else None."""
     version = next(each for each in crd["spec"]["versions"] if each["storage"])
     spec: dict[str, Any] = _properties(version["schema"]["openAPIV3Schema"]).get("spec") or {}
     fields = _properties(spec)
@@ -106,7 +107,7 @@ def _properties(schema: JSON) -> dict[str, Any]:
 CLAIM = "IPAddressClaim"
 ADDRESS = "IPAddress"
 FOREIGN = "Foreign"
-"""What the kind of a pool begins with that no provider has."""
+"""Prefix of a pool kind that no provider has."""
 
 
 @dataclass
@@ -126,7 +127,7 @@ class IpamSession(BaseSession):
         return [*(WatchedKind(*each) for each in self.pools.kinds), *core]
 
     def create_pool(self, kind: str) -> str:
-        """Create the pool of a kind, and return its name."""
+        """Create the pool of a kind, and return the name of the pool."""
         pool = self.pools.pool(kind, self.namespace)
         self.apply(pool)
         return str(pool["metadata"]["name"])
@@ -139,7 +140,7 @@ class IpamSession(BaseSession):
         cluster: str = "",
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a claim on the pool of a kind, for a cluster if given."""
+        """Create a claim on the pool of a kind, for ``cluster`` unless empty."""
         group = self.pools.group(kind.removeprefix(FOREIGN))
         reference = {"apiGroup": group, "kind": kind, "name": self.namespace}
         metadata: JSON = {"name": name, "namespace": self.namespace}
@@ -155,18 +156,21 @@ class IpamSession(BaseSession):
         self.client.create(claim)
 
     def wait_allocated(self, claim: str) -> JSON:
-        """Wait until a claim names an existing IPAddress, and return that."""
+        """Wait until a claim refers to an existing IPAddress, and return the IPAddress."""
         obj = self.wait(CLAIM, claim, has_address, "it gets no address", "status.addressRef")
         name = _reference(obj)
         return self.wait(ADDRESS, name, bool, f"the claim {claim} names it, but it does not exist")
 
     def release(self, claim: str) -> None:
-        """Delete a claim and wait until it is gone.  Raises Violated if it stays."""
+        """Delete a claim and wait until it no longer exists.
+
+        Raises Violated if it still exists after the timeout.
+        """
         self.client.delete(self.latest(CLAIM, claim))
         self.wait_deleted(CLAIM, claim, "it was deleted, but still exists")
 
     def address_of(self, claim: str) -> JSON | None:
-        """Return the IPAddress of a claim, or None."""
+        """Return the IPAddress of a claim, or None if it has none."""
         for name in self.history.names(ADDRESS):
             found = self.history.latest(ADDRESS, name)
             if found and found["spec"].get("claimRef", {}).get("name") == claim:
@@ -174,7 +178,10 @@ class IpamSession(BaseSession):
         return None
 
     def refuse_address(self, claim: str, reason: str) -> None:
-        """Raise Violated if a claim ever got an address; ``reason`` explains why it must not."""
+        """Raise Violated if a claim ever got an address.
+
+        ``reason`` explains why it must not.
+        """
         for state in self.history.states(CLAIM, claim):
             if has_address(state):
                 message = f"the manager wrote status.addressRef although {reason}"
@@ -184,7 +191,7 @@ class IpamSession(BaseSession):
             raise Violated(message, self.subject(CLAIM, claim))
 
     def clean_up(self) -> None:
-        """Delete claims, then pools, then the namespace; remove finalizers that block this."""
+        """Delete claims, then pools, then the namespace; remove finalizers that block deletion."""
         # Nothing deletes a paused claim.
         for kind in (CLAIM, "Cluster"):
             for each in self._list(kind):
@@ -214,7 +221,7 @@ class IpamSession(BaseSession):
             self.client.patch(obj, body)
 
     def _wait_deleted(self, *kinds: str) -> None:
-        """Wait until no object of some kinds, or no pool, is left."""
+        """Wait until no object of the given kinds is left, or no pool if no kinds are given."""
 
         def deleted() -> bool:
             found = [each for kind in kinds for each in self._list(kind)]
@@ -235,7 +242,7 @@ class IpamSession(BaseSession):
         return self._own_pools(kind)
 
     def _own_pools(self, kind: str) -> list[JSON]:
-        """Return the pools of a kind that this run created, also outside of its namespace."""
+        """Return the pools of a kind that this run created, also outside its namespace."""
         version = next(version for version, each in self.pools.kinds if each == kind)
         names = self.pools.pool(kind, self.namespace)["metadata"]
         found = self.client.find(version, kind, names["name"], self.namespace)
@@ -243,7 +250,7 @@ class IpamSession(BaseSession):
 
 
 def has_address(claim: JSON) -> bool:
-    """Return whether a claim names its IPAddress."""
+    """Return whether a claim refers to an IPAddress."""
     return bool(_reference(claim))
 
 

@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
 S = TypeVar("S")
-"""The session of the checks of a role."""
+"""The type of session that the checks of a role receive."""
 
 
 class Violated(Exception):
-    """Raised by a failing check: what the manager did, with which object, and the remedy."""
+    """Raised by a failing check: what the manager did, to which object, and the remedy."""
 
     def __init__(self, message: str, subject: str = "", path: str = "", hint: str = "") -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class CheckOutcome(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     WARNING = "warning"
-    """Not as the contract recommends: the rules say SHOULD or MAY."""
+    """The manager does not follow a recommendation: the rules have level SHOULD or MAY."""
     SKIPPED = "skipped"
 
 
@@ -40,13 +40,13 @@ class ConformanceCheck(Generic[S]):
     """A check of a manager's behaviour."""
 
     name: str
-    """In kebab case, unique."""
+    """Unique name in kebab case."""
     title: str
-    """The expected behaviour."""
+    """Expected behaviour, as a sentence."""
     rules: tuple[str, ...]
-    """The rules that a failure violates, of all contracts."""
+    """Ids of the rules that a failure violates, in all contracts."""
     run: Callable[[S], None]
-    """Raises Violated or Skipped."""
+    """Function that runs the check; raises Violated or Skipped."""
 
 
 class CheckResult(NamedTuple):
@@ -55,33 +55,33 @@ class CheckResult(NamedTuple):
     name: str
     title: str
     rules: tuple[str, ...]
-    """Those of the provider's contract."""
+    """Ids of the violated rules in the provider's contract."""
     outcome: CheckOutcome
     message: str = ""
     """What happened, or the reason why the check was skipped."""
     subject: str = ""
-    """The object: `Kind namespace/name`."""
+    """Object that was checked, as `Kind namespace/name`."""
     path: str = ""
-    """The field of the object."""
+    """Path to the field of the object."""
     hint: str = ""
     links: tuple[str, ...] = ()
-    """The sources of the rules."""
+    """URLs of the rules' sources."""
     seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How long checks wait, in seconds.
+    """The times that checks wait, in seconds.
 
     A passing run rarely needs much of ``patience`` but always waits the whole ``quiet`` time.
     """
 
     patience: float = 180.0
-    """For a state that must be reached."""
+    """Maximum wait for a state that must be reached."""
     quiet: float = 3.0
-    """For a change that must not happen."""
+    """Wait for a change that must not happen."""
     cleanup: float = 180.0
-    """For deletions after the run, before finalizers are removed."""
+    """Maximum wait for deletions after the run, before finalizers are removed."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +95,12 @@ class ConformanceReport:
     """Whether warnings count as failures."""
 
     def count(self, outcome: CheckOutcome) -> int:
-        """Return the number of results with an outcome."""
+        """Return the number of results with the given outcome."""
         return sum(result.outcome is outcome for result in self.results)
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if a check failed, or if one warned in a strict run; else 0."""
+        """Return 1 if a check failed, or if a check warned in a strict run; else 0."""
         warnings = self.count(CheckOutcome.WARNING) if self.strict else 0
         return int(self.count(CheckOutcome.FAILED) + warnings > 0)
 
@@ -112,7 +112,7 @@ class Selection(NamedTuple):
     ignore: frozenset[str] = frozenset()
 
     def includes(self, check: ConformanceCheck[Any], rules: Mapping[str, object]) -> bool:
-        """Return whether to run a check: it is selected and proves a rule in ``rules``, by id."""
+        """Return whether a check is selected and proves a rule in ``rules``, which are by id."""
         ids = {rule for rule in check.rules if rule in rules}
         names = {check.name, *ids, *(rule.partition("-")[0] for rule in ids)}
         if not ids or names & self.ignore:

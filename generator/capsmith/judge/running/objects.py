@@ -14,7 +14,7 @@ from capsmith.clusters.processes.kube import JSON
 from capsmith.errors import UnreadableInput
 
 TEMPLATE_NAME = "conformance-cluster"
-"""The cluster name with which the template is generated; each test cluster replaces it."""
+"""Cluster name with which the template is generated; each test cluster replaces it."""
 CORE_GROUP = "cluster.x-k8s.io"
 CLUSTER_NAME = f"{CORE_GROUP}/cluster-name"
 CONTROL_PLANE = f"{CORE_GROUP}/control-plane"
@@ -31,11 +31,12 @@ class ProviderObjects:
 
     cluster_document: JSON
     template_document: JSON
-    """Of machines."""
+    """Template of infrastructure machines."""
     other_documents: tuple[JSON, ...]
-    """What neither core nor a bootstrap or control plane provider owns, such as credentials."""
+    """Documents that belong neither to core nor to a bootstrap or control plane provider, such as
+    credentials."""
     pool_documents: tuple[JSON, ...] = ()
-    """One machine pool of each kind."""
+    """Machine pools, one of each kind."""
 
     @property
     def cluster_kind(self) -> str:
@@ -100,7 +101,7 @@ class ProviderObjects:
         }
 
     def others(self, cluster: str, namespace: str) -> list[JSON]:
-        """Return all other objects for a test cluster."""
+        """Return the objects of ``other_documents`` for a test cluster."""
         return [
             _renamed(each, cluster, namespace, _replaced(each["metadata"]["name"], cluster))
             for each in self.other_documents
@@ -131,7 +132,7 @@ def select_provider_objects(documents: Iterable[JSON], roles: Mapping[str, str])
 
 
 def _used_template(templates: Sequence[JSON], documents: Sequence[JSON]) -> JSON:
-    """Return the template of workers, which needs nothing of a control plane, else the first."""
+    """Return the workers' template, which does not depend on a control plane, or else the first."""
     # Machines of a control plane may need load balancers or disks that a test cluster does not
     # have.
     deployments = [each for each in documents if each["kind"] == "MachineDeployment"]

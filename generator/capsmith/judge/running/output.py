@@ -83,7 +83,7 @@ def render_junit(report: ConformanceReport) -> str:
 def _junit_outcome(
     result: CheckResult, report: ConformanceReport
 ) -> Literal["passed", "noted", "failed", "skipped"]:
-    """Return the outcome for JUnit, which has no warnings."""
+    """Return the outcome for JUnit, which does not support warnings."""
     match result.outcome:
         case CheckOutcome.PASSED:
             return "passed"

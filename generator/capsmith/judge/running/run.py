@@ -1,4 +1,4 @@
-"""Run checks one after another, and remove everything that they created."""
+"""Run checks one after another, and remove all objects that they created."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ def run_checks(
 ) -> tuple[CheckResult, ...]:
     """Run the selected checks and return their results in order.
 
-    ``done`` receives each result immediately.  ``rules`` are those of the provider's contract.
-    Everything that the checks created is removed, even after an interruption.  Raises Refused if
-    the namespace exists, and RequestError if objects cannot be created or removed.
+    ``done`` receives each result immediately, ``progress`` receives messages about the current
+    step. ``rules`` are the rules of the provider's contract.  All objects that the checks created
+    are removed, even after an interruption.  Raises Refused if the namespace exists, and
+    RequestError if objects cannot be created or removed.
     """
     results = []
     with _requests("the run cannot start", _PERMISSIONS):
@@ -70,7 +71,10 @@ def run_checks(
 
 @contextmanager
 def _requests(what: str, hint: str) -> Iterator[None]:
-    """Raise RequestError for a request that fails outside of a check."""
+    """Return a context that converts failed requests outside checks to RequestError.
+
+    ``what`` and ``hint`` become parts of the error.
+    """
     try:
         yield
     except (ApiError, OSError, HTTPException, LookupError) as error:
@@ -84,7 +88,10 @@ def skip_checks(
     reason: str,
     done: Callable[[CheckResult], None],
 ) -> tuple[CheckResult, ...]:
-    """Return a skipped result for each selected check, all with the same reason."""
+    """Return a skipped result for each selected check, all with the same reason.
+
+    ``done`` receives each result.
+    """
     results = []
     for check in checks:
         if selection.includes(check, rules):
@@ -119,7 +126,10 @@ def _result(session: S, check: ConformanceCheck[S], rules: Mapping[str, Rule]) -
 def _outcome(
     session: S, check: ConformanceCheck[S], violation: CheckOutcome
 ) -> tuple[CheckOutcome, str, str, str, str]:
-    """Return outcome, message, object, path and hint of a check."""
+    """Run a check and return its outcome, message, object, path and hint.
+
+    ``violation`` is the outcome if the check raises Violated.
+    """
     try:
         check.run(session)
     except Skipped as skipped:

@@ -48,15 +48,15 @@ class Installation:
 
     releases: tuple[ProviderRelease, ...]
     commands: tuple[ManagerCommand, ...]
-    """One of each type of provider."""
+    """Commands of the managers, one for each provider type."""
     environment: Mapping[str, str]
-    """Of the managers, beside that of their Deployments."""
+    """Environment variables of the managers, in addition to those in their Deployments."""
     flags: tuple[str, ...]
-    """Of the managers, after those of their Deployments."""
+    """Command line flags of the managers, added after the flags in their Deployments."""
     variables: Mapping[str, str]
-    """Of clusterctl."""
+    """Values of clusterctl variables."""
     prerequisites: Sequence[JSON]
-    """Objects that are applied before the clusters, such as credentials."""
+    """Objects to apply before the clusters, such as credentials."""
 
 
 class RunningProvider:
@@ -73,7 +73,7 @@ class RunningProvider:
             )
             for component, argv in installed.commands
         }
-        """By type of provider."""
+        """Managers by provider type."""
 
     @property
     def manager(self) -> ProviderManager:
@@ -81,7 +81,10 @@ class RunningProvider:
         return self.managers.get(_INFRASTRUCTURE) or next(iter(self.managers.values()))
 
     def start(self) -> None:
-        """Start all processes and install the releases.  Raises CapsmithError if one fails."""
+        """Start all processes and install the releases.
+
+        Raises CapsmithError if a process or an installation fails.
+        """
         names = {component.type: component.name for component, _ in self._installed.commands}
         variables = dict(self._installed.variables)
         for manager in self.managers.values():
@@ -115,7 +118,10 @@ class ManagementServers:
         folder: Path,
         progress: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Define servers with their logs in a folder; etcd of the base must run."""
+        """Define servers that write their logs to ``folder``; etcd of ``base`` must run.
+
+        ``progress`` receives messages about the current step.
+        """
         self._base = replace(base, folder=folder)
         self._series = series
         self._installed = installed
@@ -129,7 +135,10 @@ class ManagementServers:
         self._second: RunningProvider | None = None
 
     def start(self) -> None:
-        """Start the first management cluster.  Raises CapsmithError if a process fails."""
+        """Start the first management cluster.
+
+        Raises CapsmithError if a process fails.
+        """
         self._progress(f"starting kube-apiserver, core {self._series} and the managers")
         self.first.start()
 
@@ -142,7 +151,7 @@ class ManagementServers:
         return self._second.management.client
 
     def move(self, namespace: str) -> None:
-        """Move the clusters of a namespace to the second management cluster.
+        """Move the clusters in a namespace to the second management cluster.
 
         Call :meth:`start_target` first.
         """
@@ -152,7 +161,10 @@ class ManagementServers:
         self.clusterctl.move(self.first.management.kubeconfig, target.kubeconfig, namespace)
 
     def booting(self, session: ClusterSession, report: Callable[[str], None]) -> Booting:
-        """Return a context in which machines that nothing boots appear to run."""
+        """Return a context in which the session's machines appear to run without being booted.
+
+        ``report`` receives the reason if the workload API server does not start.
+        """
         return Booting(self._base, session, report)
 
     def stop(self) -> None:
@@ -174,7 +186,10 @@ def start_servers(
     folder: Path,
     progress: Callable[[str], None],
 ) -> Iterator[ManagementServers]:
-    """Start etcd and the first management cluster; stop everything when the context ends."""
+    """Start etcd and the first management cluster; stop everything when the context ends.
+
+    ``progress`` receives messages about the current step.
+    """
     etcd = Etcd(tools, folder)
     base = Base(tools, Pki(folder / "pki"), etcd, folder)
     servers = ManagementServers(base, series, installed, folder, progress)
@@ -194,7 +209,7 @@ class Booting:
     """A context in which the machines of the whole cluster appear to run."""
 
     def __init__(self, base: Base, session: ClusterSession, report: Callable[[str], None]) -> None:
-        """Define it; ``report`` gets the reason if the API server does not start."""
+        """Define the context; ``report`` receives the reason if the API server does not start."""
         self._base = base
         self._session = session
         self._report = report
@@ -235,7 +250,7 @@ class Booting:
                 self._register(self._server, each)
 
     def _started(self, machines: list[JSON]) -> ApiServer | None:
-        """Start the API server if it has an address, a machine and a CA."""
+        """Start the API server if it has an address, a machine and a CA, else return None."""
         session = self._session
         if not any(CONTROL_PLANE in each["metadata"]["labels"] for each in machines):
             return None

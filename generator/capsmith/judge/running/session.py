@@ -1,4 +1,4 @@
-"""Run checks against an infrastructure provider: create its objects and core's."""
+"""Run checks against an infrastructure provider: create the provider's and core's objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from capsmith.judge.running.history import WatchedKind
 from capsmith.judge.running.objects import CLUSTER_NAME, ProviderObjects
 
 SECRET = "conformance-data"
-"""The Secret with bootstrap data, which all Machines share."""
+"""Name of the Secret with bootstrap data that all Machines share."""
 _CONFLICT = 409
 _ENDPOINT = {"host": "127.0.0.1", "port": 6443}
 _DATA = "#cloud-config\n{}\n"
@@ -34,9 +34,9 @@ class Mover(Protocol):
         """
 
     def move(self, namespace: str) -> None:
-        """Move the clusters of a namespace there with clusterctl.
+        """Move the clusters in a namespace to this management cluster with clusterctl.
 
-        Call :meth:`start_target` first.  Raises ClusterctlError.
+        Call :meth:`start_target` first.  Raises ClusterctlError if clusterctl fails.
         """
 
 
@@ -47,9 +47,9 @@ class Session(BaseSession):
     objects: ProviderObjects
     mover: Mover | None = field(default=None, kw_only=True)
     kubeconfig: str = field(default="", kw_only=True)
-    """Of a workload cluster on which Nodes may be created; empty if there is none."""
+    """Kubeconfig for a workload cluster in which Nodes may be created; empty if there is none."""
     moved_to: KubeClient | None = field(default=None, kw_only=True)
-    """The management cluster to which the objects were moved, if they were."""
+    """Client for the management cluster to which the objects were moved; None before a move."""
 
     def provider_kinds(self) -> list[WatchedKind]:
         """Return the provider's kinds of which the run creates objects, machines first."""
@@ -84,7 +84,7 @@ class Session(BaseSession):
         return bool(found)
 
     def clean_up(self) -> None:
-        """Delete all objects of the run and its namespace, in the second cluster too."""
+        """Delete the run's objects and namespace, also in the second management cluster."""
         clean_up(self)
 
     def prepare(self) -> None:
@@ -118,7 +118,10 @@ class Session(BaseSession):
         control_plane: bool = False,
         failure_domain: str = "",
     ) -> None:
-        """Create an infrastructure machine and its Machine, with bootstrap data by default."""
+        """Create an infrastructure machine and its Machine.
+
+        ``bootstrap`` defaults to the shared Secret with bootstrap data.
+        """
         infrastructure = self.objects.machine(cluster, self.namespace, name)
         machine = self._machine(cluster, infrastructure, bootstrap, control_plane)
         if failure_domain:
@@ -129,8 +132,8 @@ class Session(BaseSession):
     def create_paused_machine(self, cluster: str, name: str, annotation: str) -> None:
         """Create a Machine, then its paused infrastructure machine with the owner reference.
 
-        The owner is set here, because core sets none on a paused object, and managers ignore
-        objects without owner anyway.
+        ``annotation`` is the pause annotation.  The owner is set here, because core does not set
+        owners on paused objects, and managers ignore objects without an owner anyway.
         """
         infrastructure = self.objects.machine(cluster, self.namespace, name)
         machine = self.client.create(self._machine(cluster, infrastructure, None, False))
@@ -140,14 +143,20 @@ class Session(BaseSession):
     def create_pool(
         self, kind: str, cluster: str, name: str, replicas: int, *, bootstrap: JSON | None = None
     ) -> None:
-        """Create an infrastructure machine pool and its MachinePool."""
+        """Create an infrastructure machine pool and its MachinePool.
+
+        ``bootstrap`` defaults to the shared Secret with bootstrap data.
+        """
         infrastructure = self.objects.pool(kind, cluster, self.namespace, name)
         data = bootstrap if bootstrap is not None else {"dataSecretName": SECRET}
         self.client.create(infrastructure)
         self.client.create(self.core.machine_pool(cluster, infrastructure, data, replicas))
 
     def create_paused_pool(self, kind: str, cluster: str, name: str, annotation: str) -> None:
-        """Create a MachinePool, then its paused infrastructure pool with the owner reference."""
+        """Create a MachinePool, then its paused infrastructure pool with the owner reference.
+
+        ``annotation`` is the pause annotation.
+        """
         infrastructure = self.objects.pool(kind, cluster, self.namespace, name)
         data = {"dataSecretName": SECRET}
         pool = self.client.create(self.core.machine_pool(cluster, infrastructure, data, 1))
@@ -176,7 +185,7 @@ class Session(BaseSession):
         )
 
     def _cluster(self, name: str, infrastructure: JSON) -> JSON:
-        """Return a Cluster, with an endpoint if its infrastructure has none."""
+        """Return a Cluster, with an endpoint if its infrastructure does not provide one."""
         cluster = self.core.cluster(name, infrastructure)
         # Core reports a Cluster as provisioned only with an endpoint, from whatever source.
         if not self.provides_endpoint:
@@ -190,7 +199,7 @@ class Session(BaseSession):
         return self.core.machine(cluster, infrastructure, data, control_plane=control_plane)
 
     def _prepare(self, cluster: str) -> None:
-        """Create the Secrets of a cluster; core repeats a failed connection only after 30 s."""
+        """Create the Secrets of a cluster early: core retries a failed connection after 30 s."""
         if self.kubeconfig:
             data = {"value": self.kubeconfig}
             secret = self._secret(f"{cluster}-kubeconfig", data)
@@ -235,7 +244,7 @@ def _owned(obj: JSON, owner: JSON, *, controller: bool) -> JSON:
 
 
 MISSING_CONFIG = "conformance-missing"
-"""The name of a bootstrap configuration that does not exist."""
+"""Name of a bootstrap configuration that does not exist."""
 _CORE_KINDS = (
     "MachineHealthCheck",
     "MachineDeployment",
@@ -247,7 +256,7 @@ _CORE_KINDS = (
 
 
 def clean_up(session: Session) -> None:
-    """Delete all objects of the run and its namespace, in each cluster that has some.
+    """Delete all objects of the run and its namespace, in each cluster that has any.
 
     Finalizers are removed from objects that a manager does not release in time.
     """
@@ -266,14 +275,14 @@ def clean_up(session: Session) -> None:
 
 
 def delete_namespace(client: KubeClient, name: str) -> None:
-    """Delete a namespace; a missing namespace is not an error."""
+    """Delete a namespace; it is not an error if the namespace does not exist."""
     client.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
 def resume_all(session: Session, client: KubeClient) -> None:
-    """Unpause everything, and provide data where a bootstrap configuration is missing.
+    """Unpause all objects, and provide data for Machines whose bootstrap configuration is missing.
 
-    Core may not know the kind of that configuration, and would then never delete its Machine or
+    Core may not know the kind of such a configuration, and would then never delete its Machine or
     MachinePool.
     """
     version, namespace = session.core.api_version, session.namespace
@@ -293,7 +302,7 @@ def resume_all(session: Session, client: KubeClient) -> None:
 
 
 def _request(session: Session, client: KubeClient) -> None:
-    """Request the deletion of all Clusters and of what has no owner."""
+    """Request the deletion of all Clusters and of all objects without an owner."""
     resume_all(session, client)
     for each in client.list(session.core.api_version, "Cluster", session.namespace):
         client.delete(each)
@@ -332,7 +341,10 @@ def make_node(name: str, id: str) -> JSON:
 
 
 def register_node(client: KubeClient, obj: JSON) -> None:
-    """Create a Node unless it exists.  Raises ApiError for any other refusal."""
+    """Create a Node unless it exists.
+
+    Raises ApiError if the request fails for another reason.
+    """
     try:
         client.create(obj)
     except ApiError as error:
@@ -341,5 +353,5 @@ def register_node(client: KubeClient, obj: JSON) -> None:
 
 
 def report_node_ready(client: KubeClient, obj: JSON) -> None:
-    """Report a Node as healthy, as its kubelet would do every few seconds."""
+    """Report a Node as healthy, as its kubelet would every few seconds."""
     client.patch(obj, {"status": {"conditions": build_healthy_conditions()}}, "status")

@@ -1,7 +1,7 @@
-"""Check RBAC: what core may do with the provider's kinds, and what managers may do.
+"""Check RBAC: core's access to the provider's kinds, and the managers' permissions.
 
-The ClusterRoles of other providers' managers do not aggregate others, so only bindings of this
-provider can give them access.
+The ClusterRoles of other providers' managers do not aggregate others, so only this provider's
+bindings can give them access.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class Aggregation:
     """A label that aggregates a ClusterRole into another manager's."""
 
     label: str
-    """The key of the label; its value is ``true``."""
+    """Key of the label, whose value is ``true``."""
     exempt: tuple[str, ...]
-    """API groups on which that manager may do everything anyway."""
+    """API groups in which that manager already has all permissions."""
 
 
 @check("aggregate-role", Aggregation)
@@ -70,9 +70,9 @@ class AggregatedVerbs:
     """Verbs that ClusterRoles with a label must grant, by role."""
 
     label: str
-    """The key of the label; its value is ``true``."""
+    """Key of the label, whose value is ``true``."""
     exempt: tuple[str, ...]
-    """API groups on which that manager may do everything anyway."""
+    """API groups in which that manager already has all permissions."""
     kinds: tuple[RoleVerbs, ...]
     """Verbs on the kinds of each role."""
 
@@ -98,11 +98,11 @@ class OwnVerbs:
     """Verbs that the manager needs on the provider's kinds."""
 
     verbs: tuple[str, ...]
-    """All needed on the kind."""
+    """Verbs on the kind, all of which are needed."""
     one_of: tuple[str, ...]
-    """One is needed on the kind."""
+    """Verbs on the kind, any one of which is enough."""
     status_one_of: tuple[str, ...]
-    """One is needed on its status."""
+    """Verbs on the kind's status, any one of which is enough."""
 
 
 @check("manager-own-kinds", OwnVerbs)
@@ -143,9 +143,9 @@ class OwnerVerbs:
     """Verbs that the manager needs on the finalizers of kinds that own other objects."""
 
     verbs: tuple[str, ...]
-    """All needed."""
+    """Verbs, all of which are needed."""
     when_granted: tuple[ResourceVerbs, ...] = ()
-    """Needed only where the manager may do all of this: make what the kinds own."""
+    """Permissions to create owned objects; only a manager that has all of them needs the verbs."""
 
 
 @check("manager-finalizers", OwnerVerbs)
@@ -168,29 +168,32 @@ def check_manager_finalizers(context: Context, params: OwnerVerbs) -> Iterator[V
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Verbs on one resource."""
+    """Verbs that the manager needs on one resource."""
 
     group: str
     resource: str
     verbs: tuple[str, ...]
     one_of: tuple[str, ...] = ()
-    """Verbs of which any one is enough."""
+    """Verbs, any one of which is enough."""
     roles: tuple[str, ...] = ()
-    """Needed only along with a kind of one of these roles; empty: always."""
+    """Roles; the verbs are needed only if the provider has a kind of one of them.  Always needed if
+    empty."""
     or_declared: str = ""
-    """Needed also where a kind of the rule declares this path."""
+    """Path; the verbs are also needed if a kind that the rule applies to declares this path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Permissions that the manager needs, always or if it runs with a certain argument."""
+    """Permissions that the manager needs, always or only under a condition."""
 
     needs: tuple[Need, ...]
-    """What the manager needs on resources of others."""
+    """Permissions on resources that do not belong to the provider."""
     when_argument: str = ""
-    """Needed only where an argument of the manager begins so."""
+    """Prefix of a manager argument; the permissions are only needed if an argument starts with
+    it."""
     when_declared: str = ""
-    """Needed only where a kind of the rule declares this path."""
+    """Path; the permissions are only needed if a kind that the rule applies to declares this
+    path."""
 
 
 @check("manager-access", Needs)
@@ -236,20 +239,20 @@ def _full_name(crd: Crd) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AccountAccess:
-    """Verbs that another provider's manager needs on the kinds of the rule."""
+    """Verbs that another provider's manager needs on the kinds that the rule applies to."""
 
     namespace: str
-    """The namespace in which clusterctl installs that provider."""
+    """Namespace in which clusterctl installs the other provider."""
     account: str
-    """The ServiceAccount of its manager.
+    """Name of the other manager's ServiceAccount.
 
-    Its user name and its groups are subjects too.  clusterctl replaces the namespace of a subject
-    that is a ServiceAccount with that of the provider which it installs.
-    """
+    The account's user name and groups are valid subjects too.  clusterctl replaces the namespace of
+    a subject that is a ServiceAccount with the namespace of the provider that clusterctl
+    installs."""
     verbs: tuple[str, ...]
-    """Verbs on each kind."""
+    """Verbs that are needed on each kind."""
     exempt: tuple[str, ...] = ()
-    """CRDs of kinds that the provider's own roles name."""
+    """Names of CRDs to which the other provider's own roles already grant access."""
 
 
 @check("account-access", AccountAccess)
@@ -275,7 +278,7 @@ def check_account_access(context: Context, params: AccountAccess) -> Iterator[Vi
 def _moved(
     bundle: Bundle, account: ServiceAccount, crd: Crd, verbs: Iterable[str]
 ) -> Violation | None:
-    """Return the problem of a subject that is right as it is written, but not when installed."""
+    """Return the violation of a subject that is correct as written, but not after installation."""
     for binding in bundle.of("ClusterRoleBinding"):
         if find_missing(
             _of_all_objects(find_bound_grants(bundle, binding)), crd.group, crd.plural, verbs
@@ -301,12 +304,12 @@ def _grants(bundle: Bundle, account: ServiceAccount, installed_in: str) -> list[
 
 
 def _of_all_objects(grants: Iterable[Grant]) -> Iterator[Grant]:
-    """Yield the grants that are not limited to objects of some names."""
+    """Yield the grants that are not limited to objects with certain names."""
     return (grant for grant in grants if not grant.names)
 
 
 def _namespace(bundle: Bundle) -> str:
-    """Return the namespace in which clusterctl installs the provider; empty: the user names it."""
+    """Return the namespace in which clusterctl installs the provider; empty if users choose it."""
     return next((manifest.name for manifest in bundle.of("Namespace")), "")
 
 

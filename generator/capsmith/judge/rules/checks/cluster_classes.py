@@ -30,12 +30,12 @@ _CLASSES = {
     "machineDeploymentClass": "machineDeployments",
     "machinePoolClass": "machinePools",
 }
-"""Fields of a selector, each with the list of classes that it names."""
+"""Fields of a selector, each with the list of worker classes that it refers to."""
 
 
 @check("class-patches")
 def check_class_patches(context: Context) -> Iterator[Violation]:
-    """TP-22: Each patch of a ClusterClass selects a template and uses declared names only."""
+    """TP-22: Each patch of a ClusterClass selects a template and uses only declared names."""
     known = context.bundle.known_crds
     for artefact in (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS):
         for manifest in context.bundle.files(artefact):
@@ -76,10 +76,10 @@ def _patch_problems(
 def _changed(
     kind: tuple[str, str], pointer: str, made: bool, known: Mapping[tuple[str, str], Crd]
 ) -> tuple[Crd | None, str]:
-    """Return the kind that has to declare what a patch writes, and the pointer in that kind.
+    """Return the CRD whose schema must declare a patched field, and the JSON pointer in that kind.
 
-    Core patches the templates of the infrastructure cluster and of the control plane in memory;
-    only the objects that it makes from them reach the API server.
+    ``made`` is whether core patches the template in memory, as it does for the infrastructure
+    cluster and the control plane; only objects created from such templates reach the API server.
     """
     if not made:
         return known.get(kind), pointer
@@ -88,7 +88,7 @@ def _changed(
 
 
 def _undefined(definition: Any, variables: Set[str]) -> Iterator[tuple[str, int]]:
-    """Yield variables that are not defined, each with the number of an operation."""
+    """Yield undefined variables, each with the index of the JSON patch operation that uses it."""
     defined = {*variables, _BUILTIN}
     for place, operation in reversed(list(enumerate(list_of(definition, "jsonPatches")))):
         root = _ROOT.match(text_of(operation, "valueFrom", "variable"))
@@ -97,7 +97,7 @@ def _undefined(definition: Any, variables: Set[str]) -> Iterator[tuple[str, int]
 
 
 def _unmatched(selector: Any, spec: Any) -> Iterator[str]:
-    """Yield what of a selector matches no template of the class; core demands each part of it."""
+    """Yield the parts of a selector that match no template; core requires every part to match."""
     kind = text_of(selector, "kind")
     selected = (text_of(selector, "apiVersion"), kind)
     parts = dict(_matched(mapping_of(selector, "matchResources"), spec))
@@ -112,7 +112,7 @@ def _unmatched(selector: Any, spec: Any) -> Iterator[str]:
 
 
 def _matched(resources: Any, spec: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Yield each enabled part of a selector with the references that it can match."""
+    """Yield each enabled part of a selector with the references that the part can match."""
     if resources.get("infrastructureCluster") is True:
         yield "the infrastructure cluster", [_reference(mapping_of(spec, "infrastructure"))]
     if resources.get("controlPlane") is True:
@@ -132,7 +132,7 @@ def _matched(resources: Any, spec: Any) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _made_from(spec: Any) -> tuple[Any, Any]:
-    """Return the references to the templates that core patches in memory only."""
+    """Return the references to the templates that core patches only in memory."""
     infrastructure, control_plane = (
         mapping_of(spec, field) for field in ("infrastructure", "controlPlane")
     )
@@ -163,7 +163,7 @@ def _kind(reference: Any) -> tuple[str, str]:
 
 
 def _declared(crd: Crd, definition: Any, pointer: str) -> bool:
-    """Return whether a JSON pointer leads to a field of the kind, as far as that is decided."""
+    """Return whether a JSON pointer leads to a declared field, or this cannot be decided."""
     name = text_of(definition, "selector", "apiVersion").rpartition("/")[2]
     schema: Any = next((each.schema for each in crd.versions if each.name == name), None)
     for part in pointer.removeprefix("/").split("/"):
@@ -192,11 +192,11 @@ _APPLIED = "the patch is applied"
 
 
 class _Text(NamedTuple):
-    """A template of a patch."""
+    """A Go template in a patch."""
 
     path: Path
     name: str
-    """For people."""
+    """Description of the template for messages."""
     text: str
 
 
@@ -232,7 +232,7 @@ def _template_problems(manifest: Manifest) -> Iterator[Violation]:
 
 
 def _texts(manifest: Manifest) -> Iterator[_Text]:
-    """Yield the templates whose text is known: those without a variable of clusterctl."""
+    """Yield the Go templates whose text does not depend on a clusterctl variable."""
     for number, patch in enumerate(manifest.listing("spec", "patches")):
         here: Path = ("spec", "patches", number)
         name = text_of(patch, "name")

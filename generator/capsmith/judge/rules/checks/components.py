@@ -1,6 +1,6 @@
 """Check components files for what clusterctl refuses, waits for or would leave behind.
 
-Also covers the manager's Deployment and ExtensionConfigs, which are part of the file.
+Also checks the manager's Deployment and ExtensionConfigs, which are part of the file.
 """
 
 from __future__ import annotations
@@ -92,9 +92,9 @@ class LabelOn:
     """A label, and the kinds that should have it."""
 
     label: str
-    """The key of the label."""
+    """Key of the label."""
     kinds: tuple[str, ...]
-    """Kinds of objects."""
+    """Kinds of objects that should have the label."""
 
 
 @check("selectors-labelled", LabelOn)
@@ -126,9 +126,9 @@ class LabelValue:
     """A label, and the allowed prefixes of its value."""
 
     label: str
-    """The key of the label."""
+    """Key of the label."""
     prefixes: tuple[str, ...]
-    """One of them begins the value."""
+    """Allowed prefixes of the value."""
 
 
 @check("provider-label-value", LabelValue)
@@ -208,9 +208,9 @@ class Annotation:
     """An annotation, and the kind that the second part of its value names."""
 
     annotation: str
-    """The key of the annotation."""
+    """Key of the annotation."""
     names: str = "certificate"
-    """What the part after the slash names, for messages."""
+    """Kind of object that the part after the slash names, for messages."""
 
 
 @check("inject-ca-form", Annotation)
@@ -239,7 +239,7 @@ class Kinds:
 
 @check("cluster-scoped-prefix", Kinds)
 def check_cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Violation]:
-    """CC-31: Cluster-scoped objects have the namespace in their names, so clusterctl finds them."""
+    """CC-31: Names of cluster-scoped objects contain the namespace, so clusterctl finds them."""
     namespaces = context.bundle.of("Namespace")
     if len(namespaces) != 1:
         return
@@ -274,14 +274,14 @@ def check_manager_arguments(context: Context, params: RequiredArguments) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """Requirements on the manager's container."""
+    """Required parts of the manager's container."""
 
     container: str
-    """The name of the container."""
+    """Name of the container."""
     probes: tuple[str, ...]
-    """Keys of the container."""
+    """Keys of the probes that the container must have."""
     environment: tuple[str, ...]
-    """Names of environment variables."""
+    """Names of the environment variables that the container must have."""
 
 
 @check("manager-pod", Pod)
@@ -306,7 +306,7 @@ def _container(deployment: Manifest, params: Pod) -> Iterator[str]:
 
 
 def _restricted(deployment: Manifest) -> Iterator[str]:
-    """Yield what the ``restricted`` profile of Pod Security would reject."""
+    """Yield what the ``restricted`` Pod Security profile would reject."""
     pod = deployment.mapping("spec", "template", "spec")
     for key in ("hostNetwork", "hostPID", "hostIPC"):
         if pod.get(key) is True:
@@ -338,7 +338,7 @@ def _security(pod: Mapping[str, Any], container: Mapping[str, Any]) -> Iterator[
 
 @check("extension-config")
 def check_extension_config(context: Context) -> Iterator[Violation]:
-    """RX-01: An ExtensionConfig names exactly one way to reach the server, over TLS."""
+    """RX-01: An ExtensionConfig specifies exactly one way to reach the server, over TLS."""
     for manifest in context.bundle.of("ExtensionConfig"):
         client = manifest.mapping("spec", "clientConfig")
         ways = [key for key in ("url", "service") if client.get(key)]

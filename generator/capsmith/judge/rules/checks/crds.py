@@ -37,7 +37,7 @@ def check_crd_scope(context: Context, params: RequiredScope) -> Iterator[Violati
 
 @dataclass(frozen=True, slots=True)
 class OptOut:
-    """An annotation that disables a check for one CRD."""
+    """An annotation that disables the check for one CRD."""
 
     unless_annotated: str
 
@@ -184,9 +184,9 @@ class Label:
     """A required label with any value."""
 
     label: str
-    """The key of the label."""
+    """Key of the label."""
     otherwise: str = ""
-    """Another one that does as well."""
+    """Key of an alternative label."""
 
 
 @check("crd-label", Label)
@@ -206,9 +206,9 @@ class MachineKind:
     """The field in which a pool names the kind of its machines, and the role of that kind."""
 
     path: str
-    """Where a pool names the kind."""
+    """Path to the field in which a pool names its machine kind."""
     role: str
-    """The role of that kind."""
+    """Role of the machine kind."""
 
 
 @check("pool-machine-kind", MachineKind)
@@ -238,9 +238,9 @@ class CoreCrds:
     """CRDs that core ships, and a CRD that identifies core itself."""
 
     names: tuple[str, ...]
-    """Names of CRDs."""
+    """Names of CRDs that core ships."""
     owner: str
-    """The name of the CRD that only core ships."""
+    """Name of a CRD by which core itself is recognised."""
 
 
 @check("crd-not-shipped", CoreCrds)

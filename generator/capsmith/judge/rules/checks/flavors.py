@@ -33,14 +33,14 @@ def check_flavor_namespace(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """A list of variables."""
+    """Variables that cluster templates should use."""
 
     variables: tuple[str, ...]
-    """Those that each template should use."""
+    """Variables that each cluster template should use."""
     of_machines: tuple[str, ...] = ()
-    """Those that only a control plane of Machines has a use for."""
+    """Variables that only templates with a control plane of Machines should use."""
     of_namespaces: tuple[str, ...] = ()
-    """Those that only templates need whose objects name a namespace."""
+    """Variables that only templates with a namespace in some object should use."""
 
 
 @check("flavor-variables", Variables)
@@ -96,7 +96,7 @@ def check_class_plain(context: Context) -> Iterator[Violation]:
 
 
 def _namespaced_refs(data: Any, path: Path) -> Iterator[Path]:
-    """Yield the paths of references (kind and name) that name a namespace."""
+    """Yield the paths to references (kind and name) that contain a namespace."""
     entry = mapping_of(data)
     if {"kind", "name", "namespace"} <= set(entry):
         yield path
@@ -106,7 +106,7 @@ def _namespaced_refs(data: Any, path: Path) -> Iterator[Path]:
 
 
 def _is_managed(context: Context, template: list[Manifest]) -> bool:
-    """Whether the control plane of a cluster template is seen to have no Machines (CP-25)."""
+    """Return whether the control plane of a cluster template certainly has no Machines (CP-25)."""
     cluster = next((each for each in template if each.kind == "Cluster"), None)
     if cluster is None:
         return False
@@ -164,7 +164,7 @@ def check_variable_trouble(context: Context, params: TroubleKind) -> Iterator[Vi
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Variables to which clusterctl always gives a value."""
+    """Variables for which clusterctl always provides a value."""
 
     given: tuple[str, ...]
 
@@ -187,7 +187,7 @@ def check_variable_unasked(context: Context, params: Given) -> Iterator[Violatio
 
 @check("variable-commented")
 def check_variable_commented(context: Context) -> Iterator[Violation]:
-    """CC-43: No variable occurs in comments only, because clusterctl would require it."""
+    """CC-43: No variable occurs only in comments, because clusterctl would require it."""
     for manifest, variables in _files(context, _ALWAYS):
         used = find_required(variable for variable in variables if not variable.commented)
         for name in sorted(find_required(variables) - used):
@@ -198,7 +198,7 @@ def check_variable_commented(context: Context) -> Iterator[Violation]:
 def _files(
     context: Context, artefacts: tuple[Artefact, ...]
 ) -> Iterator[tuple[Manifest, tuple[Variable, ...]]]:
-    """Yield each file with its variables, as its first object."""
+    """Yield each file, represented by its first object, with the variables in the file."""
     seen: set[str] = set()
     for manifest in (m for artefact in artefacts for m in context.bundle.files(artefact)):
         if manifest.file not in seen:

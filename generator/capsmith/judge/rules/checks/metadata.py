@@ -28,9 +28,9 @@ class Value:
     """A field and its only allowed value."""
 
     field: str
-    """A key of the file."""
+    """Key in metadata.yaml."""
     value: str
-    """The only value allowed."""
+    """Only allowed value."""
     may_be_missing: bool = False
     """Whether the key may be missing or empty."""
 
@@ -107,12 +107,12 @@ def check_metadata_has_release(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class SeriesContracts:
-    """The allowed contracts of a series."""
+    """The contracts that release series may have."""
 
     current: tuple[str, ...]
-    """Those that clusterctl installs today."""
+    """Contracts that clusterctl can install today."""
     former: tuple[str, ...]
-    """Those that old series may still name."""
+    """Contracts that only old series may have."""
 
 
 @check("metadata-contracts", SeriesContracts)
@@ -147,7 +147,7 @@ def check_metadata_series_once(context: Context) -> Iterator[Violation]:
 
 
 def _series(metadata: Manifest) -> list[dict[str, Any]]:
-    """Return the entries with valid version numbers."""
+    """Return the release series with valid version numbers."""
     return [
         entry
         for entry in list_of(metadata.document, "releaseSeries")

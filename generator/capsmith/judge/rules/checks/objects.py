@@ -1,6 +1,6 @@
 """Check objects in cluster templates and classes against all known CRDs.
 
-Schemas may come from anywhere: limits of the wrong type are ignored.
+Schemas are untrusted input: limits of the wrong type are ignored.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ class Mismatch(NamedTuple):
     path: Path
     message: str
     varies_with: Path | None = None
-    """Where a variable would change that; None: the schema takes no value there."""
+    """Path at which a variable could fix the mismatch; None if the schema allows no value there."""
     is_deep: bool = False
-    """Whether a variable at any depth below would."""
+    """Whether a variable at any depth below the path could fix the mismatch."""
 
 
 @check("objects-fit")
 def check_objects_fit(context: Context) -> Iterator[Violation]:
     """CC-80: Every object of a cluster template or class is valid for its CRD.
 
-    The same mismatch in several objects of a kind is reported once.
+    The same mismatch in several objects of a kind is reported only once.
     """
     first: dict[tuple[str, str], Violation] = {}
     count: Counter[tuple[str, str]] = Counter()
@@ -98,7 +98,7 @@ def _version(crd: Crd, manifest: Manifest) -> CrdVersion | None:
 
 
 def _defaulted(context: Context) -> Iterator[tuple[str, str]]:
-    """Yield group and resource of kinds whose webhook may add what is required."""
+    """Yield group and resource of the kinds whose webhook may add required fields."""
     for manifest in context.bundle.all_of("MutatingWebhookConfiguration"):
         for hook in manifest.listing("webhooks"):
             for rule in list_of(hook, "rules"):
@@ -107,7 +107,7 @@ def _defaulted(context: Context) -> Iterator[tuple[str, str]]:
 
 
 def find_mismatches(schema: Any, document: Any, complete: bool) -> Iterator[Mismatch]:
-    """Yield each mismatch of an object with its schema.
+    """Yield each mismatch between an object and its schema.
 
     If ``complete``, missing required fields count too.
     """
@@ -157,7 +157,7 @@ def _value(schema: Any, value: Any, path: Path, complete: bool) -> Iterator[Mism
 def _limits(
     schema: Mapping[str, Any], value: Any, path: Path, complete: bool
 ) -> Iterator[Mismatch]:
-    """Yield which limits a value of the right type does not keep."""
+    """Yield each limit that a value of the right type violates."""
     for below, why, is_deep in find_broken_limits(schema, value, complete):
         part = _at(value, below)
         pattern = schema.get("pattern")
@@ -221,8 +221,8 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tuple[Path, str, bool]]:
     """Yield each violated limit of a value: path, reason, and whether all values below count.
 
-    If ``complete``, nothing adds missing fields.  ``value`` must have the schema's type.
-    Violations in its parts alone are not included.
+    If ``complete``, nothing adds missing fields.  ``value`` must have the schema's type. Violations
+    that only concern nested values are not included.
     """
     value = fill_defaults(schema, value)
     for path, why in find_value_errors(value, {**_plain(schema), OPEN: True}):
@@ -236,7 +236,7 @@ def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tupl
 
 
 def fill_defaults(schema: Any, value: Any) -> Any:
-    """Return a value with the defaults of its schema, as the API server fills them in."""
+    """Return a value with the schema's defaults, filled in like the API server fills them in."""
     if isinstance(value, list):
         items = mapping_of(schema, "items")
         return [fill_defaults(items, item) for item in value]
@@ -254,7 +254,7 @@ def fill_defaults(schema: Any, value: Any) -> Any:
 
 
 def has_unknown(value: Any) -> bool:
-    """Return whether any part of a value depends on an unknown variable."""
+    """Return whether any part of a value depends on a variable of unknown value."""
     if isinstance(value, dict):
         return any(has_unknown(each) for pair in value.items() for each in pair)
     if isinstance(value, list):
@@ -263,7 +263,7 @@ def has_unknown(value: Any) -> bool:
 
 
 def _plain(schema: Any) -> dict[str, Any]:
-    """Return the limits that concern a value itself, as far as they are well-formed."""
+    """Return a schema's well-formed limits for the value itself, without nested values."""
     data = mapping_of(schema)
     limits: dict[str, Any] = {
         **{key: data[key] for key in _SIZES if _is_number(data.get(key), int)},
@@ -287,7 +287,7 @@ def _list_type(schema: Any) -> dict[str, Any]:
 
 
 def _junctors(schema: Any) -> dict[str, Any]:
-    """Return the alternatives of a schema; values are judged by nothing else in them."""
+    """Return the alternatives (such as ``anyOf``) of a schema, reduced to their validations."""
     data = mapping_of(schema)
     found: dict[str, Any] = {
         key: [_nested(each) for each in list_of(data, key)]
@@ -300,7 +300,7 @@ def _junctors(schema: Any) -> dict[str, Any]:
 
 
 def _nested(schema: Any) -> dict[str, Any]:
-    """Return the validations of an alternative; it declares neither fields nor types."""
+    """Return the validations of an alternative; an alternative does not declare fields or types."""
     data = mapping_of(schema)
     found: dict[str, Any] = {**_plain(data), **_junctors(data)}
     if isinstance(data.get("pattern"), str):
@@ -320,7 +320,7 @@ def _nested(schema: Any) -> dict[str, Any]:
 
 
 def _has_unknown_pattern(alternative: Any) -> bool:
-    """Return whether a pattern cannot be judged, so that more values might seem to fit."""
+    """Return whether an alternative has an unsupported pattern and could match too many values."""
     if isinstance(alternative, list):
         return any(map(_has_unknown_pattern, alternative))
     if not isinstance(alternative, dict):

@@ -21,23 +21,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation: the object, and the difference between what is and what should be."""
+    """A violation: the object, and the difference between the actual and the required state."""
 
     manifest: Manifest
     message: str
     line: int = 0
-    """Of the file, where it is better known than where the object begins."""
+    """Line in the file, if it is known more precisely than the start of the object; otherwise 0."""
     path: Path = ()
-    """Keys and list indexes in the object that lead to the place."""
+    """Path of keys and list indexes to the place in the object."""
     harmless: bool = False
-    """Whether the effect of the rule does not follow here."""
+    """Whether the violation has no effect in this case, despite the effect of the rule."""
     when: str = ""
-    """The condition under which it follows; empty: that of the rule.
+    """Condition under which the effect occurs; empty if the rule's condition applies.
 
-    ``{core}`` stands for the releases of core that are judged.
-    """
+    ``{core}`` stands for the releases of core that are judged."""
     only_contract: str = ""
-    """Not empty: it follows in releases of core that speak this contract and no other one."""
+    """Contract version; the effect only occurs in releases of core that support no other contract.
+    Empty if there is no such limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Context:
         )
 
     def concerned(self) -> bool:
-        """Return whether the rule applies: it names no roles, or some kind has one of them."""
+        """Return whether the rule applies: it names no roles, or the bundle has one of them."""
         roles = set(self.rule.applies_to) & set(self.contract.types)
         return not roles or bool(self.crds())
 
@@ -70,7 +70,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class NoParams:
-    """The parameters of a check that has none."""
+    """The parameters of a check without parameters."""
 
 
 CheckFunction = Callable[..., Iterable[Violation]]
@@ -89,9 +89,9 @@ _CHECKS: dict[str, NamedCheck] = {}
 
 
 def check(name: str, params: type[Any] = NoParams) -> Callable[[CheckFunction], CheckFunction]:
-    """Return a decorator that registers a check under ``name``; ``params`` is a dataclass.
+    """Return a decorator that registers a check under ``name``.
 
-    Raises ValueError if the name is taken.
+    ``params`` is the dataclass of the check's parameters.  Raises ValueError if the name is taken.
     """
 
     def register(function: CheckFunction) -> CheckFunction:
@@ -124,7 +124,7 @@ def bind(params: Callable[..., Any], data: Mapping[str, Any]) -> Any:
 
 @cache
 def _adapter(params: Any) -> TypeAdapter[Any]:
-    """Return the validator of a mapping from a name to ``params``."""
+    """Return a validator for a mapping with ``params`` as its only value."""
     from pydantic import ConfigDict, TypeAdapter
 
     # A mapping, because pydantic takes no configuration for a dataclass that it did not make.

@@ -24,11 +24,11 @@ class SchemaPart:
     """A path, and the JSON type that core expects there."""
 
     path: str
-    """Dotted; ``[]`` steps into a list's items, ``{}`` into a map's values."""
+    """Dotted path; ``[]`` means the items of a list, ``{}`` the values of a map."""
     type: str
-    """``boolean``, ``string``, ``integer``, ``object``, ``map`` or ``list``."""
+    """JSON type: ``boolean``, ``string``, ``integer``, ``object``, ``map`` or ``list``."""
     matters: str = ""
-    """When a violation has the effect of the rule; empty: always."""
+    """Condition under which a violation has the rule's effect; empty if it always does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +36,20 @@ class Parts:
     """Paths that belong together."""
 
     parts: tuple[SchemaPart, ...]
-    """Paths with their types; those after the first are checked if the first is declared."""
+    """Paths with their types; if the first path is declared, the others are checked too."""
     needed: bool = False
-    """Whether the first path has to be declared."""
+    """Whether the first path must be declared."""
     optional: tuple[str, ...] = ()
     """Paths that must not be required."""
     subresource: str = ""
-    """Subresource that has to be there along with the first path."""
+    """Subresource that must exist if the first path is declared."""
     subresource_values: Mapping[str, Any] = field(default_factory=dict)
-    """What it has to say."""
+    """Values that the subresource must have."""
     subresource_matters: str = ""
-    """When a wrong or missing subresource has the effect of the rule; empty: always."""
+    """Condition under which a wrong or missing subresource has the rule's effect; empty if it
+    always does."""
     when: str = ""
-    """A path; where it is not declared nothing else is looked at."""
+    """Path; nothing is checked unless it is declared."""
 
 
 @check("schema-paths", Parts)
@@ -126,10 +127,10 @@ class Alternatives:
     parts: tuple[SchemaPart, ...]
     """Paths with their types."""
     when: str = ""
-    """A path; where it is not declared nothing else is looked at."""
+    """Path; nothing is checked unless it is declared."""
     pools_matter: str = ""
-    """When a violation has the effect of the rule in a provider with pools and no other machines;
-    empty: always."""
+    """Condition under which a violation has the rule's effect in a provider that has machine pools
+    but no single machines; empty if it always does."""
 
 
 @check("schema-one-of-paths", Alternatives)
@@ -158,11 +159,11 @@ class MapList:
     """A list whose items are identified by keys."""
 
     path: str
-    """The path of the list; where it is not declared nothing is checked."""
+    """Path to the list; nothing is checked unless it is declared."""
     keys: tuple[str, ...]
-    """The keys of the list, in order."""
+    """Keys of the list, in order."""
     also: tuple[str, ...] = ()
-    """Other paths where such a list can be, by the contract."""
+    """Other paths at which the contract allows such a list."""
 
 
 @check("schema-map-list", MapList)
@@ -200,7 +201,7 @@ class Absent:
 
 @check("schema-absent", Absent)
 def check_schema_absent(context: Context, params: Absent) -> Iterator[Violation]:
-    """The kind declares none of the paths that core uses otherwise or that the contract dropped."""
+    """The kind declares no path that core uses for another purpose or that the contract removed."""
     for crd, version in context.versions():
         for path in params.paths:
             if find_field(version.schema, path) is not None:
@@ -216,11 +217,11 @@ class Keys:
     """Required and optional keys of each item."""
 
     path: str
-    """The path of the list."""
+    """Path to the list."""
     required: tuple[str, ...]
-    """Keys that each item requires."""
+    """Keys that each item must require."""
     foreign: tuple[str, ...] = ()
-    """Keys that show the shape of another contract."""
+    """Keys that indicate the shape of another contract."""
 
 
 @check("schema-items", Keys)

@@ -13,7 +13,7 @@ from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, tex
 
 _SPEC = "spec.template.spec"
 _WHOLE = re.compile(r"\(?(self\s*==\s*oldSelf|oldSelf\s*==\s*self)\)?")
-"""A rule that refuses every change of its field."""
+"""A CEL rule that refuses every change of its field."""
 
 
 @check("template-of-object")
@@ -134,7 +134,7 @@ class DryRun:
 
 @check("template-dry-run", DryRun)
 def check_template_dry_run(context: Context, params: DryRun) -> Iterator[Violation]:
-    """IM-14, MP-21, BC-08: What keeps templates immutable allows the topology's dry runs."""
+    """IM-14, MP-21, BC-08: Immutable templates allow dry runs of the topology controller."""
     for crd in context.crds():
         yield from _refused_dry_runs(context, crd)
         for policy in context.bundle.of("ValidatingAdmissionPolicy"):
@@ -152,7 +152,7 @@ def check_template_dry_run(context: Context, params: DryRun) -> Iterator[Violati
 
 
 def _refused_dry_runs(context: Context, crd: Crd) -> Iterator[Violation]:
-    """Yield the transition rules of each version: those for whole fields, then others."""
+    """Yield the violations in each version: rules for whole fields first, then other rules."""
     by_version: dict[str, dict[bool, list[str]]] = {}
     of_contract = {version.name for version in crd.versions_of(context.contract.label)}
     for version, path, rule in _transitions(crd):
@@ -175,7 +175,7 @@ def _refused_dry_runs(context: Context, crd: Crd) -> Iterator[Violation]:
 
 
 def _transitions(crd: Crd) -> Iterator[tuple[str, str, str]]:
-    """CEL rules that compare with the old object: version, path, rule."""
+    """Yield the CEL rules that compare with the old object as (version, path, rule)."""
     for version in crd.versions:
         for path, schema in walk_schema(version.schema):
             for rule in list_of(schema, "x-kubernetes-validations"):
@@ -214,9 +214,9 @@ class References:
     """The field in which a control plane refers to its machines' infrastructure."""
 
     path: str
-    """By this contract."""
+    """Path to the field in this contract."""
     other: str
-    """By another one."""
+    """Path to the field in the other contract."""
 
 
 @check("topology-infrastructure-ref", References)

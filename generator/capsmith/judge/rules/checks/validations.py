@@ -1,4 +1,4 @@
-"""Check validation rules of CRDs as the API server does when a CRD is created."""
+"""Check validation rules of CRDs as the API server checks them when a CRD is created."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ _OF_EVERY_OBJECT = {
     "kind": _TEXT,
     "metadata": {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}},
 }
-"""The fields of an object itself that rules may read, however they are declared."""
+"""Fields of every object, which rules may read even if the schema does not declare them."""
 
 
 class RulePlace(NamedTuple):
-    """A schema with rules."""
+    """A schema that has validation rules."""
 
     path: Path
-    """From the root schema."""
+    """Path from the root schema."""
     field: str
-    """The same for people: dotted, with ``[]`` and ``{}``; empty for the root."""
+    """Path to the field for messages: dotted, with ``[]`` and ``{}``; empty for the root."""
     rules: list[Any]
     schema: Mapping[str, Any]
-    """The types of the values that the rules read."""
+    """Types of the values that the rules may read, including the fields of every object."""
     declared: Mapping[str, Any]
-    """The same without the fields that every object has."""
+    """Types of the declared values only."""
     correlated: bool
-    """Whether the API server can find the old value of what the rules are about."""
+    """Whether the API server can find the old value for the rules' field."""
 
 
 class _Step(NamedTuple):
-    """A schema on the way down."""
+    """A schema on the path from the root to a rule."""
 
     path: Path
     field: str
@@ -58,7 +58,7 @@ class _Step(NamedTuple):
 
 
 def find_rule_places(schema: Mapping[str, Any]) -> Iterator[RulePlace]:
-    """Yield all schemas with rules in a version, from the root downwards."""
+    """Yield every schema that has rules in the schema of a CRD version, parents before children."""
     if _is_deep(schema):
         yield from _below(schema, _Step((), "", True), True)
 
@@ -85,12 +85,15 @@ def _below(schema: dict[str, Any], here: _Step, is_object: bool) -> Iterator[Rul
 
 
 def _is_deep(schema: Any) -> TypeGuard[dict[str, Any]]:
-    """Return whether there may be rules in a schema or below; most fields are plain."""
+    """Return whether a schema could contain rules at any depth; most fields could not."""
     return isinstance(schema, dict) and not _INNER.isdisjoint(schema)
 
 
 def keep_types(schema: Any, is_object: bool = False) -> dict[str, Any]:
-    """Return the parts of a schema that determine types; objects have a kind and metadata."""
+    """Return the parts of a schema that determine types.
+
+    With ``is_object``, the fields of every object are added, such as kind and metadata.
+    """
     kept: dict[str, Any] = {
         key: schema[key] for key in ("type", "format") if isinstance(schema.get(key), str)
     }
@@ -123,7 +126,7 @@ _KEPT_RESULTS = 4096
 
 
 class RuleFault(NamedTuple):
-    """A reason why the API server refuses a rule."""
+    """A reason for which the API server refuses a rule."""
 
     key: str
     message: str
@@ -144,9 +147,9 @@ def check_schema_rules(context: Context) -> Iterator[Violation]:
 
 
 def find_rule_faults(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFault]:
-    """Yield the reasons to refuse a rule; expressions are compiled only if its form is valid.
+    """Yield the reasons for refusing a rule; only rules of valid form have expressions compiled.
 
-    Expressions that call functions of another Kubernetes release pass.
+    Expressions that call functions of another Kubernetes release are accepted.
     """
     # An expression in a rule of the wrong form would only give a second message for the same
     # mistake.
@@ -219,7 +222,7 @@ def _expressions(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFaul
 def _problems(
     schema: str, expression: str, result: str, optional_old_self: bool
 ) -> tuple[RuleProblem, ...]:
-    """Return the problems of an expression: an object and its template often have the same ones."""
+    """Return the problems of an expression, cached because templates repeat expressions."""
     return tuple(_compiler(schema).problems(expression, result, optional_old_self))
 
 

@@ -45,10 +45,10 @@ def check_contract_label_there(context: Context) -> Iterator[Violation]:
 
 
 class Which(StrEnum):
-    """Which versions in a contract label to check."""
+    """The versions in a contract label to check."""
 
     CHOSEN = "chosen"
-    """The greatest one, which core takes (GEN-03)."""
+    """The greatest version, which core uses (GEN-03)."""
     OTHERS = "others"
 
 
@@ -176,7 +176,7 @@ def check_metadata_agrees_with_labels(
 
 
 def _order(name: str) -> tuple[int, int, int]:
-    """Return the sort key of a version; names of another form come before all others."""
+    """Return the sort key of a version; names of another form come first."""
     return version_order(name) if _VERSION.fullmatch(name) else (-1, 0, 0)
 
 
@@ -187,15 +187,16 @@ def _contract_labels(crd: Crd) -> list[str]:
 
 
 _SHOWN = 8
-"""Paths in one message."""
+"""Maximum number of paths in one message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """Which version declares more than the other."""
+    """The version that declares fields that the other lacks."""
 
     stored: bool
-    """Whether fields of the stored version are lost, and not those of another served one."""
+    """Whether to report fields of the stored version that are lost, rather than fields of another
+    served version."""
 
 
 @check("crd-lossy-versions", Direction)
@@ -277,7 +278,7 @@ def check_crd_conversion(context: Context) -> Iterator[Violation]:
 
 
 def _plain(schema: Any) -> Any:
-    """A schema without its descriptions."""
+    """Return a schema without its descriptions."""
     if isinstance(schema, Mapping):
         return {
             key: _plain(value)

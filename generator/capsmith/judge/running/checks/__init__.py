@@ -29,10 +29,10 @@ INFRASTRUCTURE: tuple[ConformanceCheck[Session], ...] = (
     *LIFETIME,
     *MOVING,
 )
-"""Those of InfraClusters, InfraMachines and InfraMachinePools.
+"""Checks for InfraClusters, InfraMachines and InfraMachinePools.
 
-The invariants judge what the earlier ones did; the move leaves nothing to check.
-"""
+The invariants judge the effects of earlier checks.  The move is last because it leaves no objects
+to check."""
 
 WHOLE_CLUSTER: tuple[ConformanceCheck[ClusterSession], ...] = (
     *BOOTSTRAP,
@@ -40,7 +40,7 @@ WHOLE_CLUSTER: tuple[ConformanceCheck[ClusterSession], ...] = (
     *LOST_OWNERS,
     *DELETION,
 )
-"""Those of bootstrap and control plane providers, with a whole cluster."""
+"""Checks for bootstrap and control plane providers, with a whole cluster."""
 
 ADDRESSES: tuple[ConformanceCheck[IpamSession], ...] = (*CLAIMS, *ADDRESSES_OVER_TIME)
-"""Those of IPAM providers, with pools and claims."""
+"""Checks for IPAM providers, with pools and claims."""

@@ -1,4 +1,4 @@
-"""Check bootstrap configurations: their data, and what they wait for."""
+"""Check bootstrap configurations: their data, and their prerequisites."""
 
 from __future__ import annotations
 

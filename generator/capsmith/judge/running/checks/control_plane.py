@@ -1,4 +1,4 @@
-"""Check control planes: what they create for a cluster, what they report, and their deletion."""
+"""Check control planes: the objects they create, the status they report, and their deletion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check deletion of objects that are not provisioned yet, of machines and of clusters."""
+"""Check the deletion of unprovisioned objects, of machines and of clusters."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _remediation(session: Session) -> None:
 
 
 def _wait_worker(session: Session, old: str) -> str:
-    """Wait until a Machine of the MachineDeployment other than the old one is provisioned."""
+    """Wait until the MachineDeployment has a provisioned Machine other than ``old``."""
     kind = session.objects.machine_kind
 
     def found() -> str:

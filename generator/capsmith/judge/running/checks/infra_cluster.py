@@ -1,4 +1,4 @@
-"""Check infrastructure clusters: what they wait for, and what they report."""
+"""Check infrastructure clusters: their prerequisites, and the status they report."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Check infrastructure machines: what they wait for, what they report, and their templates.
+"""Check infrastructure machines: their prerequisites, the status they report, and templates.
 
-Changes of a template are refused, except in the dry runs of core's topology controller.
+Changes to a template are refused, except in the dry runs of core's topology controller.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def _create(session: Session, template: JSON) -> None:
 
 
 def _refused(session: Session, template: JSON) -> str:
-    """Return the message with which a dry run of an update is refused; empty if it is not."""
+    """Return the message with which a dry run of an update is refused; empty if it succeeds."""
     try:
         session.client.apply(template, _MANAGER, dry_run=True)
     except ApiError as error:
@@ -238,7 +238,7 @@ def _is_valid(session: Session, template: JSON) -> bool:
 
 
 def _changes(template: JSON) -> Iterator[JSON]:
-    """Yield the template with one of its fields changed."""
+    """Yield copies of the template, each with one field changed."""
     spec = template["spec"]["template"].get("spec") or {}
     for key, value in spec.items():
         other = _other(value)

@@ -1,6 +1,6 @@
-"""Check claims on pools: what they wait for, and how addresses are allocated and released.
+"""Check IP address claims: their prerequisites, and how addresses are allocated and released.
 
-Addresses are allocated once, released, exhausted, and kept in a restart.
+Covers unique allocation, release, exhausted pools, and manager restarts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CLUSTER = "paused"
 
 
 def check_each_pool(check: Callable[[IpamSession, str], None]) -> Callable[[IpamSession], None]:
-    """Return a check that runs for each kind of pool and ends at the first failure."""
+    """Return a check that runs for each pool kind and stops at the first failure."""
 
     def run(session: IpamSession) -> None:
         for kind in session.pools.names:
@@ -29,12 +29,12 @@ def check_each_pool(check: Callable[[IpamSession, str], None]) -> Callable[[Ipam
 
 
 def claim_name(text: str, kind: str) -> str:
-    """Return the name of a claim on the pool of a kind."""
+    """Return the name of a claim on the pool of kind ``kind``, based on ``text``."""
     return f"{text}-{kind.lower()}"
 
 
 def ensure_claims(session: IpamSession) -> None:
-    """Create claims that have to wait, then a claim on each pool, and wait for its address."""
+    """Create claims that must wait, then a claim on each pool, and wait for its address."""
 
     def create() -> None:
         for kind in session.pools.names:
@@ -54,7 +54,10 @@ def ensure_claims(session: IpamSession) -> None:
 
 
 def _paused_cluster(session: IpamSession) -> JSON:
-    """Return a paused Cluster; core wants a reference, but nothing depends on its object."""
+    """Return a paused Cluster.
+
+    Core requires a reference to infrastructure, but the referenced object need not exist.
+    """
     infrastructure = {
         "apiVersion": f"infrastructure.{CORE_GROUP}/{session.core.version}",
         "kind": "ConformanceCluster",
@@ -207,7 +210,7 @@ CLAIMS: tuple[ConformanceCheck[IpamSession], ...] = (
 
 
 _MOST = 32
-"""Claims with which a pool is tried to be exhausted."""
+"""Maximum number of claims that are created to exhaust a pool."""
 
 
 def _unique(session: IpamSession, kind: str) -> None:
@@ -225,7 +228,7 @@ def _unique(session: IpamSession, kind: str) -> None:
 
 
 def _exhausted(session: IpamSession, kind: str) -> None:
-    """Claim until there is no address, then release one."""
+    """Create claims until no address is left, then release an address."""
     ensure_main_claim(session, kind)
     granted, refused = [], ""
     for number in range(_MOST):
@@ -342,4 +345,4 @@ ADDRESSES_OVER_TIME: tuple[ConformanceCheck[IpamSession], ...] = (
         check_each_pool(_in_use),
     ),
 )
-"""The last one leaves no pools."""
+"""Checks of address allocation over time; the last check deletes the pools."""

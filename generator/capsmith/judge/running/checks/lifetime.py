@@ -1,4 +1,4 @@
-"""Check invariants over the whole life of all objects, from their recorded states."""
+"""Check invariants over the lifetime of all objects, using their recorded states."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _is_ready(obj: JSON) -> bool:
 
 
 def _lives(session: Session) -> Iterator[tuple[str, str, list[JSON]]]:
-    """Yield kind, name and states of all infrastructure objects."""
+    """Yield kind, name and recorded states of each infrastructure object."""
     ensure_main_machine(session)
     session.run_once("a quiet time", session.settle)
     for _, kind in session.provider_kinds():

@@ -1,4 +1,4 @@
-"""Owner references come back after they were lost, as in a restored backup (SM-11)."""
+"""Check that lost owner references are restored, as after restoring a backup (SM-11)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ def _control_plane(session: ClusterSession) -> None:
 
 
 def _require_restored(session: ClusterSession, owner: JSON, objects: list[JSON]) -> None:
-    """Remove the owners of objects while the owner is paused, as a tool that restores a backup."""
+    """Remove the objects' owner references while the owner is paused, as a backup tool does.
+
+    Raises Violated unless the references come back after the owner is resumed, and Skipped if the
+    objects have another owner.
+    """
     owned = [each for each in objects if _is_owned(each, owner)]
     if not owned:
         raise Skipped("the owner of these objects is another one")

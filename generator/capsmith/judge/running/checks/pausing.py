@@ -1,4 +1,4 @@
-"""Check that paused clusters and machines are left alone, even when deleted.
+"""Check that paused clusters and machines are not changed, even when deleted.
 
 The checks for pools are in `pools.py`.
 """
@@ -98,7 +98,7 @@ def _is_paused(obj: JSON) -> bool:
 
 
 def _is_resumed(obj: JSON) -> bool:
-    """Return whether the condition no longer says that the object is paused."""
+    """Return whether the Paused condition no longer reports that the object is paused."""
     return not _is_paused(obj)
 
 

@@ -1,4 +1,4 @@
-"""Check machine pools that change: scaling, scaling by others, crashes and deletion."""
+"""Check changes to machine pools: scaling, external scaling, crashes and deletion."""
 
 from __future__ import annotations
 
@@ -78,7 +78,10 @@ def _restart(session: Session, kind: str) -> None:
 
 
 def _scale_down(session: Session, kind: str) -> None:
-    """Mark one of at least three machines, neither the first nor the last, and request one less."""
+    """Mark a machine for deletion and request one replica less.
+
+    The pool has at least three machines; the marked machine is neither the first nor the last.
+    """
     size = max(len(provider_ids(ensure_main_pool(session, kind))), _MORE)
     name, machine_kind = main_name(kind), session.objects.machine_kind
     scale(session, kind, size)
@@ -110,7 +113,7 @@ def _is_marked(machine: JSON) -> bool:
 
 
 def _elsewhere(session: Session, kind: str) -> None:
-    """Request one more while another system sets the number."""
+    """Request an additional replica while another system sets the number of replicas."""
     ids = provider_ids(ensure_main_pool(session, kind))
     name = main_name(kind)
     pool = session.latest("MachinePool", name)

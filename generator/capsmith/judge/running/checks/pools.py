@@ -1,7 +1,7 @@
-"""Check machine pools: what they wait for, what they report, and their machines.
+"""Check machine pools: their prerequisites, the status they report, and their machines.
 
-:mod:`pool_changes` has the checks of pools that are scaled, restarted and deleted; both use the
-pools that are created here.
+:mod:`pool_changes` has the checks of pools that are scaled, restarted and deleted; both modules use
+the pools that are created here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from capsmith.judge.running.session import Session
 
 POOL_NAME = f"{CORE_GROUP}/pool-name"
 REPLICAS = 2
-"""Of the pool in which everything is as it should be, at first."""
+"""Initial number of replicas of the regular pool."""
 
 
 def main_name(kind: str) -> str:
@@ -57,14 +57,17 @@ def paused_name(kind: str) -> str:
 
 
 def require_pool_kinds(session: Session) -> list[str]:
-    """Return the kinds of machine pools.  Raises Skipped if there are none."""
+    """Return the kinds of machine pools.
+
+    Raises Skipped if there are none.
+    """
     if not session.objects.pool_kinds:
         raise Skipped("no cluster template has a machine pool of the provider")
     return session.objects.pool_kinds
 
 
 def create_pools(session: Session) -> None:
-    """Create pools that have to wait, then a regular pool of each kind."""
+    """Create pools that must wait, then a regular pool of each kind."""
     ensure_main_cluster(session)
     kinds = require_pool_kinds(session)
 
@@ -87,7 +90,7 @@ def create_pools(session: Session) -> None:
 
 
 def ensure_pools(session: Session) -> None:
-    """Wait until the regular pool of each kind, created after the waiting ones, is provisioned.
+    """Wait until the regular pool of each kind, created after the waiting pools, is provisioned.
 
     This proves that the manager had time for the earlier pools as well.
     """
@@ -104,7 +107,7 @@ def ensure_pools(session: Session) -> None:
 def ensure_main_pool(session: Session, kind: str) -> JSON:
     """Return the regular pool of a kind once it is provisioned.
 
-    The first call creates the pools of all kinds.  Raises Violated if one is not provisioned in
+    The first call creates the pools of all kinds.  Raises Violated if any is not provisioned in
     time, and Skipped in later calls.
     """
     ensure_pools(session)
@@ -112,7 +115,7 @@ def ensure_main_pool(session: Session, kind: str) -> JSON:
 
 
 def scale(session: Session, kind: str, replicas: int) -> None:
-    """Set the replicas of the main MachinePool of a kind, without waiting for the result."""
+    """Set the replicas of a kind's regular MachinePool, without waiting for the result."""
     pool = session.latest("MachinePool", main_name(kind))
     session.client.patch(pool, {"spec": {"replicas": replicas}})
 
@@ -123,7 +126,7 @@ def has_ids(count: int, pool: JSON) -> bool:
 
 
 def has_machines(session: Session, kind: str, count: int) -> bool:
-    """Return whether the main pool of a kind owns ``count`` infrastructure machines."""
+    """Return whether the regular pool of a kind owns ``count`` infrastructure machines."""
     return len(find_machine_objects(session, kind, main_name(kind))) == count
 
 
@@ -145,7 +148,7 @@ def find_machine_objects(session: Session, kind: str, name: str) -> list[JSON]:
 
 
 def find_foreign_ids(session: Session, kind: str, ids: Iterable[str]) -> list[str]:
-    """Return the provider IDs of a kind's main pool that another object has as well."""
+    """Return the provider IDs of a kind's regular pool that another object has as well."""
     own = {
         each["metadata"]["name"] for each in find_machine_objects(session, kind, main_name(kind))
     }
@@ -160,7 +163,10 @@ def find_foreign_ids(session: Session, kind: str, ids: Iterable[str]) -> list[st
 
 
 def refuse_pool_effects(session: Session, kind: str, name: str, reason: str) -> None:
-    """Raise Violated if a pool shows an effect or has machines; ``reason`` explains the rule."""
+    """Raise Violated if a pool shows an effect or has machines.
+
+    ``reason`` explains why it must not.
+    """
     refuse_effects(session, kind, name, reason)
     for state in session.history.states(kind, name):
         if is_pool_provisioned(state):
@@ -190,7 +196,7 @@ def _has_owner(obj: JSON) -> bool:
 
 
 def check_each_pool(check: Callable[[Session, str], None]) -> Callable[[Session], None]:
-    """Return a check that runs for all kinds of pools; skipped if there are none."""
+    """Return a check that runs for each pool kind and is skipped if there are none."""
 
     def run(session: Session) -> None:
         for kind in require_pool_kinds(session):
@@ -265,7 +271,7 @@ def _replicas(session: Session, kind: str) -> None:
 
 
 def _machines(session: Session) -> None:
-    """Judge machine objects even if their pool is never provisioned, for they may be why."""
+    """Check machine objects even if their pool is never provisioned, as they may be the cause."""
     create_pools(session)
     owners = 0
     for kind in require_pool_kinds(session):
@@ -291,7 +297,7 @@ def _has_begun(session: Session, kind: str) -> bool:
 
 
 def _check_machines(session: Session, kind: str) -> None:
-    """Raise Violated unless a pool names the kind of its machine objects and has all of them."""
+    """Raise Violated unless a pool names its machine kind and has all machine objects."""
     name = main_name(kind)
     pool = ensure_main_pool(session, kind)
     if _machine_kind(pool) != session.objects.machine_kind:
@@ -304,7 +310,7 @@ def _check_machines(session: Session, kind: str) -> None:
 
 
 def _check_machine(session: Session, pool: JSON, machine: JSON) -> None:
-    """Raise Violated unless core makes a Machine for a machine object."""
+    """Raise Violated unless core creates a Machine for a machine object."""
     metadata = machine["metadata"]
     where = session.subject(machine["kind"], metadata["name"])
     expected = {CLUSTER_NAME: MAIN, POOL_NAME: pool["metadata"]["name"]}
@@ -347,7 +353,7 @@ def _machine_kind(pool: JSON) -> str:
 
 
 def check_pools_with_machines(check: Callable[[Session, str], None]) -> Callable[[Session], None]:
-    """Return a check that runs for the kinds of pools that have a Machine for each machine."""
+    """Return a check that runs for the pool kinds that have a Machine for each machine."""
 
     def run(session: Session) -> None:
         kinds = [

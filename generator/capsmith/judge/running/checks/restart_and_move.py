@@ -1,6 +1,6 @@
-"""Check that another manager can continue: after a crash, or after `clusterctl move`.
+"""Check that another manager can continue, after a crash or after `clusterctl move`.
 
-In either case the status of objects may be lost, but never their machines.
+In both cases the status of objects may be lost, but never their machines.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _move(session: Session) -> None:
 
 
 def _leave_only_main(session: Session) -> None:
-    """Delete the other Clusters and Machines: clusterctl moves only complete ones."""
+    """Delete all other Clusters and Machines, because clusterctl only moves complete ones."""
     resume_all(session, session.client)
     _delete_deployments(session)
     cluster_kind, machine_kind = session.objects.cluster_kind, session.objects.machine_kind

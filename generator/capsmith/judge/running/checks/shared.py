@@ -30,8 +30,8 @@ _HEARTBEAT_SECONDS = 1.0
 def register_nodes(session: Session) -> None:
     """Create a Node for each machine with a provider ID, and wait until core finds it.
 
-    Core watches Nodes only after the first control plane machine has one, so each round also
-    changes the Machines, which makes core look again.
+    Core watches Nodes only after the first control plane machine has a Node, so each round also
+    changes the Machines, which makes core check again.
     """
     kind = session.objects.machine_kind
     names = [name for name in session.history.names(kind) if _has_machine(session, name)]
@@ -68,20 +68,20 @@ def _have_nodes(session: Session, names: list[str]) -> bool:
 
 
 MAIN = "main"
-"""The cluster in which everything is as it should be."""
+"""Name of the regular cluster."""
 FIRST = "main-0"
-"""Its control plane machine."""
+"""Name of the regular cluster's control plane machine."""
 OWNERLESS = "ownerless"
 EXTERNAL = "external"
 BLOCKED = "external-0"
-"""A machine of the cluster whose infrastructure is managed externally, and not complete."""
+"""Name of a machine in a cluster whose externally managed infrastructure is not complete."""
 WAITING = "main-waiting"
-"""A machine without bootstrap data."""
+"""Name of a machine without bootstrap data."""
 _CONTROL = "main-control"
 
 
 def ensure_main_cluster(session: Session) -> JSON:
-    """Return the provisioned infrastructure cluster of the main cluster.
+    """Return the provisioned infrastructure cluster of the regular cluster.
 
     The first call creates it.  Raises Violated if it is not provisioned in time, and Skipped in
     later calls.
@@ -97,7 +97,7 @@ def ensure_main_cluster(session: Session) -> JSON:
 
 
 def ensure_main_machine(session: Session) -> JSON:
-    """Return the provisioned control plane machine of the main cluster.
+    """Return the provisioned control plane machine of the regular cluster.
 
     The first call creates it.  Raises Violated if it is not provisioned in time, and Skipped in
     later calls.
@@ -113,7 +113,7 @@ def ensure_main_machine(session: Session) -> JSON:
 
 
 def ensure_ownerless(session: Session) -> None:
-    """Create an infrastructure cluster and machine without owners, before the main cluster."""
+    """Create an infrastructure cluster and machine without owners, before the regular cluster."""
 
     def create() -> None:
         session.client.create(session.objects.cluster(OWNERLESS, session.namespace))
@@ -124,7 +124,7 @@ def ensure_ownerless(session: Session) -> None:
 
 
 def ensure_blocked(session: Session) -> None:
-    """Create objects that have to wait, then a machine, and wait until it is provisioned.
+    """Create objects that must wait, then a machine, and wait until the machine is provisioned.
 
     This proves that the manager had time for the earlier objects as well.
     """
@@ -146,9 +146,9 @@ def ensure_blocked(session: Session) -> None:
 
 
 def refer_to_missing_bootstrap(session: Session) -> JSON:
-    """Return a reference to a bootstrap configuration that does not exist.
+    """Return a reference to a missing bootstrap configuration.
 
-    A Machine with it has no bootstrap data until the reference is replaced.
+    A Machine with this reference has no bootstrap data until the reference is replaced.
     """
     config = {
         "apiVersion": f"bootstrap.cluster.x-k8s.io/{session.core.version}",
@@ -159,7 +159,7 @@ def refer_to_missing_bootstrap(session: Session) -> JSON:
 
 
 def refuse_effects(session: Session, kind: str, name: str, reason: str) -> None:
-    """Raise Violated if any recorded state of an object shows an effect.
+    """Raise Violated if any recorded state of an object shows an external effect.
 
     ``reason`` explains why it must not.
     """
@@ -173,7 +173,10 @@ def refuse_effects(session: Session, kind: str, name: str, reason: str) -> None:
 
 
 def require_condition(session: Session, obj: JSON, kind: str, status: str) -> JSON:
-    """Return a condition.  Raises Violated if it is missing or has another status."""
+    """Return the condition of type ``kind``.
+
+    Raises Violated if it is missing or its status differs from ``status``.
+    """
     found = find_condition(obj, kind)
     where = session.subject(obj["kind"], obj["metadata"]["name"])
     path = f"status.conditions[{kind}]"
