@@ -43,8 +43,7 @@ class Hook(NamedTuple):
     constant: Identifier
     """Name of the hook's constant, such as ``GENERATE_PATCHES``."""
     module: Identifier
-    """Name of the generated module that parses requests and builds responses, such as
-    ``topology``."""
+    """Name of the generated module for the hook's requests and responses, such as ``topology``."""
     request: Identifier
     """Name of the parameter class of the method."""
     answer: SafeText
@@ -52,7 +51,7 @@ class Hook(NamedTuple):
     timeout_seconds: int
     ignore_failures: bool
     since: str
-    """First release of core that has the hook; empty if every release with runtime extensions has
+    """First release of core with the hook; empty if all releases with runtime extensions have
     it."""
     statement: str
 
@@ -110,8 +109,8 @@ class Field(NamedTuple):
     """Name in YAML, by convention in camelCase."""
     attribute: Identifier  # snake_case, as in Python; never a keyword
     schema: Schema
-    """Schema of the field, without ``required`` for the field itself; nested objects list their
-    required fields."""
+    """Schema without ``required`` for the field itself; nested objects list their required
+    fields."""
     required: bool
 
 
@@ -138,10 +137,7 @@ class ApiVersion(NamedTuple):
 
 
 class GroupKind(NamedTuple):
-    """A kind, possibly another provider's, without version.
-
-    The CRD's contract label names the version (GEN-01).
-    """
+    """A kind, possibly another provider's; the CRD's label names the version (GEN-01)."""
 
     group: DnsSubdomain
     kind: KindName
@@ -187,10 +183,7 @@ class CrdOptions(NamedTuple):
     def with_parts(
         self, required: Sequence[str] | None, limits: Mapping[Any, PartLimits] | None
     ) -> CrdOptions:
-        """Return a copy with the settings of a version.
-
-        A parameter that is None leaves its setting unchanged.
-        """
+        """Return a copy with the settings of a version; None leaves a setting unchanged."""
         found = self
         if required is not None:
             found = found._replace(required_parts=frozenset(required))
@@ -225,8 +218,8 @@ class Watch(NamedTuple):
     plural: DnsLabel
     namespaced: bool
     path: tuple[str, ...] = ()
-    """Path to the field that names the watched object, such as ``spec``, ``sshKeyRef``,
-    ``name``."""
+    """Path to the field that names the watched object, such as ``("spec", "sshKeyRef",
+    "name")``."""
     label: str = ""
     """Label of the watched object whose value is the name of the object to enqueue."""
 
@@ -248,8 +241,7 @@ POOL_FLAVOR = "machinepool"
 TOPOLOGY_FLAVOR = "topology"
 """Flavor whose cluster template uses the first ClusterClass."""
 WORKLOAD_CLIENT = "workloadClient"
-"""Feature of infrastructure clusters and machines whose code gets a client for the workload
-cluster."""
+"""Feature of infrastructure clusters and machines that gives their code a workload client."""
 _WORKLOAD_TYPES = frozenset({"addon", "control-plane"})
 """Provider types whose controllers use workload clusters themselves."""
 SECRET_REF = "secretRef"
@@ -291,8 +283,7 @@ class Resource(NamedTuple):
     """Names of the enabled optional features of the contract, as in ``schemas/contracts``."""
     versions: tuple[ApiVersion, ...]
     bootstrap: GroupKind | None = None
-    """Kind of the Machines' bootstrap configurations (CP-19); only for control planes with
-    Machines."""
+    """Kind of the bootstrap configurations of a control plane with Machines (CP-19), else None."""
     machine_kind: KindName | None = None
     """Kind of a pool's machines (MP-07); None for anything other than a pool with Machines."""
     object_validations: tuple[Schema, ...] = ()  # x-kubernetes-validations on the whole object
@@ -304,8 +295,7 @@ class Resource(NamedTuple):
     contract_fields: ContractFields | None = None  # the author's schemas of contract fields
     options: CrdOptions = CrdOptions()
     version_fields: Mapping[str, VersionFields] | None = None
-    """The author's fields in versions whose fields differ from the attributes above, keyed by
-    version.
+    """The author's fields by version, for versions that differ from the attributes above.
 
     Empty if the kind had such versions in an earlier release, None if it never had any."""
 
@@ -350,8 +340,7 @@ class Component(NamedTuple):
     components_file: RelativePath
     """Name of the components file, such as ``infrastructure-components.yaml`` (CC-20)."""
     namespace: DnsLabel
-    """Namespace of the component, such as ``acme-system``; cluster-scoped names start with it
-    (CC-31)."""
+    """Namespace, such as ``acme-system``; cluster-scoped names are prefixed with it (CC-31)."""
     config: RelativePath
     """Path to the folder of the kustomize tree, such as ``config``."""
     resources: tuple[Resource, ...]
@@ -457,8 +446,7 @@ class Provider(NamedTuple):
     releases: tuple[Release, ...]
     """Release series, newest first."""
     former_contracts: tuple[Contract, ...]
-    """Contracts that earlier release series followed and the provider no longer follows, newest
-    first."""
+    """Contracts of earlier release series that the provider no longer follows, newest first."""
     components: tuple[Component, ...]
     identities: tuple[Identity, ...]
     """Identity kinds, in the author's order; samples use the first."""
@@ -496,10 +484,7 @@ class Provider(NamedTuple):
         return self.identities[0] if self.identities else None
 
     def identity(self, kind: str) -> Identity:
-        """Return the identity kind named ``kind``.
-
-        Raises LookupError if there is none.
-        """
+        """Return the identity kind named ``kind``; raises LookupError if there is none."""
         for identity in self.identities:
             if identity.kind == kind:
                 return identity
