@@ -1,5 +1,5 @@
 """A management cluster on this computer for a provider under development.
 
-Its servers are children of one background process, the supervisor: however that ends, nothing is
-left running.  Knows no console.
+Its servers are child processes of a background process, the supervisor.  However the supervisor
+ends, no server keeps running.  Prints nothing to the console.
 """

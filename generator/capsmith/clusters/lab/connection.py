@@ -18,10 +18,14 @@ from capsmith.clusters.processes.user_kubeconfig import open_client
 
 
 class LabConnection(Connection):
-    """The API server, clusterctl and release repository of a lab."""
+    """Connects to the API server of a lab, with the lab's clusterctl and release repository."""
 
     def __init__(self, lab: LabFolder, state: LabState, keys: Path, folder: str) -> None:
-        """Connect; the credentials of the kubeconfig are copied into the folder ``keys``."""
+        """Read the lab's credentials and create the connection.
+
+        The certificates in the lab's kubeconfig are written to the folder ``keys``.  ``folder`` is
+        the subfolder of the lab in which the provider's files are stored.
+        """
         self.lab = lab
         self.state = state
         self.name = lab.name
@@ -40,20 +44,21 @@ class LabConnection(Connection):
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the path of a kubeconfig with all permissions."""
+        """Return the path to a kubeconfig with all permissions."""
         return Path(self.state.kubeconfig)
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Return the paths of the webhooks' certificate and key."""
+        """Return the paths to the webhooks' certificate and key."""
         return self.pki.serving.cert, self.pki.serving.key
 
 
 @contextmanager
 def connect(lab: LabFolder, folder: str = "provider") -> Iterator[LabConnection]:
-    """Connect to a running lab; files of the connection are in ``folder`` of the lab.
+    """Return a context with a connection to a running lab.
 
-    Raises LabError if the lab is not running.
+    ``folder`` is the subfolder of the lab in which the connection's files are stored.  Raises
+    LabError if the lab is not running.
     """
     state = read_lab(lab.state)
     if state is None or not lab.is_running:

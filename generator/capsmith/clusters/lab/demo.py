@@ -30,7 +30,7 @@ _KUBEADM = "KubeadmConfig"
 
 
 def observe(client: KubeClient, namespace: str, name: str) -> Cluster:
-    """Return a Cluster and everything that belongs to it, without objects that do not exist."""
+    """Return a Cluster and all its related objects, without objects that do not exist."""
     core = client.preferred_version(_GROUP)
     cluster = client.find(core, "Cluster", name, namespace)
     if cluster is None:
@@ -71,7 +71,7 @@ def _referenced(client: KubeClient, reference: JSON | None, namespace: str) -> J
 
 
 def _version(client: KubeClient, reference: JSON) -> str:
-    """Return a version of the group that has the kind: providers may share a group."""
+    """Return the version of the group that has the kind, because providers may share a group."""
     group = client.request("GET", f"/apis/{reference['apiGroup']}")
     for each in group["versions"]:
         with suppress(LookupError):
@@ -89,7 +89,7 @@ _RUNNING_SECONDS = 600.0
 
 
 def check_template(provider: ProviderRepository, state: LabState) -> None:
-    """Raise LabError if no cluster of a provider can be created."""
+    """Raise LabError if no cluster can be created with a provider."""
     if not provider.has_infrastructure and not state.simulated:
         message = "the provider has no infrastructure, and the lab simulates none in this cluster"
         hint = "Use capsmith lab run and apply objects, or run capsmith lab up without options."
@@ -99,8 +99,9 @@ def check_template(provider: ProviderRepository, state: LabState) -> None:
 def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress) -> RunState:
     """Return the state of the provider's run once its managers are ready.
 
-    An existing run is used if it is of the same folder.  Otherwise a run is started in the
-    background. Raises LabError if it does not become ready, and then leaves nothing of it.
+    A run of the same folder is reused.  Otherwise a run is started in the background.  ``progress``
+    receives messages about the current step.  Raises LabError if the run does not become ready; it
+    is then stopped.
     """
     if is_held(lab.run_lock):
         state = _wait_ready(lab, None)
@@ -132,9 +133,9 @@ def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress)
 
 
 def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Progress) -> None:
-    """Create what a user of the provider would: its identity, and a cluster from its template.
+    """Create the objects that a provider's user would: the identity, and a cluster of the template.
 
-    An existing cluster of that name is left unchanged.
+    An existing cluster named ``name`` is left unchanged.
     """
     with connect(lab) as connection:
         for each in provider.prerequisites:
@@ -160,9 +161,10 @@ def _apply(connection: LabConnection, obj: JSON) -> None:
 
 
 def watch(lab: LabFolder, name: str, show: Show) -> Cluster:
-    """Show a cluster until all its Machines run, and return it.
+    """Show a cluster until all its Machines run, and return the cluster.
 
-    Raises LabError if that takes more than ten minutes, or if the lab ends.
+    ``show`` receives the cluster after each change.  Raises LabError if it takes more than ten
+    minutes, or if the lab ends.
     """
     deadline = time.monotonic() + _RUNNING_SECONDS
     with connect(lab) as connection:
@@ -207,7 +209,7 @@ def _rendered(connection: LabConnection, provider: ProviderRepository, name: str
 
 
 def _check_kubeadm(connection: LabConnection, documents: list[JSON]) -> None:
-    """Raise LabError if the template needs providers that this release of the lab lacks."""
+    """Raise LabError if the template needs kubeadm providers that this lab lacks."""
     kinds = [str(each["kind"]) for each in documents if each["kind"].startswith("Kubeadm")]
     if kinds and connection.state.simulated and not has_kubeadm(connection.state.series):
         message = f"a lab with core {connection.state.series} has no {kinds[0]}"
@@ -216,7 +218,7 @@ def _check_kubeadm(connection: LabConnection, documents: list[JSON]) -> None:
 
 
 def _source(connection: LabConnection, provider: ProviderRepository) -> dict[str, str]:
-    """Return the option of clusterctl that names the template."""
+    """Return the clusterctl option that specifies the template, by option name."""
     if not provider.has_infrastructure:
         return {"from": str(build_cluster_template(connection.lab, provider))}
     label = f"infrastructure-{provider.name}"

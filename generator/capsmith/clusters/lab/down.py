@@ -23,7 +23,7 @@ _GROUP = "cluster.x-k8s.io"
 def check_no_clusters(lab: LabFolder) -> None:
     """Raise Refused if the lab has clusters whose machines are not simulated.
 
-    Nothing would delete their machines.  A lab that does not respond is not checked.
+    Nothing would delete the machines of such clusters.  A lab that does not respond is not checked.
     """
     state = read_lab(lab.state)
     if state is None or not lab.is_running or _is_simulated(lab):
@@ -51,7 +51,7 @@ def _clusters(client: KubeClient) -> list[str]:
 
 
 def _is_simulated(lab: LabFolder) -> bool:
-    """Return whether the simulated cloud has something: then nothing is outside of the lab."""
+    """Return whether the simulated cloud has contents, so that nothing is outside the lab."""
     return any(lab.cloud.glob("*/*.json"))
 
 
@@ -63,7 +63,7 @@ _STEP_SECONDS = 0.1
 def end_lab(lab: LabFolder) -> None:
     """End a lab and remove its files, even after a crash.
 
-    Raises Refused if its processes cannot be ended.
+    Raises Refused if the lab's processes cannot be ended.
     """
     run, state = read_run(lab.run_state), read_lab(lab.state)
     _end(lab.run_lock, run.pid if run else 0)
@@ -73,10 +73,10 @@ def end_lab(lab: LabFolder) -> None:
 
 
 def _end(lock: Path, pid: object) -> None:
-    """End the process that holds a lock: by SIGTERM, and then by SIGKILL.
+    """End the process that holds a lock, by SIGTERM and then by SIGKILL.
 
-    ``pid`` is what a file says.  The file may be damaged or old, and its number that of another
-    process, so a process that does not have the lock open is left alone.
+    ``pid`` is the number recorded in a file.  The file may be damaged or outdated, and the number
+    may belong to another process, so a process that does not have the lock open is not ended.
     """
     for number, seconds in ((signal.SIGTERM, _END_SECONDS), (signal.SIGKILL, _KILL_SECONDS)):
         if not is_held(lock):

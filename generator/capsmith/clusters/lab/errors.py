@@ -1,4 +1,4 @@
-"""Errors of a lab; each carries a finding for the user."""
+"""Errors of a lab; each contains a finding for the user."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def require_platform() -> None:
 
 
 def lab_not_running(name: str) -> LabError:
-    """Return the error for a lab that does not exist or has ended by itself."""
+    """Return the error for a lab that does not exist or has ended unexpectedly."""
     message = f"the lab {name} is not running"
     return LabError("lab-not-running", message, hint=f"Run capsmith lab up --name {name}.")
 
@@ -68,7 +68,10 @@ def provider_missing(folder: Path) -> UnreadableInput:
 
 
 def provider_not_generated(folder: Path, missing: str) -> UnreadableInput:
-    """Return the error for a folder with a provider.yaml but no generated provider."""
+    """Return the error for a folder with a provider.yaml but no generated provider.
+
+    ``missing`` names the missing part.
+    """
     return UnreadableInput(
         "lab-not-generated",
         f"{missing} is missing: the provider was not generated here",
@@ -78,13 +81,13 @@ def provider_not_generated(folder: Path, missing: str) -> UnreadableInput:
 
 
 def disk_full(folder: Path) -> DiskError:
-    """Return the error for a file system without space."""
+    """Return the error for a file system that is full."""
     hint = "Make room, or set XDG_STATE_HOME and CAPSMITH_TOOLS_CACHE to folders on another disk."
     return DiskError("lab-disk-full", "the disk is full", file=str(folder), hint=hint)
 
 
 def convert_os_error(error: OSError, folder: Path) -> CapsmithError:
-    """Convert an OSError about a lab's files to an error with a finding."""
+    """Convert an OSError for a lab's files to an error with a finding."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full(folder)
     message = f"a file of the lab cannot be used: {error.strerror or error}"
@@ -93,7 +96,10 @@ def convert_os_error(error: OSError, folder: Path) -> CapsmithError:
 
 
 def convert_api_error(error: Exception, what: str) -> LabError:
-    """Convert a refusal, or a failure to reach the API server, to an error with a finding."""
+    """Convert a refused or failed API server request to an error with a finding.
+
+    ``what`` describes the request.
+    """
     hint = "Correct what it reports; capsmith lab status shows whether everything is running."
     if isinstance(error, LookupError):
         hint = "Install what serves the kind, or choose another release with --core."
@@ -101,7 +107,7 @@ def convert_api_error(error: Exception, what: str) -> LabError:
 
 
 def explain_process_error(error: CapsmithError, folder: Path) -> CapsmithError:
-    """Return a clearer error if the log of the failed process reveals the reason."""
+    """Return a clearer error if the log of the failed process shows the reason, else ``error``."""
     text = str(error)
     if "no space left on device" in text:
         return disk_full(folder)

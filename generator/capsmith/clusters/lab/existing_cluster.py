@@ -22,17 +22,23 @@ _CORE = "cluster-api"
 
 
 class ExistingCluster:
-    """Checks that the cluster can host a provider; starts nothing."""
+    """Checks that an existing cluster can host a provider; starts no processes."""
 
     def __init__(self, lab: LabFolder, series: str, tools: Toolbox, pid: int) -> None:
-        """Use the cluster of the kubeconfig that is in the folder of the lab."""
+        """Use the cluster of the kubeconfig in the lab's folder.
+
+        ``series`` is the release series of clusterctl, ``pid`` the process id of the supervisor.
+        """
         self._lab = lab
         self._series = series
         self._tools = tools
         self._pid = pid
 
     def start(self, progress: Callable[[str], None]) -> None:
-        """Prepare the repository of releases.  Raises CapsmithError if the cluster has no core."""
+        """Prepare the release repository.
+
+        Raises CapsmithError if core is not installed in the cluster.
+        """
         progress("looking for Cluster API in the cluster")
         keys = self._lab.root / "keys"
         keys.mkdir(mode=0o700, exist_ok=True)
@@ -65,7 +71,7 @@ class ExistingCluster:
 
 
 def _core_version(client: KubeClient) -> str:
-    """Return the version of core that clusterctl has installed."""
+    """Return the version of core that clusterctl installed."""
     try:
         found = client.list(_INVENTORY, "Provider")
     except (ApiError, LookupError):
@@ -84,7 +90,7 @@ def _core_version(client: KubeClient) -> str:
 def copy_kubeconfig(kubeconfig: Path, target: Path) -> None:
     """Copy a kubeconfig so that only its owner can read the copy.
 
-    Raises LabError if it cannot be read.
+    Raises LabError if ``kubeconfig`` cannot be read.
     """
     try:
         text = kubeconfig.read_bytes()

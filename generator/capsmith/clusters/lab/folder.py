@@ -1,4 +1,4 @@
-"""The folders of labs, and which labs are running.
+"""The folders of labs, and detection of running labs.
 
 A lab is running while a process holds the lock on its folder; the kernel releases the lock when the
 supervisor ends, for whatever reason.
@@ -46,11 +46,12 @@ class LabFolder:
         self.pki = root / "pki"
         self.management = root / "management"
         self.kubeconfig = root / "kubeconfig"
-        """That of a cluster that exists already."""
+        """Path to the kubeconfig of an existing cluster."""
         self.kind = root / "kind"
-        """A file that is there while the lab has a cluster of kind."""
+        """Path to a file that exists while the lab has a kind cluster."""
         self.cloud = root / "cloud"
-        """The simulated cloud of a provider that has no other one yet."""
+        """Path to the simulated cloud of a provider whose infrastructure code is still a
+        scaffold."""
 
     @property
     def is_running(self) -> bool:
@@ -60,7 +61,7 @@ class LabFolder:
     def create(self) -> int:
         """Create the folder and return a descriptor that holds its lock.
 
-        Files of a crashed lab are removed.  Raises Refused if a lab of this name is running.
+        Files of a crashed lab are removed.  Raises Refused if a lab with this name is running.
         """
         try:
             self.root.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
@@ -92,7 +93,7 @@ class LabFolder:
 
 
 def find_labs_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder of all labs: `$XDG_STATE_HOME/capsmith/lab`."""
+    """Return the path to the folder of all labs: `$XDG_STATE_HOME/capsmith/lab`."""
     base = Path(environment.get("XDG_STATE_HOME") or "")
     if not base.is_absolute():
         base = Path(environment.get("HOME") or Path.home()) / ".local" / "state"
@@ -107,7 +108,10 @@ def list_labs(labs: Path) -> list[str]:
 
 
 def resolve_lab(labs: Path, name: str) -> LabFolder:
-    """Return the folder for a lab's name.  Raises UnreadableInput if the name is invalid."""
+    """Return the folder for a lab's name.
+
+    Raises UnreadableInput if the name is invalid.
+    """
     if not _NAME.fullmatch(name):
         hint = "Use lower-case letters, digits and hyphens."
         raise UnreadableInput("lab-name", f"{name!r} is not a valid name of a lab", hint=hint)
@@ -117,7 +121,7 @@ def resolve_lab(labs: Path, name: str) -> LabFolder:
 def choose_lab(labs: Path, name: str | None, provider: str | None) -> LabFolder:
     """Return the named lab, the lab of the provider in the current folder, or the only lab.
 
-    Raises LabError if there is none or if several are possible.
+    Raises LabError if there is none, or if several labs match.
     """
     names = list_labs(labs)
     for wanted in (name, provider):
@@ -129,7 +133,10 @@ def choose_lab(labs: Path, name: str | None, provider: str | None) -> LabFolder:
 
 
 def find_lab(labs: Path, name: str) -> LabFolder:
-    """Return the folder of an existing lab.  Raises LabError if there is none."""
+    """Return the folder of an existing lab.
+
+    Raises LabError if the lab does not exist.
+    """
     lab = resolve_lab(labs, name)
     if not lab.root.is_dir():
         raise lab_not_running(name)
@@ -169,10 +176,10 @@ _PROCESSES = Path("/proc")
 
 
 def find_holders(lock: Path) -> list[int] | None:
-    """Return the processes that have a lock file open, except this one, by their numbers.
+    """Return the process ids of the processes, except this one, that have a lock file open.
 
-    Returns None if the system does not show them, such as macOS.  Processes of other users are
-    left out.
+    Returns None if the operating system cannot list them, as on macOS.  Processes of other users
+    are left out.
     """
     if not (_PROCESSES / "self" / "fd").is_dir():
         return None

@@ -1,4 +1,4 @@
-"""Suggest commands to try once a cluster runs."""
+"""Suggest commands to try once a cluster is running."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def format_hints(lab: str, state: LabState, run: RunState, found: Cluster) -> li
 
 
 def _kinds(found: Cluster) -> list[str]:
-    """Return the kinds of what providers make of Machines."""
+    """Return the kinds of the objects that providers create for Machines."""
     objects = [obj for each in found.machines for obj in (each.bootstrap, each.infrastructure)]
     return sorted({str(obj["kind"]).lower() for obj in objects if obj})
 
@@ -52,7 +52,7 @@ def _kill(run: RunState) -> str:
 
 
 def _capsmith() -> str:
-    """Return what runs this capsmith: its name where it is on PATH, or else its path."""
+    """Return the command that runs this capsmith: its name if it is on PATH, or else its path."""
     if shutil.which("capsmith"):
         return "capsmith"
     beside = Path(sys.executable).with_name("capsmith")

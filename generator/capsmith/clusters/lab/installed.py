@@ -38,7 +38,11 @@ class InstalledProvider:
         progress: Progress,
         label: str = "manager",
     ) -> None:
-        """Define what runs; the names of its processes begin with ``label``."""
+        """Define the managers and the release of a provider.
+
+        The names of the manager processes start with ``label``; ``progress`` receives messages
+        about the current step.
+        """
         self._provider = provider
         self._lab = lab
         self._progress = progress
@@ -63,7 +67,7 @@ class InstalledProvider:
         return bool(self._managers)
 
     def install(self) -> None:
-        """Build a release and install it with clusterctl; replaces an installed release."""
+        """Build a release and install it with clusterctl, replacing any installed release."""
         record = self._lab.folder / "installed.json"
         installed = _record(record)
         digest, version = self._provider.released_digest(), installed.get("version", "")
@@ -87,7 +91,10 @@ class InstalledProvider:
             write_text(record, json.dumps({"digest": digest, "version": version}))
 
     def start(self) -> None:
-        """Start the managers.  Raises CapsmithError if one does not become ready."""
+        """Start the managers.
+
+        Raises CapsmithError if a manager does not become ready.
+        """
         self._supervised = {}
         self._provider.check_manager()
         for type, manager in self._managers.items():
@@ -114,7 +121,7 @@ class InstalledProvider:
         self._supervised = {}
 
     def _require_own_servers(self) -> None:
-        """Raise LabError in another cluster, whose API server reaches no webhook here."""
+        """Raise LabError in an existing cluster, whose API server reaches no webhooks here."""
         if not self._lab.state.simulated:
             message = "the API server of the cluster cannot call the provider's webhooks here"
             hint = "Run capsmith lab up without --kubeconfig and --kind."
@@ -149,14 +156,14 @@ class InstalledProvider:
             self._without_pods(release)
 
     def _without_pods(self, release: ProviderRelease) -> None:
-        """Keep a cluster with kubelets from starting the Deployments: the managers run here."""
+        """Prevent kubelets from starting the Deployments: the managers run on this computer."""
         for part in release.components:
             for each in self._lab.client.list("apps/v1", "Deployment", part.namespace):
                 self._lab.client.patch(each, {"spec": {"replicas": 0}})
 
 
 def choose_next_version(first: str, installed: str) -> str:
-    """Return the version that follows ``installed`` in the series of ``first``."""
+    """Return the version that follows ``installed`` in the release series of ``first``."""
     series, match = _PATCH.fullmatch(first), _PATCH.fullmatch(installed)
     if series is None or match is None or match[1] != series[1]:
         return first
@@ -164,7 +171,7 @@ def choose_next_version(first: str, installed: str) -> str:
 
 
 def _crashed(error: CapsmithError, log: Path, before: int) -> LabError:
-    """Return the error with what the manager has logged since its start."""
+    """Return the error with the manager's log output since its start, at offset ``before``."""
     hint = "Correct the code: capsmith lab run restarts it when a file below src/ changes."
     text = log.read_bytes()[before:].decode(errors="replace") if log.exists() else str(error)
     message = f"the manager does not start\n{keep_tail(text, _TAIL_LINES)}".rstrip()

@@ -25,7 +25,7 @@ def require_kind() -> None:
 
 
 def create(lab: LabFolder, series: str, tools: Toolbox, progress: Callable[[str], None]) -> None:
-    """Create a cluster with core and the kubeadm providers, and write its kubeconfig."""
+    """Create a kind cluster with core and the kubeadm providers, and write its kubeconfig."""
     lab.kind.write_text(_name(lab))
     progress(f"creating the cluster {_name(lab)} with kind")
     kubeconfig = ["--kubeconfig", str(lab.kubeconfig)]
@@ -43,7 +43,10 @@ def create(lab: LabFolder, series: str, tools: Toolbox, progress: Callable[[str]
 
 
 def delete(lab: LabFolder) -> None:
-    """Delete the kind cluster of a lab, if it has one.  Raises LabError if kind fails."""
+    """Delete the kind cluster of a lab, if it has one.
+
+    Raises LabError if kind fails.
+    """
     if lab.kind.exists():
         _run(["kind", "delete", "cluster", "--name", _name(lab)], {})
         lab.kind.unlink()

@@ -17,7 +17,7 @@ _STEP_SECONDS = 0.3
 
 
 def select_logs(lab: LabFolder, component: str | None) -> dict[str, Path]:
-    """Return the log files by component, for one or all components.
+    """Return the log files by component, for one component or, if None, for all.
 
     `manager` selects all managers of the provider.  Raises LabError if there is no such log.
     """
@@ -43,7 +43,10 @@ def read_last_lines(path: Path) -> list[str]:
 def follow(
     lab: LabFolder, files: Mapping[str, Path], *, from_start: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Yield the component and text of each new line until the lab ends."""
+    """Yield the component and text of each new line until the lab ends.
+
+    With ``from_start``, existing lines are included.
+    """
     positions = {name: 0 if from_start else path.stat().st_size for name, path in files.items()}
     while True:
         is_running = lab.is_running
@@ -57,7 +60,7 @@ def follow(
 
 
 def _new_text(path: Path, position: int) -> tuple[str, int]:
-    """Return the whole lines after a position, and the position after them."""
+    """Return the complete lines after a position, and the position after those lines."""
     try:
         with path.open("rb") as file:
             # A log that has been rotated begins again.

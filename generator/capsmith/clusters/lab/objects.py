@@ -1,4 +1,4 @@
-"""The objects of a cluster as the demo shows them: which are ready, and what others wait for."""
+"""The objects of a cluster as the demo shows them: their readiness and what they wait for."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class MachineObjects:
     machine: JSON
     infrastructure: JSON | None = None
     bootstrap: JSON | None = None
-    """Its bootstrap configuration, unless that is kubeadm's."""
+    """Bootstrap configuration of the Machine; None if it is kubeadm's."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Cluster and everything that belongs to it, at one moment."""
+    """A Cluster and all its related objects, at one moment."""
 
     cluster: JSON | None
     infrastructure: JSON | None = None
@@ -66,7 +66,7 @@ class Cluster:
 
     @property
     def is_running(self) -> bool:
-        """Return whether exactly the requested Machines exist and all of them run."""
+        """Return whether exactly the requested Machines exist and all of them are running."""
         return 0 < self.wanted == self.running == len(self.machines)
 
 
@@ -79,7 +79,7 @@ class ObjectRow:
     name: str
     state: str
     waiting: str
-    """What it waits for; empty when it is ready."""
+    """Description of what the object waits for; empty if it is ready."""
 
 
 def format_rows(found: Cluster) -> list[ObjectRow]:

@@ -29,16 +29,16 @@ _CONFIG = "config"
 _WRITTEN = ("out", "__pycache__")
 _SECONDS = 300
 _IMAGE = "capsmith.invalid/lab"
-"""The image of the Deployment, of which no Pod is ever started."""
+"""Image of the Deployment, of which no Pod is ever started."""
 
 
 class ProviderRepository:
-    """The repository of a provider, as :func:`read_provider` returns it."""
+    """A provider's repository, as returned by :func:`read_provider`."""
 
     def __init__(self, folder: Path, spec: dict[str, Any], package: str) -> None:
         self.folder = folder
         self.spec = spec
-        """The content of provider.yaml, which may have mistakes."""
+        """Content of provider.yaml, which may contain errors."""
         self.package = package
 
     @property
@@ -48,12 +48,12 @@ class ProviderRepository:
 
     @property
     def has_infrastructure(self) -> bool:
-        """Return whether the provider has kinds of machines, and therefore a cluster template."""
+        """Return whether the provider has machine kinds, and therefore a cluster template."""
         return bool(self.spec.get("infrastructure"))
 
     @property
     def python(self) -> str:
-        """Return the Python interpreter of the repository's virtual environment, or capsmith's."""
+        """Return the path to Python in the repository's virtual environment, or to capsmith's."""
         own = self.folder / ".venv" / "bin" / "python"
         return str(own) if own.exists() else sys.executable
 
@@ -77,7 +77,7 @@ class ProviderRepository:
         return [each for file in wanted for each in file]
 
     def check_manager(self) -> None:
-        """Raise LabError if the provider's code cannot be imported, for example if missing."""
+        """Raise LabError if the provider's code is missing or cannot be imported."""
         done = self.run([self.python, "-m", self.package, "--help"])
         if done.returncode == 0:
             return
@@ -88,11 +88,14 @@ class ProviderRepository:
         raise LabError("lab-manager-imports", message, file=str(self.folder), hint=hint)
 
     def first_version(self) -> str:
-        """Return the first version of the newest series in metadata.yaml."""
+        """Return the first version of the newest release series in metadata.yaml."""
         return read_newest_version(self.folder)
 
     def release(self, version: str, out: Path) -> ProviderRelease:
-        """Build the assets of a release.  Raises LabError if that fails."""
+        """Build the assets of release ``version`` in the folder ``out``.
+
+        Raises LabError if the build fails.
+        """
         command = [self.python, "hack/release.py", "build", version, f"--image={_IMAGE}"]
         done = self.run([*command, f"--out={out}", f"--kubectl={find_kubectl()}"])
         if done.returncode != 0:
@@ -129,15 +132,15 @@ class ProviderRepository:
         return digest.hexdigest()
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes with every change of a code file."""
+        """Return a value that changes with every change to a code file."""
         return frozenset(_stamps(self._files("src")))
 
     def release_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes with every change of a file that belongs to a release."""
+        """Return a value that changes with every change to a file that belongs to a release."""
         return frozenset(_stamps(self._released_files()))
 
     def description_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes with every change of provider.yaml."""
+        """Return a value that changes with every change to provider.yaml."""
         return frozenset(_stamps(self._files("provider.yaml")))
 
     def _cluster_scoped(self) -> set[str]:
@@ -154,7 +157,7 @@ class ProviderRepository:
         return self._files(*self._config_folders(), *_RELEASED)
 
     def _config_folders(self) -> list[str]:
-        """Return the folders of manifests: a second component has one in a folder of its own."""
+        """Return the manifest folders; additional components have separate folders."""
         found = [self.folder / _CONFIG, *sorted(self.folder.glob(f"*/{_CONFIG}"))]
         return [str(each.relative_to(self.folder)) for each in found if each.is_dir()]
 
@@ -169,7 +172,10 @@ class ProviderRepository:
 
 
 def read_provider(folder: Path) -> ProviderRepository:
-    """Return the provider in a folder.  Raises UnreadableInput if there is none."""
+    """Return the provider in a folder.
+
+    Raises UnreadableInput if there is none.
+    """
     folder = folder.resolve()
     spec = _spec(folder)
     if spec is None:
@@ -190,7 +196,10 @@ def read_provider_name(folder: Path) -> str | None:
 
 
 def _spec(folder: Path) -> dict[str, Any] | None:
-    """Return the content of provider.yaml, which has a name; None if there is no file."""
+    """Return the content of provider.yaml, or None if there is no file.
+
+    The content includes a name.
+    """
     path = folder / "provider.yaml"
     if not path.is_file():
         return None

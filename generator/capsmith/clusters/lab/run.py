@@ -1,4 +1,4 @@
-"""Run the provider in a folder in a lab, and restart it when its files change."""
+"""Run a provider from its folder in a lab, and restart it when its files change."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Failed = Callable[[CapsmithError], None]
 
 _LOOK_SECONDS = 0.4
 _INFRASTRUCTURE = "simulated"
-"""The folder, and the first word of processes, of an infrastructure that is not the provider's."""
+"""Name of the folder, and prefix of the processes, of simulated infrastructure."""
 
 
 class ProviderRun:
-    """A provider in a lab, with simulated infrastructure if it has none of its own."""
+    """A provider in a lab, with simulated infrastructure if the provider has none."""
 
     def __init__(
         self,
@@ -55,9 +55,10 @@ class ProviderRun:
         self._say("running")
 
     def restart(self, failed: Failed, *, is_release: bool) -> bool:
-        """Restart the managers, with a new release if `is_release`; return whether they run.
+        """Restart the managers and return whether they run.
 
-        ``failed`` receives the reason if they do not.
+        If `is_release`, a new release is installed first.  ``failed`` receives the reason if the
+        managers do not run.
         """
         try:
             self._installed.stop()
@@ -109,9 +110,10 @@ class ProviderRun:
 
 
 def run(provider: ProviderRepository, lab: LabFolder, progress: Progress, failed: Failed) -> None:
-    """Run a provider until a signal arrives; ``failed`` receives each current problem.
+    """Run a provider until a signal arrives.
 
-    Raises Refused if another run is active, and LabError if the lab is not running.
+    ``progress`` receives messages about the current step, ``failed`` each current problem.  Raises
+    Refused if another run is active, and LabError if the lab is not running.
     """
     with _ended_by_signals(), _only_one(lab), ExitStack() as ends:
         connection = ends.enter_context(connect(lab))
@@ -134,7 +136,7 @@ def run(provider: ProviderRepository, lab: LabFolder, progress: Progress, failed
 def _infrastructure(
     provider: ProviderRepository, lab: LabConnection, progress: Progress
 ) -> InstalledProvider:
-    """Return the provider of simulated machines."""
+    """Return the generated provider of simulated machines."""
 
     def prefixed(text: str) -> None:
         progress(f"simulated infrastructure: {text}")
@@ -150,7 +152,7 @@ def _watch(
     progress: Progress,
     failed: Failed,
 ) -> None:
-    """Look after the managers, and follow changes of files, as long as the lab runs."""
+    """Restart ended managers and apply file changes while the lab runs."""
     # Before the first start: a file that changes while the managers start must not be missed.
     code, released = provider.code_stamp(), provider.release_stamp()
     description = provider.description_stamp()
@@ -177,7 +179,10 @@ def _watch(
 
 @contextmanager
 def _only_one(lab: LabFolder) -> Iterator[None]:
-    """Hold the lock of a run; raises Refused while another process holds it."""
+    """Hold the lock of a run.
+
+    Raises Refused if another process holds it.
+    """
     if not lab.root.is_dir():
         yield  # the connection says that there is no lab
         return
@@ -196,7 +201,7 @@ def _only_one(lab: LabFolder) -> Iterator[None]:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Take a SIGTERM as a ctrl-C: the manager ends cleanly."""
+    """Treat SIGTERM like Ctrl-C, so that the manager ends cleanly."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -34,13 +34,13 @@ _NONE = "-"
 
 
 def module_names(series: str) -> list[str]:
-    """Return the names of the tool modules that a lab with a series of core needs."""
+    """Return the names of the tool modules for a lab with a release series of core."""
     kubeadm = [kubeadm_module(series)] if has_kubeadm(series) else []
     return [KUBERNETES, core_module(series), *kubeadm]
 
 
 class LabServers:
-    """Starts the servers in order, and restarts those that end."""
+    """Starts the lab's servers in order, and restarts those that end."""
 
     def __init__(
         self, lab: LabFolder, series: str, tools: Toolbox, pid: int, gates: str = ""
@@ -70,14 +70,21 @@ class LabServers:
         self._said: LabState | None = None
 
     def start(self, progress: Callable[[str], None]) -> None:
-        """Start all servers.  Raises CapsmithError if one fails."""
+        """Start all servers.
+
+        ``progress`` receives messages about the current step.  Raises CapsmithError if a server
+        fails.
+        """
         try:
             self._start(progress)
         except TimeoutError as error:
             raise ProcessError(str(error)) from error
 
     def look(self, now: float, note: Callable[[str], None]) -> None:
-        """Restart servers that have ended, and write the lab's state if it changed."""
+        """Restart servers that have ended, and write the lab's state if it changed.
+
+        ``note`` receives messages about restarts.
+        """
         for each in self._supervised:
             each.look(now, note)
         state = self._state()
@@ -86,7 +93,10 @@ class LabServers:
             self._said = state
 
     def stop(self) -> None:
-        """Stop all processes; their data are no longer needed."""
+        """Stop all processes.
+
+        Their data are no longer needed.
+        """
         management = self._management
         parts = [self._machines, *self._managers(), management.core.process]
         parts += [
@@ -122,7 +132,7 @@ class LabServers:
         self._wait_machines()
 
     def _wait_machines(self) -> None:
-        """Wait until an API server for a first cluster runs: its state file says so."""
+        """Wait until the API server for the first cluster runs, according to its state file."""
         self._machines.wait_ready((self._lab.root / "workload.json").exists)
 
     def _managers(self) -> list[Process]:

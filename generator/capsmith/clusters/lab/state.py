@@ -22,9 +22,9 @@ class ComponentState:
     pid: int = 0
     restarts: int = 0
     log: str = ""
-    """The file of its log."""
+    """Path to the log file."""
     reason: str = ""
-    """Why it does not run: the last line of its log."""
+    """Last line of the log, if the process is not running."""
 
 
 @dataclass(frozen=True)
@@ -33,19 +33,19 @@ class LabState:
 
     pid: int
     core: str
-    """The release of core."""
+    """Release of core."""
     series: str
-    """The release series of clusterctl."""
+    """Release series of core and clusterctl."""
     kubernetes: str
     kubeconfig: str
     simulated: bool
     """Whether workload clusters and Nodes are simulated."""
     tools: dict[str, str] = field(default_factory=dict)
-    """Folders of tools by module."""
+    """Paths to the folders of tools, by module."""
     found: dict[str, str] = field(default_factory=dict)
-    """Servers of Kubernetes that the user has installed."""
+    """Paths to Kubernetes servers that the user has installed, by name."""
     etcd: str = ""
-    """The URL of etcd; empty in a cluster that the lab did not start."""
+    """URL of etcd; empty in a cluster that the lab did not start."""
     components: tuple[ComponentState, ...] = ()
 
 
@@ -55,7 +55,7 @@ class RunState:
 
     pid: int
     folder: str
-    """The repository of the provider."""
+    """Path to the provider's repository."""
     version: str
     state: str
     """``starting``, ``running`` or ``crashed``."""
@@ -96,7 +96,7 @@ def read_run(path: Path) -> RunState | None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file atomically, by a rename."""
+    """Replace a file atomically by renaming a temporary file."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

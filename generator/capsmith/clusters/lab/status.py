@@ -21,7 +21,7 @@ class Status:
 
     @property
     def components(self) -> tuple[ComponentState, ...]:
-        """Return the processes of the lab and the provider; stopped ones with their last state."""
+        """Return the processes of lab and provider; stopped processes have their last state."""
         found = self.lab.components if self.lab else ()
         if not self.is_running:
             found = tuple(
@@ -87,7 +87,7 @@ def to_data(status: Status) -> dict[str, Any]:
 
 
 def find_logs(lab: LabFolder) -> dict[str, Path]:
-    """Return the log file of each component, including those that have ended."""
+    """Return the log file of each component, including components that have ended."""
     status = read_status(lab)
     found = {"lab": lab.log, "run": lab.run_log}
     found |= {each.name: Path(each.log) for each in status.components}

@@ -1,4 +1,4 @@
-"""Restart components that end by themselves, with exponential back-off."""
+"""Restart components that end unexpectedly, with exponential back-off."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_REASON = 200
 
 @dataclass
 class SupervisedProcess:
-    """A component, and how often it was restarted."""
+    """A component, and the number of times it was restarted."""
 
     name: str
     process: Process
@@ -28,7 +28,10 @@ class SupervisedProcess:
     due: float = 0.0
 
     def look(self, now: float, note: Callable[[str], None]) -> None:
-        """Restart the component if it has ended and its back-off is over."""
+        """Restart the component if it has ended and its back-off is over.
+
+        ``note`` receives messages about restarts.
+        """
         if self.process.running:
             # A component that has run for a minute counts as healthy: its next end is a new
             # failure.

@@ -1,7 +1,7 @@
 """`python -m capsmith.clusters.lab.supervisor`: the background process that owns a lab.
 
-Reports its start to the parent process as lines of JSON, then continues alone.  Its children end
-with it, even if it is killed.
+Reports its start to the parent process as lines of JSON, then continues alone.  Its child processes
+end when it ends, even if it is killed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from capsmith.clusters.lab.state import restore_toolbox
 from capsmith.errors import CapsmithError
 
 MAX_BYTES = 20 * 1024 * 1024
-"""Size of a log, in bytes, from which it begins again."""
+"""Size of a log, in bytes, at which it is rotated."""
 _FORMER = ".1"
 _LOGS = ("*.log", "*/*.log")
 
@@ -60,21 +60,24 @@ _ROTATION_SECONDS = 30.0
 
 
 class _Ended(BaseException):
-    """A signal asks the process to end."""
+    """Raised when a signal requests the process to end."""
 
 
 class _Ending:
-    """Whether a signal has come: its exception is lost where the interpreter ignores any."""
+    """Whether a signal has arrived.
+
+    The signal's exception is lost if it is raised where the interpreter ignores exceptions.
+    """
 
     is_asked = False
 
     def ask(self, *_: object) -> None:
-        """End at once; the next step ends if this does not."""
+        """Record the signal and raise _Ended; if that is lost, the next :meth:`check` raises it."""
         self.is_asked = True
         raise _Ended
 
     def check(self) -> None:
-        """Raise _Ended if a signal has come."""
+        """Raise _Ended if a signal has arrived."""
         if self.is_asked:
             raise _Ended
 

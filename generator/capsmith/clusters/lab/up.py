@@ -38,13 +38,13 @@ class UpRequest:
     """The options of `lab up`."""
 
     core: str
-    """The series of core: ``v1.14``."""
+    """Release series of core, such as ``v1.14``."""
     kubeconfig: Path | None = None
-    """That of a cluster that exists already."""
+    """Path to the kubeconfig of an existing cluster; None to start a new one."""
     kind: bool = False
     """Whether to create a cluster with kind."""
     gates: str = ""
-    """Feature gates of core and the providers for kubeadm: ``Name=true,Other=false``."""
+    """Feature gates of core and the kubeadm providers, such as ``Name=true,Other=false``."""
 
     @property
     def is_given(self) -> bool:
@@ -55,7 +55,7 @@ class UpRequest:
 def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
     """Start a lab, and return its state once a provider can be installed.
 
-    A start that fails or is interrupted leaves nothing behind.  Raises CapsmithError.
+    A start that fails or is interrupted leaves nothing behind.  Raises CapsmithError if it fails.
     """
     known = core_releases()
     if request.core not in known:
@@ -92,7 +92,7 @@ def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabStat
 
 
 def _undo(lab: LabFolder) -> None:
-    """Remove what a start has made."""
+    """Stop and remove everything that a failed start created."""
     with suppress(LabError):
         delete(lab)
     lab.remove()
@@ -134,7 +134,7 @@ def _start(
 
 
 def _follow(child: subprocess.Popen[bytes], lab: LabFolder, progress: Progress) -> None:
-    """Pass on what the supervisor tells, until the lab is ready; raises its error."""
+    """Forward the supervisor's messages until the lab is ready; raise the error if it fails."""
     # The pipe ends when the supervisor does, so this never waits for a process that is gone.
     for line in child.stdout or ():
         message = json.loads(line)
@@ -151,7 +151,7 @@ def _follow(child: subprocess.Popen[bytes], lab: LabFolder, progress: Progress) 
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:
-    """End a supervisor that is starting, at once on another ctrl-C; its children end with it."""
+    """End a supervisor that is starting; a second Ctrl-C kills it and thereby its children."""
     child.terminate()
     while child.poll() is None:
         try:

@@ -1,4 +1,4 @@
-"""Find out from an API server's audit log which permissions a ServiceAccount used."""
+"""Determine from an API server's audit log which permissions a ServiceAccount used."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ class ResourceAttributes(NamedTuple):
 
 
 def audit_flags(folder: Path, log: Path) -> list[str]:
-    """Return flags with which kube-apiserver logs each request of a ServiceAccount."""
+    """Return flags that make kube-apiserver log each request of a ServiceAccount.
+
+    The audit policy is written to ``folder``.
+    """
     policy = folder / "audit-policy.json"
     policy.write_text(json.dumps(_POLICY), encoding="utf-8")
     return [f"--audit-policy-file={policy}", f"--audit-log-path={log}"]
@@ -46,7 +49,7 @@ class AuditedRequest(NamedTuple):
     user: str
     access: ResourceAttributes
     name: str
-    """The name of the object; empty: several."""
+    """Name of the object; empty for requests for several objects."""
     is_allowed: bool
 
 
@@ -65,7 +68,7 @@ def collect_used(log: Path, user: str) -> set[ResourceAttributes]:
 def collect_granted(client: KubeClient, user: str) -> set[ResourceAttributes]:
     """Return the permissions that role bindings give a ServiceAccount.
 
-    Aggregated roles are left out, because other providers contribute their rules.
+    Aggregated roles are left out, because other providers contribute to their rules.
     """
     namespace, _, name = user.removeprefix("system:serviceaccount:").partition(":")
     return {
@@ -80,7 +83,7 @@ def collect_granted(client: KubeClient, user: str) -> set[ResourceAttributes]:
 def find_unused(
     allowed: set[ResourceAttributes], requested: set[ResourceAttributes]
 ) -> set[ResourceAttributes]:
-    """Return the permissions that no request needed."""
+    """Return the permissions that no request used."""
     return {
         each
         for each in allowed
@@ -94,7 +97,7 @@ def _by_group(accesses: set[ResourceAttributes]) -> set[tuple[str, str]]:
 
 
 def _events(log: Path, users: Collection[str]) -> Iterator[dict[str, Any]]:
-    """Yield what the log has of some users about resources."""
+    """Yield the log's events about resources that the given users caused."""
     texts = [json.dumps(user) for user in users]
     with log.open(encoding="utf-8") as lines:
         for line in lines:

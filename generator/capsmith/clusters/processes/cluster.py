@@ -18,7 +18,7 @@ from capsmith.clusters.processes.tools import Toolbox
 
 @dataclass(frozen=True)
 class Base:
-    """What the management clusters of a session share."""
+    """The parts that the management clusters of a session share."""
 
     tools: Toolbox
     pki: Pki
@@ -39,7 +39,11 @@ class ManagementCluster(Connection):
         *,
         audited: bool = True,
     ) -> None:
-        """Define the processes; an `audited` API server logs each request of a ServiceAccount."""
+        """Define the processes of the cluster.
+
+        An `audited` API server logs each request of a ServiceAccount.  `gates` are feature gates of
+        core.
+        """
         folder = base.folder / name
         self._base = base
         self._gates = gates
@@ -59,12 +63,12 @@ class ManagementCluster(Connection):
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the path of a kubeconfig with all permissions."""
+        """Return the path to a kubeconfig with all permissions."""
         return self.apiserver.kubeconfig
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Return the paths of the webhooks' certificate and key."""
+        """Return the paths to the webhooks' certificate and key."""
         return self.pki.serving.cert, self.pki.serving.key
 
     def start(
@@ -73,10 +77,12 @@ class ManagementCluster(Connection):
         variables: dict[str, str],
         progress: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Start the processes and install providers, given by type.
+        """Start the processes and install ``providers``, which maps types to names.
 
-        CRDs exist before the garbage collector starts, and aggregated roles are effective before
-        core starts its watches.  Raises ProcessError, ClusterctlError or TimeoutError.
+        ``variables`` are clusterctl's; ``progress`` receives messages about the current step.  CRDs
+        exist before the garbage collector starts, and aggregated roles are effective before core
+        starts its watches.  Raises ProcessError if a process fails, ClusterctlError if clusterctl
+        fails, and TimeoutError if a state is not reached in time.
         """
         progress("starting kube-apiserver")
         self.apiserver.start()
@@ -103,8 +109,9 @@ class ManagementCluster(Connection):
     ) -> None:
         """Upgrade providers with `clusterctl upgrade apply`; stop their managers first.
 
-        If `series` is given, core is replaced as well.  The garbage collector is restarted, because
-        it would otherwise discover the new versions only after half a minute.
+        ``targets`` maps types to names with versions.  If `series` is given, core is upgraded to
+        that release series as well.  The garbage collector is restarted, because it would otherwise
+        discover the new versions only after half a minute.
         """
         self.clusterctl = clusterctl
         if series:
@@ -129,7 +136,7 @@ class ManagementCluster(Connection):
 
 
 def _cert_manager_crds() -> list[JSON]:
-    """Return the two kinds by which clusterctl detects an installed cert-manager."""
+    """Return the two CRDs by which clusterctl detects an installed cert-manager."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return [
         {

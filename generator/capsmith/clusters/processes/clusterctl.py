@@ -1,4 +1,4 @@
-"""Run the real clusterctl with a configuration of its own and without files in the home folder."""
+"""Run the real clusterctl with a separate configuration and without files in the home folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Clusterctl:
 
     @classmethod
     def installed(cls, binary: Path, config: Path, folder: Path) -> Clusterctl:
-        """Return a clusterctl from a binary that is not one of the built tools."""
+        """Return an instance for a binary that is not one of the built tools."""
         clusterctl = cls.__new__(cls)
         clusterctl._start(binary, config, folder)
         return clusterctl
@@ -42,7 +42,7 @@ class Clusterctl:
     def init(
         self, kubeconfig: Path, providers: Mapping[str, str], variables: Mapping[str, str]
     ) -> None:
-        """Install core and providers, given by type: `{"bootstrap": "kubeadm"}`."""
+        """Install core and ``providers``, which maps types to names: `{"bootstrap": "kubeadm"}`."""
         flags = [f"--{type}={name}" for type, name in providers.items()]
         self._run(["init", "--core=cluster-api", *flags], kubeconfig, variables)
 
@@ -53,9 +53,10 @@ class Clusterctl:
         variables: Mapping[str, str],
         *types: str,
     ) -> None:
-        """Install another provider next to an installed core, by default as infrastructure.
+        """Install another provider next to an installed core.
 
-        Call `Connection.wait_clusterctl` first, and again before each further call.
+        ``types`` are the provider types to install, by default infrastructure.  Call
+        `Connection.wait_clusterctl` first, and again before each further call.
         """
         flags = [f"--{type}={name}" for type in types or ("infrastructure",)]
         self._run(["init", *flags], kubeconfig, variables)
@@ -67,19 +68,19 @@ class Clusterctl:
         options: Mapping[str, object],
         variables: Mapping[str, str],
     ) -> list[JSON]:
-        """Return the objects of `generate cluster`; option names have no leading dashes."""
+        """Return the objects from `generate cluster`; option names have no leading dashes."""
         flags = [f"--{name}={value}" for name, value in options.items()]
         text = self._run(["generate", "cluster", cluster, *flags], kubeconfig, variables)
         return [document for document in yaml.safe_load_all(text) if document]
 
     def move(self, kubeconfig: Path, target: Path, namespace: str) -> None:
-        """Move the clusters of a namespace to another management cluster."""
+        """Move the clusters in a namespace to the management cluster of kubeconfig ``target``."""
         self._run(["move", f"--to-kubeconfig={target}", f"--namespace={namespace}"], kubeconfig)
 
     def upgrade(
         self, kubeconfig: Path, targets: Mapping[str, str], variables: Mapping[str, str]
     ) -> None:
-        """Run `upgrade apply` for providers given by type: `{"core": "cluster-api:v1.13.6"}`."""
+        """Run `upgrade apply`; ``targets`` are by type: `{"core": "cluster-api:v1.13.6"}`."""
         flags = [f"--{type}={target}" for type, target in targets.items()]
         self._run(["upgrade", "apply", *flags], kubeconfig, variables)
 

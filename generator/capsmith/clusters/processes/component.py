@@ -35,9 +35,9 @@ class ReleaseComponent:
     """A components file of a release."""
 
     out: Path
-    """The folder of the release assets."""
+    """Path to the folder of the release assets."""
     type: str
-    """``infrastructure``, ``control-plane`` …"""
+    """Provider type: ``infrastructure``, ``control-plane`` …"""
 
     @property
     def file(self) -> str:
@@ -48,7 +48,7 @@ class ReleaseComponent:
     def components(self) -> list[JSON]:
         """Return the objects that clusterctl installs, before variables are substituted.
 
-        Raises UnreadableInput if the file is invalid YAML.
+        Raises UnreadableInput if the file is not valid YAML.
         """
         path = self.out / self.file
         try:
@@ -59,7 +59,7 @@ class ReleaseComponent:
 
     @cached_property
     def label(self) -> str:
-        """Return the manifest label, which generated managers also use as field manager."""
+        """Return the manifest label, which generated managers also use as their field manager."""
         for each in self.of("Namespace") + self.crds:
             found = (each["metadata"].get("labels") or {}).get("cluster.x-k8s.io/provider")
             if found:
@@ -68,7 +68,7 @@ class ReleaseComponent:
 
     @property
     def name(self) -> str:
-        """Return the provider's name for clusterctl."""
+        """Return clusterctl's name for the provider."""
         return self.label.removeprefix(f"{self.type}-")
 
     @property
@@ -144,7 +144,7 @@ class ProviderRelease:
 
     folder: Path
     version: str
-    """A semantic version: `v1.2.3`."""
+    """Semantic version, such as `v1.2.3`."""
 
     @cached_property
     def components(self) -> tuple[ReleaseComponent, ...]:
@@ -154,7 +154,10 @@ class ProviderRelease:
         )
 
     def component(self, type: str) -> ReleaseComponent:
-        """Return the component of a provider type.  Raises UnreadableInput if there is none."""
+        """Return the component of a provider type.
+
+        Raises UnreadableInput if there is none.
+        """
         for component in self.components:
             if component.type == type:
                 return component
@@ -173,7 +176,8 @@ class ProviderRelease:
     ) -> None:
         """Add the release to a clusterctl repository, with webhooks that call this computer.
 
-        ``change`` receives the name and content of each asset, and returns the content to store.
+        ``ca_bundle`` is the CA certificate in base64.  ``change`` receives the name and content of
+        each asset, and returns the content to store.
         """
         paths = [path for path in sorted(self.folder.iterdir()) if path.is_file()]
         files = {path.name: change(path.name, path.read_text()) for path in paths}
@@ -190,7 +194,7 @@ class ProviderRelease:
 
 
 def read_newest_version(folder: Path) -> str:
-    """Return the first version of the newest series in metadata.yaml.
+    """Return the first version of the newest release series in metadata.yaml.
 
     Raises UnreadableInput if the file or its series are missing.
     """

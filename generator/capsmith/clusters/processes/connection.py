@@ -1,4 +1,4 @@
-"""A management cluster from the point of view of its clients, in any process."""
+"""A connection to a management cluster for clients in any process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.wait import NotYet, eventually
 
 CORE_USER = "system:serviceaccount:capi-system:capi-manager"
-"""The ServiceAccount of core."""
+"""User name of core's ServiceAccount."""
 
 _CLUSTERCTL_NAMESPACE = "cert-manager-test"
 _MOVE = "clusterctl.cluster.x-k8s.io/move"
@@ -28,12 +28,12 @@ class Connection:
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the path of a kubeconfig with all permissions."""
+        """Return the path to a kubeconfig with all permissions."""
         raise NotImplementedError
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Return the paths of certificate and key for serving webhooks on this computer."""
+        """Return the paths to the certificate and key for serving webhooks on this computer."""
         raise NotImplementedError
 
     def wait_core_permitted(self) -> None:
@@ -44,7 +44,7 @@ class Connection:
         self.wait_permitted(CORE_USER, list(self.provider_resources()))
 
     def wait_permitted(self, user: str, resources: Iterable[tuple[str, str]]) -> None:
-        """Wait until a user may list resources, given by group and plural.
+        """Wait until a user may list ``resources``, which are pairs of group and plural.
 
         New roles take some time to be aggregated and to reach the authorizer.  Raises TimeoutError
         with the missing permissions.
@@ -107,8 +107,8 @@ class Connection:
     def wait_clusterctl(self) -> None:
         """Wait until `clusterctl init` can detect cert-manager again.
 
-        It tests cert-manager in a temporary namespace.  While that is being deleted, clusterctl
-        believes cert-manager to be missing and downloads it.
+        clusterctl tests cert-manager in a temporary namespace.  While that namespace is being
+        deleted, clusterctl assumes that cert-manager is missing and downloads it.
         """
 
         def is_deleted() -> bool:

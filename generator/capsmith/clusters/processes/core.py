@@ -29,7 +29,7 @@ _GATES = "ClusterTopology=true,MachineSetPreflightChecks=false"
 
 
 class CapiCore:
-    """The core manager of one series; clusterctl must have installed its components.
+    """The core manager of one release series; clusterctl must have installed its components.
 
     `gates` are additional feature gates, such as `RuntimeSDK=true`.
     """
@@ -65,7 +65,7 @@ class CapiCore:
     def start(self) -> None:
         """Start the process, and wait until it is ready and serves its webhooks.
 
-        Raises ProcessError if it ends or does not become ready.
+        Raises ProcessError if the process ends or does not become ready.
         """
         client: KubeClient = self._apiserver.client
         token = request_token(client, NAMESPACE, SERVICE_ACCOUNT)
@@ -77,7 +77,7 @@ class CapiCore:
         self.process.wait_ready(probe_port(self.webhook_port))
 
     def restart_with_default_gates(self) -> None:
-        """Restart with the default feature gates: slower, and without ClusterClasses."""
+        """Restart with the default feature gates, which is slower and disables ClusterClasses."""
         self.stop()
         self.process = self._process()
         self.start()
@@ -98,7 +98,7 @@ class CapiCore:
 
 
 def _usual_gates(series: str) -> str:
-    """Return the feature gates of a series of core."""
+    """Return the default feature gates of a release series of core."""
     numbers = tuple(int(part) for part in series.removeprefix("v").split("."))
     is_limited = numbers >= _RATE_LIMITED_SINCE
     return f"{_GATES},{'ReconcilerRateLimiting=false' if is_limited else 'MachinePool=true'}"

@@ -1,4 +1,4 @@
-"""Errors of the parts of a management cluster; each carries a finding for the user."""
+"""Errors in the parts of a management cluster; each contains a finding for the user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ClusterctlError(CapsmithError):
 
 
 class ProcessError(CapsmithError):
-    """Raised when a process ended or never became ready; the message contains its last output."""
+    """Raised when a process ends or never becomes ready; the message has its last output."""
 
     def __init__(self, message: str) -> None:
         super().__init__("process-failed", message, hint=_HINT)

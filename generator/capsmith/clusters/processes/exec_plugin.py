@@ -19,7 +19,7 @@ from capsmith.manifests.parse import list_of, mapping_of, text_of
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _MARGIN = timedelta(seconds=30)
-"""A token is not used that expires while a request is on its way."""
+"""Remaining lifetime below which a token is not used, as it may expire during a request."""
 _SECONDS = 60.0
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _SHOWN = 200
@@ -28,14 +28,16 @@ _SHOWN = 200
 class PluginError(OSError):
     """Raised when the command cannot run, fails, or prints no valid credentials.
 
-    An OSError, because it has the same meaning for the caller of a request: there is no response.
+    It is an OSError, because it has the same meaning for the caller of a request: there is no
+    response.
     """
 
 
 class ExecPlugin:
     """Credentials from a command, which runs again once they have expired.
 
-    Thread-safe: all threads of a client share an instance, which runs the command once at a time.
+    Thread-safe: all threads of a client share an instance, which runs the command only once at a
+    time.
     """
 
     def __init__(
@@ -45,9 +47,10 @@ class ExecPlugin:
         folder: Path,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Define it by `exec` of a user; ``cluster`` goes to a command that wants it.
+        """Define the command from ``config``, the `exec` entry of a kubeconfig's user.
 
-        A relative path of the command starts from ``folder``, that of the kubeconfig.
+        ``cluster`` is passed to commands that request it.  A relative command path is relative to
+        ``folder``, the folder of the kubeconfig.
         """
         self._config = config
         self._cluster = cluster
@@ -58,22 +61,22 @@ class ExecPlugin:
         self._expires = _NEVER
 
     def token(self) -> str:
-        """Return a token that has not expired; empty if the command gives certificates only.
+        """Return a valid token, or an empty string if the command only returns certificates.
 
-        Raises PluginError.
+        Runs the command if the token has expired.  Raises PluginError if the command fails.
         """
         return text_of(self._credentials(), "token")
 
     def certificate(self) -> tuple[str, str]:
-        """Return certificate and key in PEM, or empty strings if the command gives a token only.
+        """Return certificate and key in PEM, or empty strings if the command only returns tokens.
 
-        Raises PluginError.
+        Raises PluginError if the command fails.
         """
         status = self._credentials()
         return text_of(status, "clientCertificateData"), text_of(status, "clientKeyData")
 
     def expire(self) -> None:
-        """Discard the credentials after the server refused them."""
+        """Discard the credentials after the server rejected them."""
         with self._lock:
             self._status = None
 

@@ -30,7 +30,7 @@ _REQUEST_SECONDS = 60.0
 
 
 class ApiError(Exception):
-    """Raised for a response with a status of 400 or more."""
+    """Raised for a response with a status of 400 or higher."""
 
     def __init__(self, method: str, path: str, status: int, body: str) -> None:
         super().__init__(f"{method} {path}: {status}: {extract_message(body)}")
@@ -46,7 +46,10 @@ class TokenSource(Protocol):
     """Provides tokens that expire."""
 
     def token(self) -> str:
-        """Return a token that has not expired.  Raises OSError if there is none."""
+        """Return a token that has not expired.
+
+        Raises OSError if no token is available.
+        """
 
     def expire(self) -> None:
         """Discard the current token, so that :meth:`token` returns another."""
@@ -61,7 +64,7 @@ class Credentials:
     key: Path | None = None
     token: str | None = None
     source: TokenSource | None = None
-    """Of tokens, instead of ``token``."""
+    """Source of tokens that expire, used instead of ``token``; None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,7 @@ class KubeClient:
     """Creates, reads, applies and deletes objects of any kind that the server serves.
 
     Objects are plain dictionaries, because their kinds are only known at run time.  Thread-safe:
-    each thread has connections of its own.
+    each thread uses its own connections.
     """
 
     def __init__(self, server: str, credentials: Credentials) -> None:
@@ -93,12 +96,15 @@ class KubeClient:
         self._kinds: dict[tuple[str, str], ServedKind] = {}
 
     def close(self) -> None:
-        """Close the idle connections of all threads; the client stays usable."""
+        """Close the idle connections of all threads; the client can still be used."""
         while self._connections:
             self._connections.pop().close()
 
     def get(self, api_version: str, kind: str, name: str, namespace: str | None = None) -> JSON:
-        """Return an object.  Raises StaleError if it does not exist."""
+        """Return an object.
+
+        Raises StaleError if the object does not exist.
+        """
         return self.request("GET", self.path(api_version, kind, name, namespace))
 
     def find(
@@ -149,7 +155,10 @@ class KubeClient:
     def patch(
         self, obj: JSON, body: JSON, subresource: str | None = None, *, dry_run: bool = False
     ) -> JSON:
-        """Apply a JSON merge patch to the object that `obj` identifies, and return it as stored."""
+        """Apply the JSON merge patch ``body`` to the object that `obj` identifies.
+
+        Returns the object as stored.
+        """
         path = self._path_of(obj, subresource)
         query = build_dry_run_query(dry_run)
         return self.request("PATCH", path, body=body, content_type=MERGE_PATCH, query=query)
@@ -198,7 +207,7 @@ class KubeClient:
         raise LookupError(f"{api_version} has no kind {kind}")
 
     def preferred_version(self, group: str) -> str:
-        """Return the `group/version` that the server prefers."""
+        """Return the `group/version` that the server prefers for an API group."""
         group_info = self.request("GET", f"/apis/{group}")
         return cast(str, group_info["preferredVersion"]["groupVersion"])
 
@@ -213,8 +222,8 @@ class KubeClient:
     ) -> JSON:
         """Send a request and return the decoded response; plain text is under the key `text`.
 
-        Retries for up to a minute while the server is busy.  Raises ApiError for a refusal, and
-        OSError or HTTPException if the server does not respond.
+        Retries for up to a minute while the server is busy.  Raises ApiError if the server rejects
+        the request, and OSError or HTTPException if it does not respond.
         """
         path = self._address.path.rstrip("/") + path
         target = f"{path}?{urlencode(query)}" if query else path
@@ -243,7 +252,8 @@ class KubeClient:
     ) -> Iterator[JSON]:
         """Yield the events of a kind after a resource version, until the server ends the watch.
 
-        Raises ApiError for a refusal, and OSError or HTTPException if the connection breaks.
+        Raises ApiError if the server rejects the request, and OSError or HTTPException if the
+        connection breaks.
         """
         path = self.path(api_version, kind, namespace=namespace)
         query = {"watch": "true", "resourceVersion": resource_version, "timeoutSeconds": "300"}
@@ -320,14 +330,14 @@ _WEBHOOK_AWAY = re.compile(r"failed calling webhook|conversion webhook for .{1,3
 
 
 def is_busy(status: int, text: str) -> bool:
-    """Return whether to retry a request.  A changed CRD reopens its storage, which gives a 429."""
+    """Return whether to retry a request: a changed CRD reopens its storage, which causes a 429."""
     # Only this message: any other 500 is a failure of the server that a repetition would hide.
     away = status == 500 and _WEBHOOK_AWAY.search(text) is not None
     return away or status in (429, 503, 504)
 
 
 def build_dry_run_query(dry_run: bool) -> dict[str, str]:
-    """Return the query parameters for a dry run, or none."""
+    """Return the query parameters for a dry run; empty without one."""
     return {"dryRun": "All"} if dry_run else {}
 
 
@@ -337,7 +347,7 @@ def build_api_root(api_version: str) -> str:
 
 
 def extract_message(body: str) -> str:
-    """Return the message of a Status, or the whole body if it is something else."""
+    """Return the message of a Status, or the whole body for anything else."""
     try:
         parsed = json.loads(body)
     except ValueError:
@@ -348,7 +358,7 @@ def extract_message(body: str) -> str:
 def create_api_server_context(authority: Path) -> ssl.SSLContext:
     """Return a TLS context that verifies the API server's certificate as Go clients do.
 
-    Raises OSError if the CA cannot be read.
+    Raises OSError if the CA file ``authority`` cannot be read.
     """
     context = ssl.create_default_context(cafile=str(authority))
     # Since Python 3.13 the default has this flag (https://docs.python.org/3.13/library/ssl.html,

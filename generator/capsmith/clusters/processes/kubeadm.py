@@ -19,7 +19,7 @@ _VARIABLES = {
 
 
 def add_kubeadm(repository: ClusterctlRepository, base: Base, series: str) -> None:
-    """Add both kubeadm providers of a series, with webhooks that call this computer."""
+    """Add both kubeadm providers of a release series, with webhooks that call this computer."""
     out = base.tools.folders[kubeadm_module(series)]
     for component in (ReleaseComponent(out, type) for type in KUBEADM_TYPES):
         turned = [
@@ -45,9 +45,10 @@ class KubeadmManager(ProviderManager):
         *,
         kept: bool = True,
     ) -> None:
-        """Define the manager of the provider of a type: `bootstrap` or `control-plane`.
+        """Define the manager of the provider of type `bootstrap` or `control-plane`.
 
-        `gates` are feature gates in addition to those of its Deployment, as core has them.
+        `gates` are feature gates in addition to those in its Deployment, as for core.  A manager
+        that is `kept` is restarted whenever it fails.
         """
         self.type = type
         module = kubeadm_module(management.series)
@@ -59,7 +60,7 @@ class KubeadmManager(ProviderManager):
 
     @property
     def name(self) -> str:
-        """Return the provider's name for clusterctl."""
+        """Return clusterctl's name for the provider."""
         return self._part.name
 
     @property
@@ -75,7 +76,7 @@ class KubeadmManager(ProviderManager):
         super().start()
 
     def _read(self) -> list[tuple[str, str]]:
-        """Return the kinds of core, of its own, and of the infrastructure that it clones."""
+        """Return the kinds that the manager reads: core's, its own, and cloned infrastructure."""
         crds = [crd["spec"] for crd in self._part.crds]
         found = [("cluster.x-k8s.io", "machines")]
         found += [(spec["group"], spec["names"]["plural"]) for spec in crds]

@@ -26,7 +26,10 @@ def render_token_kubeconfig(server: str, ca: Path, token: str) -> str:
 
 
 def request_token(client: KubeClient, namespace: str, name: str) -> str:
-    """Request a token for an existing ServiceAccount, valid for a month."""
+    """Request a token for an existing ServiceAccount.
+
+    The token is valid for a month.
+    """
     path = client.path("v1", "ServiceAccount", name, namespace, "token")
     request: JSON = {
         "apiVersion": "authentication.k8s.io/v1",

@@ -1,7 +1,7 @@
 """Run the manager of an installed Deployment as a process instead of a Pod.
 
-Only what local processes cannot share is changed: addresses, certificates, and leader election,
-whose namespace a manager learns from its Pod.
+Only settings that local processes cannot share are changed: addresses, certificates, and leader
+election, whose namespace a manager normally reads from its Pod.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 @dataclass(frozen=True)
 class Launch:
-    """A container's arguments and environment, resolved as its kubelet would."""
+    """The arguments and environment of a container, resolved as its kubelet would resolve them."""
 
     service_account: str
     args: tuple[str, ...]
-    """Without the program: its command after the first word, then its arguments."""
+    """Command after the first word, followed by the arguments."""
     env: dict[str, str]
     port: int
-    """The port of the probes; 0 without any."""
+    """Port of the probes; 0 if there is no probe."""
     readiness: str
-    """The path of the probe; empty if there is no probe."""
+    """URL path of the probe; empty if there is no probe."""
     liveness: str
-    """The path of the probe; empty if there is no probe."""
+    """URL path of the probe; empty if there is no probe."""
 
 
 def read_launch(client: KubeClient, namespace: str, pod: str) -> Launch:
-    """Return what the only Deployment of a namespace would start in a Pod named ``pod``.
+    """Return what a namespace's only Deployment would start in a Pod named ``pod``.
 
     The container is the only one or the one named `manager`.  Raises UnsupportedDeployment if there
-    are several Deployments or candidates, or if a variable's source has no equivalent for a
-    process.
+    are several Deployments or containers to choose from, or if a variable's source has no
+    equivalent for a process.
     """
     deployments = client.list("apps/v1", "Deployment", namespace)
     if len(deployments) != 1:
@@ -116,7 +116,7 @@ def _value_of(client: KubeClient, kind: str, reference: JSON, namespace: str) ->
 
 
 def _expand(word: str, env: dict[str, str]) -> str:
-    """Replace `$(NAME)`; an unknown name stays, as in a Pod."""
+    """Replace `$(NAME)` with the variable's value; unknown names stay unchanged, as in a Pod."""
     return _REFERENCE.sub(lambda match: env.get(match[1], match[0]), word)
 
 
@@ -129,7 +129,7 @@ def _probes(container: JSON) -> tuple[int, str, str]:
 
 
 def _probe(container: JSON, name: str) -> tuple[int, str]:
-    """Return port and path of a probe by HTTP; 0 and an empty path without one."""
+    """Return port and path of an HTTP probe, or 0 and an empty path if there is none."""
     probe = (container.get(f"{name}Probe") or {}).get("httpGet")
     if not probe:
         return 0, ""
@@ -158,7 +158,7 @@ _CERTIFICATES = ("webhook-cert-dir", "webhook-cert-path")
 
 
 class ProviderManager:
-    """The manager of a component, for one management cluster."""
+    """The manager of a component in a management cluster."""
 
     def __init__(
         self,
@@ -171,9 +171,10 @@ class ProviderManager:
         *,
         kept: bool = True,
     ) -> None:
-        """Define a manager; ``flags`` follow those of its Deployment.
+        """Define a manager that runs the command ``argv``.
 
-        One that is `kept` is restarted whenever it fails, as in a Deployment.
+        ``flags`` are added after the flags in its Deployment.  A manager that is `kept` is
+        restarted whenever it fails, as in a Deployment.
         """
         self._kept = kept
         self._argv = list(argv)
@@ -193,13 +194,16 @@ class ProviderManager:
 
     @property
     def process(self) -> Process:
-        """Return the process.  Raises ProcessError before the first start."""
+        """Return the process of the manager.
+
+        Raises ProcessError before the first start.
+        """
         if self._process is None:
             raise ProcessError(f"{self._name} was not started")
         return self._process
 
     def start(self) -> None:
-        """Start the manager with a token of its own ServiceAccount, and wait until it is ready.
+        """Start the manager with its ServiceAccount's token, and wait until it is ready.
 
         Raises ProcessError if it ends or does not become ready, and UnsupportedDeployment if the
         Deployment cannot be run as a process.
@@ -248,7 +252,7 @@ class ProviderManager:
         return Process(self._name, [*self._argv, *arguments], log, environment, kept=self._kept)
 
     def _known_flags(self) -> set[str]:
-        """Return the flags that the manager's own help lists."""
+        """Return the flags that the manager's help lists."""
         command = [*self._argv, "--help"]
         try:
             done = subprocess.run(

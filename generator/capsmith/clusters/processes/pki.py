@@ -1,6 +1,6 @@
 """A certificate authority and a ServiceAccount key, shared by all processes of a session.
 
-Needs trustme, which only the extra `conformance` installs, so import this module late.
+Needs trustme, which only the extra `conformance` installs, so this module must be imported late.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ADMIN_GROUP = "system:masters"
 
 @dataclass(frozen=True)
 class KeyPair:
-    """A certificate or public key and its private key, as PEM files."""
+    """Paths to a certificate or public key and to its private key, in PEM."""
 
     cert: Path
     key: Path
@@ -28,7 +28,7 @@ class Pki:
     """Issues certificates into a folder."""
 
     def __init__(self, folder: Path, authority: trustme.CA | None = None) -> None:
-        """Use an existing authority, or create one. Writes the files at once."""
+        """Use an existing authority, or create one, and write the files immediately."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._authority = authority or trustme.CA()
@@ -44,7 +44,7 @@ class Pki:
 
     @classmethod
     def existing(cls, folder: Path) -> Pki:
-        """Return the certificates that another process issued into a folder."""
+        """Return the certificates that another process issued into ``folder``."""
         pki = cls.__new__(cls)
         pki._folder = folder
         pki.ca = folder / "ca.crt"
@@ -55,7 +55,7 @@ class Pki:
 
     @property
     def ca_bundle(self) -> str:
-        """Return the CA in base64, as webhook configurations and kubeconfigs contain it."""
+        """Return the CA in base64, in the form used by webhook configurations and kubeconfigs."""
         return base64.b64encode(self.ca.read_bytes()).decode()
 
     def _write(self, name: str, issued: trustme.LeafCert) -> KeyPair:

@@ -57,7 +57,7 @@ _TERM_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Usage:
-    """The resources that a process has used: peak memory in MiB, processor time in seconds."""
+    """The resources that a process has used: peak memory in MiB, CPU time in seconds."""
 
     peak_rss_mib: float
     cpu_seconds: float
@@ -66,9 +66,8 @@ class Usage:
 def go_environment() -> dict[str, str]:
     """Return the environment for long-running servers written in Go.
 
-    They collect garbage less often, because that took about a third of the processor time of a
-    starting kube-apiserver; the limit bounds the additional memory.  The caller's variables take
-    precedence.
+    They collect garbage less often, because that took about a third of the CPU time of a starting
+    kube-apiserver; a limit bounds the additional memory.  The caller's variables take precedence.
     """
     return {"GOGC": "400", "GOMEMLIMIT": "1GiB", **os.environ}
 
@@ -85,9 +84,9 @@ class Process:
         *,
         kept: bool = False,
     ) -> None:
-        """Define a process; one that is `kept` is restarted whenever it fails by itself.
+        """Define a process; a process that is `kept` is restarted whenever it fails unexpectedly.
 
-        Without `env` it gets the environment of this process.
+        If `env` is None, the environment of this process is used.
         """
         self.name = name
         self.log = log
@@ -100,7 +99,7 @@ class Process:
     def pid(self) -> int:
         """Return the process id of the component, or of its keeper between restarts.
 
-        Raises ProcessError if it was never started.
+        Raises ProcessError if the component was never started.
         """
         keeper = self._group
         if not self._kept:
@@ -121,7 +120,10 @@ class Process:
         return self._child is not None and self._child.poll() is None
 
     def start(self) -> None:
-        """Start the process; output is appended to the log, so that restarts keep its history."""
+        """Start the process.
+
+        Output is appended to the log, which therefore covers restarts.
+        """
         self.log.parent.mkdir(parents=True, exist_ok=True)
         keeper = [sys.executable, "-ISc", _KEEPER, _LAUNCHER] if self._kept else []
         # Isolated and without site-packages: the interpreter starts faster, and no file of the
@@ -140,7 +142,7 @@ class Process:
             )
 
     def wait_ready(self, probe: Callable[[], object], timeout: float = PATIENCE) -> float:
-        """Wait until ``probe`` returns a true value, and return the seconds that this took.
+        """Wait until ``probe`` returns a true value, and return the elapsed time in seconds.
 
         Raises ProcessError on a timeout, and immediately if the process ends.
         """
@@ -157,7 +159,7 @@ class Process:
         return time.monotonic() - began
 
     def check(self) -> None:
-        """Raise ProcessError if the process has ended by itself."""
+        """Raise ProcessError if the process has ended unexpectedly."""
         if self._child is not None and self._child.poll() is not None:
             raise ProcessError(
                 f"{self.name} ended with code {self._child.returncode}:\n{self.tail()}"
@@ -208,8 +210,8 @@ class Process:
 def free_port() -> int:
     """Return an unused port, and reserve it until this process ends.
 
-    A component can listen on it at any time, even after a restart: outgoing connections use other
-    ports, and other processes that call this function get other ports.
+    A component can listen on the port at any time, even after a restart: outgoing connections use
+    other ports, and other processes that call this function get other ports.
     """
     # At random, because processes that start at the same time would otherwise all try the same
     # ports.
@@ -243,7 +245,7 @@ def probe_http(url: str) -> Callable[[], bool]:
 
 
 def fetch_text(url: str) -> bytes:
-    """Return the body of a response, or an empty one if the endpoint does not respond."""
+    """Return the body of a response; empty if the endpoint does not respond."""
     try:
         with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as response:
             return bytes(response.read())

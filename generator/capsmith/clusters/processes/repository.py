@@ -1,6 +1,6 @@
 """A local clusterctl repository for core and other providers.
 
-The layout is clusterctl's own: `<base>/<manifest label>/<version>/<file>`.
+The layout is defined by clusterctl: `<base>/<manifest label>/<version>/<file>`.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class RepositoryEntry:
     """A release of a provider in the repository."""
 
     label: str
-    """The manifest label: `infrastructure-docker`."""
+    """Manifest label, such as `infrastructure-docker`."""
     version: str
     components: Path
-    """The components file."""
+    """Path to the components file."""
 
     @property
     def name(self) -> str:
-        """Return the provider's name for clusterctl."""
+        """Return clusterctl's name for the provider."""
         for type in _TYPES:
             if self.label.startswith(f"{type}-"):
                 return self.label.removeprefix(f"{type}-")
@@ -48,7 +48,7 @@ class RepositoryEntry:
 
     @property
     def type(self) -> str:
-        """Return the type for clusterctl's configuration, such as `InfrastructureProvider`."""
+        """Return the type in clusterctl's configuration, such as `InfrastructureProvider`."""
         return _TYPES[self.label.removesuffix(f"-{self.name}")]
 
 
@@ -56,7 +56,7 @@ class ClusterctlRepository:
     """Stores releases of providers, and writes a clusterctl configuration for them."""
 
     def __init__(self, base: Path) -> None:
-        """Use a folder, with the providers that its configuration names already."""
+        """Use the folder ``base``, with the providers in its configuration, if it has one."""
         self.base = base
         self.config = base / "clusterctl.yaml"
 
@@ -66,7 +66,10 @@ class ClusterctlRepository:
         return list(self._entries().values())
 
     def add(self, label: str, version: str, components: str, files: dict[str, str]) -> None:
-        """Add a release with the given files; `components` is the name of its components file."""
+        """Add a release with the given files.
+
+        `components` is the name of its components file; `files` holds the other files by name.
+        """
         folder = self.base / label / version
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
@@ -74,7 +77,7 @@ class ClusterctlRepository:
         self._add(RepositoryEntry(label, version, folder / components))
 
     def add_core(self, tools: Toolbox, series: str, pki: Pki) -> None:
-        """Add the core of a series, with webhooks that call this computer."""
+        """Add the release of core in a series, with webhooks that call this computer."""
         folder = tools.folders[f"capi-{series}"]
         documents = load((folder / "core-components.yaml").read_text())
         files = {
@@ -86,7 +89,7 @@ class ClusterctlRepository:
         self.add("cluster-api", core_releases()[series], "core-components.yaml", files)
 
     def _add(self, entry: RepositoryEntry) -> None:
-        """Make a release the latest one of its provider; the others stay available."""
+        """Make a release the latest release of its provider; other releases stay available."""
         entries = {**self._entries(), entry.label: entry}
         providers = [
             {"name": each.name, "type": each.type, "url": each.components.as_uri()}
@@ -95,7 +98,7 @@ class ClusterctlRepository:
         self.config.write_text(yaml.safe_dump({"providers": providers}))
 
     def _entries(self) -> dict[str, RepositoryEntry]:
-        """Read the configuration: another repository object may have added to it."""
+        """Read the configuration, to which another repository object may have added entries."""
         if not self.config.exists():
             return {}
         found = {}
@@ -138,5 +141,5 @@ def _localise_client(client: JSON, ca_bundle: str, port: str) -> None:
 
 
 def load(text: str) -> list[JSON]:
-    """Parse a YAML stream, without empty documents."""
+    """Parse a YAML stream, leaving out empty documents."""
     return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]

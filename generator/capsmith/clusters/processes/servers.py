@@ -31,7 +31,7 @@ class EtcdAddress(Protocol):
 
 
 class Etcd:
-    """An etcd for all API servers, each of which has its own prefix."""
+    """An etcd shared by all API servers, each of which has its own prefix."""
 
     def __init__(self, tools: Toolbox, folder: Path) -> None:
         client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
@@ -51,7 +51,10 @@ class Etcd:
         self.process = Process("etcd", argv, folder / "etcd.log", go_environment())
 
     def start(self) -> None:
-        """Start etcd and wait until it is healthy.  Raises ProcessError if it fails."""
+        """Start etcd and wait until it is healthy.
+
+        Raises ProcessError if it fails.
+        """
         self.process.start()
         self.process.wait_ready(probe_http(f"{self.url}/health"))
 
@@ -72,7 +75,7 @@ class Etcd:
 
 
 class ApiServer:
-    """A kube-apiserver with RBAC and the admission plugin that guards owner references."""
+    """A kube-apiserver with RBAC and the admission plugin that protects owner references."""
 
     def __init__(
         self,
@@ -86,9 +89,9 @@ class ApiServer:
         audited: bool = True,
         has_node_taints: bool = True,
     ) -> None:
-        """Define a server; one that is `audited` logs each request of a ServiceAccount.
+        """Define a server; an `audited` server logs each request of a ServiceAccount.
 
-        Without `has_node_taints`, new Nodes have no taint not-ready.
+        Unless `has_node_taints`, new Nodes do not get the taint not-ready.
         """
         self.name = name
         port = port or free_port()
@@ -115,12 +118,18 @@ class ApiServer:
         )
 
     def start(self) -> None:
-        """Start the server and wait until it is ready.  Raises ProcessError if it fails."""
+        """Start the server and wait until it is ready.
+
+        Raises ProcessError if it fails.
+        """
         self.process.start()
         self.wait_ready()
 
     def wait_ready(self) -> None:
-        """Wait until the server is ready.  Raises ProcessError if its process ends before."""
+        """Wait until the server is ready.
+
+        Raises ProcessError if its process ends first.
+        """
         self.process.wait_ready(self._ready)
 
     def stop(self) -> None:
@@ -138,7 +147,7 @@ class ApiServer:
 class ControllerManager:
     """A kube-controller-manager with only the controllers for owner references and namespaces.
 
-    Its garbage collector discovers kinds at its start and then every 30 seconds only, so start it
+    Its garbage collector discovers kinds when it starts and then only every 30 seconds, so start it
     after all CustomResourceDefinitions are established.
     """
 
@@ -169,7 +178,10 @@ class ControllerManager:
         self.process = Process(name, argv, folder / f"{name}.log", go_environment())
 
     def start(self) -> None:
-        """Start the controllers and wait until they are ready; raises ProcessError on failure."""
+        """Start the controllers and wait until they are ready.
+
+        Raises ProcessError if they fail.
+        """
         self.process.start()
         self.process.wait_ready(self._ready)
         self._health.close()

@@ -1,7 +1,8 @@
 """Connect to the cluster in a user's kubeconfig, interpreted as kubectl does.
 
-`verify --live`, `conformance --kubeconfig` and the lab all use this reader.  It is capsmith's own,
-so that `verify` needs no extra package, and so that unsupported settings are refused, not ignored.
+`verify --live`, `conformance --kubeconfig` and the lab all use this reader.  It is implemented
+here, so that `verify` needs no extra package, and so that unsupported settings are refused rather
+than ignored.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _USE_TOKEN = "Specify a kubeconfig with a client certificate, a token or `exec`.
 
 @dataclass(frozen=True)
 class ClusterAccess:
-    """A cluster and a user, and the folder that relative paths start from."""
+    """A cluster and a user, with the folders that relative paths start from."""
 
     server: str
     cluster: Mapping[str, Any]
@@ -44,14 +45,14 @@ class ClusterAccess:
 
 
 class _Entry(NamedTuple):
-    """A cluster, user or context, and the folder of its file."""
+    """A cluster, user or context, and the folder of its kubeconfig."""
 
     data: Mapping[str, Any]
     folder: Path
 
 
 def find_kubeconfigs(named: Path | None, environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the files that kubectl would read: the named one, $KUBECONFIG, or ~/.kube/config."""
+    """Return the files that kubectl would read: ``named``, $KUBECONFIG, or ~/.kube/config."""
     if named is not None:
         return (named,)
     listed = [Path(part) for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
@@ -62,9 +63,10 @@ def find_kubeconfigs(named: Path | None, environment: Mapping[str, str]) -> tupl
 
 
 def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
-    """Return the cluster and user of a context, by default the current one.
+    """Return the cluster and user of a context; an empty ``context`` means the current one.
 
-    If entries share a name, the first one counts.  Raises UnreadableInput.
+    If several entries have the same name, the first one counts.  Raises UnreadableInput if the
+    files are invalid or the context is not found.
     """
     entries: dict[tuple[str, str], _Entry] = {}
     for path in files:
@@ -96,7 +98,7 @@ def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
 
 @contextmanager
 def connect(access: ClusterAccess) -> Iterator[KubeClient]:
-    """Yield a client; keys from the kubeconfig stay in a private folder until the context ends.
+    """Return a context with a client; keys stay in a private folder until the context ends.
 
     Raises UnreadableInput if certificates, keys or the `exec` command cannot be used.
     """
@@ -111,7 +113,7 @@ def open_client(kubeconfig: Path, folder: Path) -> KubeClient:
     """Return a client for the current context of a kubeconfig; the caller must close it.
 
     Embedded keys are written to ``folder``, which must exist as long as the client.  Raises
-    UnreadableInput (``kubeconfig``).
+    UnreadableInput (``kubeconfig``) if the kubeconfig cannot be used.
     """
     return _client(read_access((kubeconfig,)), folder)
 
@@ -152,7 +154,7 @@ def _plugin(access: ClusterAccess) -> ExecPlugin | None:
 
 
 def _cluster_info(access: ClusterAccess) -> dict[str, Any]:
-    """Return the cluster as a plugin sees it, whose authority is always given as data."""
+    """Return the cluster in the form that credential plugins expect, with the CA as data."""
     info: dict[str, Any] = {"server": access.server}
     data = text_of(access.cluster, "certificate-authority-data")
     name = text_of(access.cluster, "certificate-authority")
@@ -173,7 +175,7 @@ class _Files:
     folder: Path
 
     def path(self, part: str, key: str) -> Path | None:
-        """Return the file of a value that is given as data or as a path."""
+        """Return the path to the file with a value that is given as data or as a path, or None."""
         entry = self.access.cluster if part == "cluster" else self.access.user
         data = text_of(entry, f"{key}-data")
         if data:
@@ -182,7 +184,7 @@ class _Files:
         return self.access.folders[part] / name if name else None
 
     def write(self, name: str, data: str | bytes) -> Path:
-        """Write a file that only this user can read, and return its path."""
+        """Write a file that only this user can read, and return the path to it."""
         target = self.folder / name
         # Private from the first moment: a chmod after the write would leave a gap.
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -191,13 +193,13 @@ class _Files:
         return target
 
     def text(self, part: str, key: str) -> str:
-        """Return the text in the file that a key names; empty if there is no such key."""
+        """Return the content of the file that a key refers to; empty if the key is missing."""
         name = text_of(self.access.user, key)
         return _text(self.access.folders[part] / name).strip() if name else ""
 
 
 def _trusted() -> Path:
-    """Return the file of the authorities that the machine trusts."""
+    """Return the path to the file of certificate authorities that this computer trusts."""
     file = ssl.get_default_verify_paths().cafile
     if file is None:
         raise UnreadableInput("kubeconfig", "the cluster has no certificate-authority", hint=_HINT)

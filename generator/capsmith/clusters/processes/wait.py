@@ -1,4 +1,4 @@
-"""Wait for a state with a timeout, or observe that a state does not change."""
+"""Wait for a state with a timeout, or check that a state does not change."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from typing import TypeVar
 T = TypeVar("T")
 
 PATIENCE = 180.0
-"""Seconds to wait for anything that involves a manager, core or a lease.
+"""Default timeout, in seconds, for waits that involve a manager, core or a lease.
 
-On a busy machine each may take many times as long as on an idle one, and a manager may restart.
-A wait that succeeds earlier does not pay for its bound.
-"""
+On a busy machine such a step may take many times as long as on an idle one, and a manager may
+restart.  A long timeout does not slow down a wait that succeeds."""
 
 
 class PassingError(Exception):
-    """A transient failure, such as an object deleted while it is read; a wait continues."""
+    """A transient failure, such as an object deleted while it is read; waits continue after it."""
 
 
 class NotYet(PassingError):
@@ -49,7 +48,7 @@ def eventually(
 
 
 def steadily(probe: Callable[[], object], *, seconds: float, interval: float = 0.2) -> None:
-    """Call `probe` repeatedly for `seconds`; it raises if the expected state is violated."""
+    """Call `probe` repeatedly for `seconds`; it raises an exception if the state changes."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         probe()
@@ -75,7 +74,7 @@ def settled(
 
 
 def _observed(observe: Callable[[], object]) -> object:
-    """Return the value, or the PassingError of its observation, which equals no other one."""
+    """Return the observed value or the PassingError, which is not equal to any other value."""
     try:
         return observe()
     except PassingError as error:

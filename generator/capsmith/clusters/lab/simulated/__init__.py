@@ -1,4 +1,4 @@
 """Simulated machines: workload clusters with real API servers and simulated Nodes.
 
-The simulation writes to the API server of a cluster what kubeadm and a kubelet would.
+The simulation sends the same requests to a cluster's API server as kubeadm and a kubelet.
 """

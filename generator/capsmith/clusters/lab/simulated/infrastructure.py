@@ -46,9 +46,9 @@ _TAIL_LINES = 20
 
 
 def generate_infrastructure(lab: LabFolder, provider: ProviderRepository) -> ProviderRepository:
-    """Generate the infrastructure provider for the newest contract of a provider.
+    """Generate the simulated infrastructure for the newest contract of a provider.
 
-    Raises LabError if that fails.
+    Raises LabError if the generation fails.
     """
     contract = max(list_of(provider.spec, "contracts"), default=_CONTRACT)
     spec = {**_simulated(provider), "contracts": [contract], "releases": {"v0.1": contract}}
@@ -56,7 +56,7 @@ def generate_infrastructure(lab: LabFolder, provider: ProviderRepository) -> Pro
 
 
 def build_cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path:
-    """Return the file of a cluster template that combines a provider with this infrastructure.
+    """Return the path to a cluster template that combines a provider with this infrastructure.
 
     Call :func:`generate_infrastructure` first.  Raises LabError if there is no template, for
     example while provider.yaml is invalid.
@@ -75,7 +75,7 @@ def build_cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path
 
 
 def add_objects_of(simulated: list[JSON], template: list[JSON]) -> list[JSON]:
-    """Return a template whose simulated objects are those that their own provider generates.
+    """Return ``template`` with the simulated objects replaced with those in ``simulated``.
 
     In ``template``, their kinds have the API version and the credentials of another provider.
     """
@@ -85,7 +85,7 @@ def add_objects_of(simulated: list[JSON], template: list[JSON]) -> list[JSON]:
 
 
 def _referring(value: Any, versions: Mapping[str, str]) -> Any:
-    """Return a value whose references have these API versions, by kind."""
+    """Return a value with the API versions of its references replaced; ``versions`` are by kind."""
     if isinstance(value, list):
         return [_referring(each, versions) for each in value]
     if not isinstance(value, dict):
@@ -105,10 +105,10 @@ def _objects(folder: Path) -> list[JSON]:
 
 
 def _simulated(provider: ProviderRepository) -> dict[str, Any]:
-    """Return the provider.yaml of what a provider lacks.
+    """Return a provider.yaml for the parts that a provider lacks.
 
-    kubeadm's bootstrap configurations serve most providers; those of workers need certificates
-    that a control plane without machines does not have.
+    kubeadm's bootstrap configurations work with most providers, but workers need certificates that
+    a control plane without machines does not have.
     """
     found = dict(yaml.safe_load(_SPEC.read_text(encoding="utf-8")))
     kinds = mapping_of(provider.spec, _CONTROL_PLANE).values()
@@ -119,7 +119,7 @@ def _simulated(provider: ProviderRepository) -> dict[str, Any]:
 
 
 def _generated(spec: dict[str, Any], folder: Path) -> Path:
-    """Generate a repository, or bring it up to date."""
+    """Generate a repository in ``folder``, or update an existing one."""
     path = folder.with_suffix(".yaml")
     write_text(path, yaml.safe_dump(spec, sort_keys=False))
     command = [sys.executable, "-m", "capsmith", "generate", str(path), "--output", str(folder)]

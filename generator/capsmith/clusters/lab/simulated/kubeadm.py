@@ -1,7 +1,7 @@
-"""Simulate what kubeadm does on a machine with its bootstrap data.
+"""Simulate kubeadm on a machine with its bootstrap data.
 
 etcd runs outside the machines.  On each machine, the control plane provider would check the health
-of an etcd member through a kubelet that forwards ports, which the simulation does not have.
+of an etcd member through a kubelet that forwards ports, which the simulation does not provide.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class KubeadmKubelet(Kubelet):
         return node
 
     def _register(self, id: str, node: JSON) -> None:
-        """Join with a token, or begin the cluster; the Node comes last."""
+        """Join with a token, or initialize the cluster; then create the Node."""
         (server,) = (each for each in self._cloud.servers(self._cluster) if each.id == id)
         configuration = read_configuration(server)
         if configuration.token:
@@ -78,14 +78,15 @@ class Configuration:
     """The kubeadm configuration in the bootstrap data of a machine."""
 
     cluster: str
-    """The ClusterConfiguration as YAML, where the cluster begins."""
+    """ClusterConfiguration as YAML, on the machine that initializes the cluster; otherwise
+    empty."""
     token: str
-    """The bootstrap token, where a machine joins."""
+    """Bootstrap token, on machines that join the cluster; otherwise empty."""
     control_plane: bool
 
 
 def read_configuration(server: Server) -> Configuration:
-    """Read the configuration from a server's cloud-config; empty if that is not kubeadm's."""
+    """Read the configuration from a server's cloud-config; empty if it is not kubeadm's."""
     documents = _documents(server.user_data or "")
     cluster, join = (documents.get(f"{kind}Configuration") for kind in ("Cluster", "Join"))
     return Configuration(
@@ -96,7 +97,7 @@ def read_configuration(server: Server) -> Configuration:
 
 
 def _documents(user_data: str) -> dict[str, Any]:
-    """Return the documents of kubeadm's file by kind; nothing in data of another provider."""
+    """Return the documents of kubeadm's file by kind; empty for other providers' data."""
     try:
         data = yaml.safe_load(user_data)
         files = data.get("write_files") or [] if isinstance(data, dict) else []
@@ -142,9 +143,9 @@ _KIND = "KubeadmControlPlane"
 def add_external_etcd(
     documents: list[JSON], etcd: str, pki: Pki, namespace: str, cluster: str
 ) -> list[JSON]:
-    """Return the objects of a cluster changed to use an external etcd, with its Secrets.
+    """Return the objects of a cluster changed to use an external etcd, and its Secrets.
 
-    Objects without a kubeadm control plane are returned unchanged.
+    ``etcd`` is the URL.  Objects without a kubeadm control plane are returned unchanged.
     """
     found = [each for each in documents if each["kind"] == _KIND]
     if not found:
@@ -162,7 +163,7 @@ def add_external_etcd(
 
 
 def _secret(namespace: str, cluster: str, purpose: str, files: Mapping[str, Path]) -> JSON:
-    """Return the Secret with which the API server reaches etcd."""
+    """Return the Secret that the API server uses to connect to etcd."""
     metadata = {"name": f"{cluster}-{purpose}", "namespace": namespace}
     data = {key: base64.b64encode(path.read_bytes()).decode() for key, path in files.items()}
     kind = {"apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret"}

@@ -27,18 +27,18 @@ class Server:
     cluster: str
     user_data: str | None
     version: str = ""
-    """The version of its kubelet; empty if only the bootstrap data may name one."""
+    """Version of the machine's kubelet; empty if only the bootstrap data may specify it."""
 
 
 class ServerSource(Protocol):
     """Provides the machines that currently exist."""
 
     def servers(self, cluster: str | None = None) -> list[Server]:
-        """Return the machines of one cluster, or of all clusters."""
+        """Return the machines of one cluster, or of all clusters if ``cluster`` is None."""
 
 
 CLOUD = "fakes.example.com/cloud"
-"""Label of a Node: whose cloud its server is in."""
+"""Label of a Node that identifies the cloud of its server."""
 _FIRST_HEARTBEAT_SECONDS = 0.5
 _NODE_INFO = (
     "architecture",
@@ -51,12 +51,12 @@ _NODE_INFO = (
     "systemUUID",
 )
 _VERSION = re.compile(r"(?m)^version: (\S+)$")
-"""In bootstrap data of pools that need no Machine with a version."""
+"""Version in the bootstrap data of pools whose Machines need not specify a version."""
 
 
 @dataclass
 class _Registered:
-    """A Node that exists, and when its status is reported next."""
+    """An existing Node, and the time at which its status is reported next."""
 
     node: JSON
     interval: float
@@ -64,7 +64,7 @@ class _Registered:
 
 
 class Kubelet:
-    """Creates Nodes for servers, and deletes Nodes whose server is gone."""
+    """Creates Nodes for servers, and deletes Nodes whose server no longer exists."""
 
     def __init__(
         self,
@@ -74,7 +74,10 @@ class Kubelet:
         log: Path,
         cluster: str | None = None,
     ) -> None:
-        """Be the kubelets of the servers of one cluster, or of all."""
+        """Act as the kubelets for the servers of one cluster, or of all if ``cluster`` is None.
+
+        ``name`` identifies this kubelet's Nodes.
+        """
         self._cluster = cluster
         self._client = client
         self._cloud = cloud
@@ -83,7 +86,7 @@ class Kubelet:
         self._registered: dict[str, _Registered] = {}
 
     def tick(self) -> None:
-        """Register new servers, remove Nodes of deleted ones, and report the others' status."""
+        """Register new servers, remove Nodes of deleted servers, and report all others' status."""
         servers = {server.id: server for server in self._cloud.servers(self._cluster)}
         for gone in self._registered.keys() - servers.keys():
             # Core leaves Nodes alone while a Cluster is being deleted, so the cloud has to.
@@ -99,7 +102,7 @@ class Kubelet:
         self._report()
 
     def node(self, server: Server) -> JSON:
-        """Return the Node with which a server registers."""
+        """Return the Node that a server registers."""
         return {
             "apiVersion": "v1",
             "kind": "Node",
@@ -120,16 +123,17 @@ class Kubelet:
         self._registered[id] = _Registered(node, _FIRST_HEARTBEAT_SECONDS, now)
 
     def _adopt(self, node: JSON) -> None:
-        """Remove a Node of that name which belongs to another server; it has to go first."""
+        """Remove a Node of the same name that belongs to another server and blocks ``node``."""
         existing = self._client.get("v1", "Node", node["metadata"]["name"])
         if existing["spec"].get("providerID") != node["spec"]["providerID"]:
             self._client.delete(existing)
             raise ApiError("POST", "node", 409, "a stale Node of that name is being removed")
 
     def _report(self) -> None:
-        """Send heartbeats, often at first: core may look too early and rely on a later event.
+        """Send heartbeats, frequently at first: core may look too early and rely on a later event.
 
-        A Node that core has deleted stays deleted; its server follows or is gone already.
+        A Node that core has deleted is not created again; its server is about to be deleted as
+        well.
         """
         now = time.monotonic()
         for registered in self._registered.values():
@@ -144,7 +148,7 @@ class Kubelet:
 
 
 def _node_info(server: Server) -> JSON:
-    """Return the version, with which core decides whether an upgrade is complete; {} without."""
+    """Return node info with the version by which core detects a finished upgrade; {} if unknown."""
     found = _VERSION.search(server.user_data or "")
     version = found[1] if found is not None else server.version
     if not version:

@@ -12,12 +12,12 @@ from pathlib import Path
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 
 Kind = tuple[str, str]
-"""API version and kind."""
+"""API version and kind of watched objects."""
 _RETRY_SECONDS = 0.5
 
 
 class Changes:
-    """Sets an event after each change of an object of some kinds, in any namespace."""
+    """Sets an event after each change to objects of certain kinds, in any namespace."""
 
     def __init__(self, client: KubeClient, kinds: Iterable[Kind]) -> None:
         # Of its own: what ends the watches must not end those of others.
@@ -55,7 +55,7 @@ class Changes:
                 self._ended.wait(_RETRY_SECONDS)
 
     def _watch(self, kind: Kind) -> None:
-        """Watch from the present state until the server ends the watch."""
+        """Watch from the current state until the server ends the watch."""
         answer = self._client.request("GET", self._client.path(*kind))
         self.changed.set()
         version = str(answer["metadata"]["resourceVersion"])
@@ -68,9 +68,9 @@ class Changes:
 _TICK_SECONDS = 0.15
 _RESYNC_SECONDS = 2.0
 _GATHER_SECONDS = 0.05
-"""Changes seldom come alone."""
+"""Seconds to wait for further changes, because changes seldom come alone."""
 _RACES = (404, 409)
-"""Answers that a level-triggered loop meets in passing: the next tick sees better."""
+"""Response codes of transient conflicts; the next tick retries with current objects."""
 
 
 class Loop:
@@ -83,7 +83,11 @@ class Loop:
         ticks: Iterable[Callable[[], None]],
         changes: Changes | None = None,
     ) -> None:
-        """Without `changes` there is a tick every moment, needed or not."""
+        """Define a loop that calls each of ``ticks`` after a change.
+
+        If `changes` is None, the ticks are called at a short interval instead.  Failures are
+        written to ``log``.
+        """
         self._log = log
         self._changes = changes
         self._ticks = tuple(ticks)
@@ -114,7 +118,7 @@ class Loop:
                     note(self._log, traceback.format_exc())
 
     def _wait(self) -> bool:
-        """Wait until the next tick is due; return whether the loop has to stop."""
+        """Wait until the next tick is due; return whether the loop must stop."""
         if self._changes is None:
             return self._stopping.wait(_TICK_SECONDS)
         self._changes.changed.wait(_RESYNC_SECONDS)
@@ -125,7 +129,7 @@ class Loop:
 
 
 def reconcile_each(log: Path, objects: Iterable[JSON], reconcile: Callable[[JSON], None]) -> None:
-    """Reconcile every object; a failure does not affect the others."""
+    """Reconcile every object; a failure is logged and does not affect the others."""
     for obj in objects:
         try:
             reconcile(obj)

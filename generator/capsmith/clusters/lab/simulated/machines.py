@@ -1,7 +1,7 @@
-"""The servers of a workload cluster, as core's Machines and MachinePools tell of them.
+"""The servers of a workload cluster, derived from core's Machines and MachinePools.
 
-A server boots once its infrastructure has given it a provider ID, whichever provider that is, and
-is gone with its Machine, or with its place in the list of its pool.
+A server boots once the infrastructure provider, whichever it is, has set a provider ID.  The server
+is deleted together with its Machine, or when its provider ID is removed from its pool.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ _CERTIFICATES_EXPIRY = "machine.cluster.x-k8s.io/certificates-expiry"
 _POOL = "MachinePool"
 _YEAR_SECONDS = 365 * 24 * 3600
 _LONGEST_STEM = 50
-"""Nodes have names of at most 63 characters here."""
+"""Maximum length of a name's stem; simulated Nodes have names of at most 63 characters."""
 
 
 @dataclass(frozen=True)
 class _Boot:
-    """What a server boots with."""
+    """The data with which a server boots."""
 
     name: str
     provider_id: str
     secret: str
-    """The name of the Secret with its bootstrap data."""
+    """Name of the Secret with bootstrap data."""
     version: str
-    """The version of its kubelet; empty if nothing names one."""
+    """Version of the server's kubelet; empty if it is not specified."""
     config: JSON | None = None
-    """The reference to the configuration of a control plane's kubeadm."""
+    """Reference to the kubeadm configuration of a control plane Machine; None for other servers."""
 
 
 class Machines:
-    """The servers of one cluster; see :meth:`refresh`."""
+    """The servers of one cluster, updated by :meth:`refresh`."""
 
     def __init__(self, client: KubeClient, core: str, namespace: str, cluster: str) -> None:
         self._client = client
@@ -49,11 +49,11 @@ class Machines:
         self._servers: dict[str, Server] = {}
 
     def servers(self, cluster: str | None = None) -> list[Server]:
-        """Return the machines as of the last refresh."""
+        """Return the servers as of the last refresh."""
         return list(self._servers.values())
 
     def refresh(self) -> None:
-        """Read Machines and MachinePools, and the bootstrap data of new servers."""
+        """Update the servers from Machines and MachinePools, reading new bootstrap data."""
         machines, pools = self._list("Machine"), self._list(_POOL)
         by_name = {each["metadata"]["name"]: each for each in pools}
         # By uid: a Machine that follows another one of the same name is a new machine.
@@ -77,7 +77,7 @@ class Machines:
         return self._client.list(self._core, kind, self._namespace, {CLUSTER_NAME: self._cluster})
 
     def _find_instances(self, pool: JSON) -> Iterator[_Boot]:
-        """Yield the servers of a pool whose infrastructure has no Machines for them."""
+        """Yield the servers of a pool whose infrastructure creates no Machines for them."""
         ids = pool["spec"].get("providerIDList") or []
         if not ids or "deletionTimestamp" in pool["metadata"] or self._has_machines(pool):
             return
@@ -94,12 +94,12 @@ class Machines:
         return bool(((found or {}).get("status") or {}).get("infrastructureMachineKind"))
 
     def _version_of(self, reference: JSON) -> str:
-        """Return the API version of an object; references of core's v1beta2 have a group only."""
+        """Return an object's API version; references in core's v1beta2 contain only the group."""
         found = reference.get("apiVersion")
         return found or self._client.preferred_version(reference["apiGroup"])
 
     def _boot(self, id: str, boot: _Boot) -> None:
-        """Add a server, unless it has no provider ID or bootstrap data yet."""
+        """Add a server, unless it lacks a provider ID or bootstrap data."""
         if not boot.provider_id or not boot.secret:
             return
         found = self._client.find("v1", "Secret", boot.secret, self._namespace)
@@ -118,9 +118,9 @@ class Machines:
         )
 
     def _report_expiry(self, reference: JSON) -> None:
-        """Report when the certificates of a control plane expire, as its kubeadm would.
+        """Report when a control plane's certificates expire, as kubeadm would.
 
-        The provider would look at the API server on the machine, and the simulated one has none.
+        The provider would inspect the API server on the machine, which the simulation lacks.
         """
         version = self._version_of(reference)
         expiry = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + _YEAR_SECONDS))

@@ -39,7 +39,7 @@ class RunningEtcd:
 
 @dataclass
 class _Workload:
-    """An API server, and the cluster that it belongs to; a spare one has none yet."""
+    """An API server and its cluster; a spare API server has no cluster yet."""
 
     number: int
     server: ApiServer
@@ -51,8 +51,8 @@ class _Workload:
 class SimulatedClusters:
     """Gives each Cluster of a lab an API server and Nodes.
 
-    One API server is started in advance: if it does not respond when the cluster's infrastructure
-    is ready, core retries only after half a minute.
+    One API server is started in advance: if no API server responds when the cluster's
+    infrastructure is ready, core retries only after half a minute.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class SimulatedClusters:
         self._next = 1
 
     def start(self) -> None:
-        """Restart the API servers of known clusters, and start another in advance."""
+        """Restart the API servers of known clusters, and start a spare API server."""
         known = self._read()
         self._next = known.get("next", 1)
         for uid, (number, port) in known.get("clusters", {}).items():
@@ -100,7 +100,7 @@ class SimulatedClusters:
             self._write()
 
     def _guarded(self, cluster: JSON, step: Callable[[], None]) -> None:
-        """Log what goes wrong with one cluster; the next tick looks again."""
+        """Run a step for a cluster and log failures; the next tick retries."""
         try:
             step()
         except (ApiError, OSError, HTTPException, LookupError) as error:
@@ -180,9 +180,9 @@ class SimulatedClusters:
 
 
 def publish_kubeconfig(client: KubeClient, cluster: JSON, kubeconfig: str) -> None:
-    """Write the Secret with the kubeconfig in place of that of a control plane provider.
+    """Write the kubeconfig Secret, replacing one of a control plane provider.
 
-    Raises ApiError if a provider is faster once more; the next tick tries again.
+    Raises ApiError if a provider changes the Secret at the same time; the next tick retries.
     """
     wanted = build_kubeconfig_secret(cluster, kubeconfig)
     metadata = wanted["metadata"]
@@ -197,7 +197,7 @@ def publish_kubeconfig(client: KubeClient, cluster: JSON, kubeconfig: str) -> No
 
 
 def build_kubeconfig_secret(cluster: JSON, kubeconfig: str) -> JSON:
-    """Return the Secret, owned by the Cluster, with which core reaches a workload cluster."""
+    """Return the kubeconfig Secret that core uses, owned by the Cluster."""
     metadata = cluster["metadata"]
     owner = {
         "apiVersion": cluster["apiVersion"],

@@ -1,4 +1,4 @@
-"""Build the real components from source, once, and keep them in the user's cache.
+"""Build the real components from source once, and keep them in the user's cache.
 
 Each folder is a Go module that pins one set of versions: Kubernetes and each release of Cluster API
 need different client libraries and cannot share a module.

@@ -1,7 +1,7 @@
 """Build the binaries of a module into the cache, once for all processes and sessions.
 
-A cache entry is named after a digest of everything that determines its content, built in a
-temporary folder and renamed into place.  An existing entry is therefore complete.
+A cache entry is named after a digest of everything that determines its content.  It is built in a
+temporary folder and renamed into place, so an existing entry is always complete.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from capsmith.clusters.processes.tools.catalogue import (
 )
 
 ASSETS = "KUBEBUILDER_ASSETS"
-"""The variable with the folder of etcd and kube-apiserver."""
+"""Environment variable with the path to the folder of etcd and kube-apiserver."""
 
 _SERVERS = ("etcd", "kube-apiserver")
 _CONTROLLERS = "kube-controller-manager"
@@ -41,10 +41,11 @@ _SECONDS = 30
 
 
 def find_installed_servers(environment: Mapping[str, str], *, is_built: bool) -> dict[str, Path]:
-    """Return installed etcd and kube-apiserver, and kube-controller-manager if next to them.
+    """Return the paths to an installed etcd and kube-apiserver.
 
-    The folder in `KUBEBUILDER_ASSETS` comes first.  PATH is searched unless capsmith has already
-    built the servers.  A kube-apiserver that is too old is ignored.
+    kube-controller-manager is included if it is in the same folder.  The folder in
+    `KUBEBUILDER_ASSETS` comes first.  PATH is searched unless capsmith has already built the
+    servers.  A kube-apiserver that is too old is ignored.
     """
     assets = environment.get(ASSETS)
     if assets:
@@ -90,10 +91,10 @@ class Toolbox:
 
     folders: dict[str, Path]
     found: dict[str, Path] = field(default_factory=dict)
-    """Servers of Kubernetes that the user has installed, by name."""
+    """Paths to Kubernetes servers that the user has installed, by name."""
 
     def path(self, module: str, name: str) -> Path:
-        """Return the path of a tool: `path("k8s", "etcd")`."""
+        """Return the path to a tool: `path("k8s", "etcd")`."""
         if module == KUBERNETES and name in self.found:
             return self.found[name]
         return self.folders[module] / name
@@ -107,12 +108,13 @@ def toolbox(
 ) -> Toolbox:
     """Return the tools of the named modules, after building missing ones.
 
-    The default are the modules that tests of every change need.  ``k8s`` means the default release
-    of Kubernetes and ``k8s-v1.34`` the release of a series; a toolbox has only one of them.
+    By default, these are the modules that tests of every change need.  ``k8s`` means the default
+    release of Kubernetes and ``k8s-v1.34`` the release of a series; a toolbox has only one of them.
 
-    A build takes minutes: `progress` first receives what will be built, roughly how long that takes
-    and where it is kept, then a line for each step.  With `find`, Kubernetes servers that the user
-    installed are used instead of built.  Raises ToolsUnavailable if Go is missing or a build fails.
+    A build takes minutes: `progress` first receives the names of the tools to build, the
+    approximate duration and the cache folder, then a line for each step.  With `find`, Kubernetes
+    servers that the user installed are used instead of built ones.  Raises ToolsUnavailable if Go
+    is missing or a build fails.
     """
     selected = select_modules(names)
     go, version = _go()
@@ -140,7 +142,7 @@ def toolbox(
 
 
 def select_modules(names: list[str] | None) -> dict[str, Module]:
-    """Return the modules of a toolbox, by their names in it."""
+    """Return the modules of a toolbox, keyed by their names in the toolbox."""
     known = list_modules()
     chosen = [
         kubernetes_module() if name == KUBERNETES else name for name in names or default_modules()
@@ -151,9 +153,9 @@ def select_modules(names: list[str] | None) -> dict[str, Module]:
 
 
 def read_built(module: Module, root: Path, progress: Progress = lambda text: None) -> Path:
-    """Return the folder with a module's binaries in ``root``, after building missing ones.
+    """Return the folder with a module's binaries in ``root``, after building them if missing.
 
-    Raises ToolsUnavailable as :func:`toolbox` does.
+    Raises ToolsUnavailable if Go is missing or the build fails.
     """
     go, version = _go()
     cache = cache_folder()
@@ -167,7 +169,7 @@ def read_built(module: Module, root: Path, progress: Progress = lambda text: Non
 
 
 def _go() -> tuple[str, str]:
-    """Return the path of the Go toolchain and its version."""
+    """Return the path to the Go toolchain and its version."""
     go = shutil.which("go")
     if go is None:
         raise ToolsUnavailable("the Go toolchain (`go`) is not on PATH", _INSTALL_GO)
@@ -196,7 +198,7 @@ def _announcement(missing: list[Module], cache: Path) -> str:
 
 
 def find_kubectl() -> str:
-    """Return the path of kubectl in this Python environment or else on PATH.
+    """Return the path to kubectl in this Python environment or else on PATH.
 
     Raises ToolsUnavailable if there is none.
     """
@@ -210,7 +212,7 @@ def find_kubectl() -> str:
 def _build_once(
     go: str, module: Module, target: Path, progress: Progress, root: Path = _HERE
 ) -> None:
-    """Build a module unless another process has done so."""
+    """Build a module unless another process has already built it."""
     with _locked(target.parent / f".{module.folder}.lock"):
         if not target.is_dir():
             _build(go, module, target, progress, root)
@@ -234,7 +236,7 @@ def _build(go: str, module: Module, target: Path, progress: Progress, root: Path
 
 
 def _collect(go: str, module: Module, folder: Path, scratch: Path) -> None:
-    """Copy the manifests into the entry, so that it needs no Go module cache."""
+    """Copy the manifests into the cache entry, which then does not depend on Go's module cache."""
     if not module.sources_of:
         return
     listing = [go, "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", module.sources_of]
@@ -247,7 +249,7 @@ def _collect(go: str, module: Module, folder: Path, scratch: Path) -> None:
 
 
 def cache_folder() -> Path:
-    """Return the folder for built tools: `$CAPSMITH_TOOLS_CACHE`, or a folder in `~/.cache`."""
+    """Return the path to the folder of built tools: `$CAPSMITH_TOOLS_CACHE`, or in `~/.cache`."""
     chosen = os.environ.get("CAPSMITH_TOOLS_CACHE")
     return Path(chosen) if chosen else Path.home() / ".cache" / "capsmith" / "tools"
 

@@ -1,7 +1,7 @@
 """The Go modules with their executables and version stamps, from ``schemas/compatibility.yaml``.
 
-The go.mod of each module is in the folder of its name; ``./dev releases`` writes it for new
-releases.
+The go.mod of each module is in the folder named after the module; ``./dev releases`` writes it for
+new releases.
 """
 
 from __future__ import annotations
@@ -24,54 +24,63 @@ BUILD_MINUTES: Final = {
     "capi-manager": 1,
     "clusterctl": 2,
 }
-"""How long a build takes on two processors; one minute unless given."""
+"""Build time of each executable on two processors, in minutes; one minute if not listed."""
 
 KUBERNETES: Final = "k8s"
-"""The name by which a toolbox has the servers of Kubernetes, of whichever series."""
+"""Name of the Kubernetes servers' module in a toolbox, whatever their release series."""
 
 _CORE = "sigs.k8s.io/cluster-api"
 _WITH_CORE_FOLDER = (1, 14)
-"""The first series whose manager and manifests are in the folder ``core``."""
+"""First release series of core whose manager and manifests are in the folder ``core``."""
 
 
 @cache
 def load_releases() -> Compatibility:
-    """Return the supported releases.  Raises UnreadableInput for invalid data."""
+    """Return the supported releases.
+
+    Raises UnreadableInput for invalid data.
+    """
     return load_compatibility(resources.schemas())
 
 
 def kubernetes_version(series: str = "") -> str:
-    """Return the Kubernetes release that is built for a series, by default the newest series."""
+    """Return the Kubernetes release that is built for ``series``.
+
+    An empty ``series`` means the default series.
+    """
     return _chosen(load_releases().kubernetes, series).release
 
 
 def core_releases() -> dict[str, str]:
-    """Return the release that is built for each series of core, newest first."""
+    """Return the releases of core that are built, keyed by release series, newest first."""
     return {each.series: each.release for each in reversed(load_releases().core.executed)}
 
 
 def default_core() -> str:
-    """Return the default series of core."""
+    """Return the default release series of core."""
     return load_releases().core.default.series
 
 
 def has_kubeadm(series: str) -> bool:
-    """Return whether the kubeadm providers are built for a series of core."""
+    """Return whether the kubeadm providers are built for a release series of core."""
     return _chosen(load_releases().core, series).kubeadm
 
 
 def kubernetes_module(series: str = "") -> str:
-    """Return the name of the module with the Kubernetes servers, by default the newest."""
+    """Return the name of the module that builds the Kubernetes servers of ``series``.
+
+    An empty ``series`` means the default series.
+    """
     return f"{KUBERNETES}-{_chosen(load_releases().kubernetes, series).series}"
 
 
 def core_module(series: str) -> str:
-    """Return the name of the module with core and clusterctl of a series."""
+    """Return the name of the module that builds core and clusterctl of ``series``."""
     return f"capi-{series}"
 
 
 def kubeadm_module(series: str) -> str:
-    """Return the name of the module with the kubeadm providers of a series."""
+    """Return the name of the module that builds the kubeadm providers of ``series``."""
     return f"kubeadm-{series}"
 
 
@@ -100,12 +109,12 @@ class Module:
     folder: str
     binaries: tuple[Binary, ...]
     sources: dict[str, str] = field(default_factory=dict)
-    """Module files kept beside the binaries: name -> path inside `sources_of`."""
+    """Source files to keep next to the binaries, each with its path in `sources_of`."""
     manifests: dict[str, str] = field(default_factory=dict)
-    """Kustomize outputs kept beside the binaries: name -> folder inside `sources_of`."""
+    """Kustomize outputs to keep next to the binaries, each with its folder in `sources_of`."""
     sources_of: str = ""
     flags: tuple[str, ...] = field(default=(), repr=False)
-    """Further flags of `go build`."""
+    """Additional flags for `go build`."""
 
 
 def list_modules() -> dict[str, Module]:
@@ -130,7 +139,7 @@ def default_modules() -> list[str]:
 
 
 def list_all_modules() -> list[str]:
-    """Return the names of the modules that all tests together need, with the default Kubernetes."""
+    """Return the names of the modules that all tests need, with the default Kubernetes release."""
     return [KUBERNETES, *(name for name in list_modules() if not name.startswith(f"{KUBERNETES}-"))]
 
 
@@ -162,9 +171,9 @@ def _cluster_api(supported: Supported) -> Module:
 
 
 def _kubeadm(supported: Supported) -> Module:
-    """Return the module apart from core's, which most commands need alone.
+    """Return the kubeadm module, separate from core's, which most commands need alone.
 
-    Both require the same versions, so that Go compiles what they share once.
+    Both modules require the same versions, so that Go compiles shared packages only once.
     """
     stamps = _stamps(f"{_CORE}/version", supported.release)
     packages = {"bootstrap": "bootstrap/kubeadm", "control-plane": "controlplane/kubeadm"}
@@ -184,7 +193,7 @@ def _kubeadm(supported: Supported) -> Module:
 
 
 def _stamps(package: str, version: str) -> tuple[tuple[str, str], ...]:
-    """Return the linker's stamps: components compare their versions with each other."""
+    """Return the linker's version stamps, because components compare their versions."""
     major, minor, _ = version.removeprefix("v").split(".")
     values = {
         "gitMajor": major,
