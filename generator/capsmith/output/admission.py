@@ -13,7 +13,7 @@ class AdmittedKind(NamedTuple):
 
     resource: Resource
     template: Resource | None
-    """Its templates, if they are treated like its objects."""
+    """Template resource, if its objects are admitted like the kind's objects; otherwise None."""
     webhooks: Webhooks
 
     @property
@@ -25,8 +25,8 @@ class AdmittedKind(NamedTuple):
     def versions(self) -> tuple[VersionName, ...]:
         """Return the versions in which the API server sends objects to the webhooks.
 
-        It converts objects of other versions first (``matchPolicy: Equivalent``), because the
-        author's code knows only the fields of the storage version.
+        The API server converts objects of other versions first (``matchPolicy: Equivalent``),
+        because the author's code handles only the fields of the storage version.
         """
         others = self.resource.version_fields or {}
         return tuple(

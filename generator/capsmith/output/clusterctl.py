@@ -1,4 +1,4 @@
-"""Information for clusterctl's users: the URLs of releases, and the variables of templates."""
+"""Information for clusterctl's users: release URLs, and variables of cluster templates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Hosting(StrEnum):
     GITHUB = "github"
     GITLAB = "gitlab"
     OTHER = "other"
-    """clusterctl downloads nothing from there; it reads a folder."""
+    """clusterctl cannot download from other hosts, but can read a local folder."""
 
 
 class TemplateVariable(NamedTuple):
@@ -47,7 +47,7 @@ class TemplateVariable(NamedTuple):
 
 
 def identify_hosting(repository: str) -> Hosting:
-    """Return how clusterctl downloads releases from the host of a repository."""
+    """Return the hosting type, by which clusterctl decides how to download releases."""
     host = urlsplit(repository).netloc
     if host == "github.com":
         return Hosting.GITHUB
@@ -57,8 +57,8 @@ def identify_hosting(repository: str) -> Hosting:
 def release_url(provider: Provider, component: Component) -> SafeText:
     """Return the ``url`` of a provider in clusterctl's configuration (CC-56, CC-60).
 
-    On GitHub, the URL means the latest release.  Elsewhere it names the first release of the newest
-    series.
+    On GitHub, the URL refers to the latest release.  On other hosts it refers to the first release
+    of the newest series.
     """
     release = provider.releases[0]
     version = f"v{release.major}.{release.minor}.0"
@@ -83,7 +83,7 @@ def _packages(repository: RepositoryUrl) -> str:
 
 
 def build_template_variable(field: Field, resource: Resource) -> TemplateVariable | None:
-    """Return the variable of a required field, or None if its example is not a plain string."""
+    """Return the variable for a required field, or None if its example is not a plain string."""
     value = example_of(field)
     if not isinstance(value, str) or not _PLAIN_DEFAULT.fullmatch(value):
         return None

@@ -14,14 +14,14 @@ Path = tuple[str, ...]
 
 
 class ShapeChange(NamedTuple):
-    """A difference between two shapes of a kind, as the webhook converts it (CRD-15)."""
+    """A difference between two shapes of a kind that the webhook converts (CRD-15)."""
 
     old: Path
-    """Keys from the top of the object; empty for what is not in the older shape."""
+    """Path from the root of the object; empty if the older shape has no such field."""
     new: Path
     conversion: str
     stays: bool
-    """Whether the old field stays next to the new one."""
+    """Whether the old field is kept next to the new field."""
 
 
 def list_converted_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
@@ -75,7 +75,7 @@ def compare_shapes(resource: Resource) -> tuple[ShapeChange, ...]:
 def _change(
     change: FieldChange, is_template: bool, old_schema: Schema, new_schema: Schema
 ) -> ShapeChange | None:
-    """Return the change, restricted to fields that the kind has: many are optional."""
+    """Return the change limited to fields that the kind has, as many are optional, or None."""
     old = has_path(_path(change.old, is_template), old_schema)
     new = has_path(_path(change.new, is_template), new_schema)
     # A field at the same path with the same value needs no conversion: what no rule mentions is
@@ -113,9 +113,9 @@ def has_path(path: Path, schema: Schema) -> Path:
 def list_migrated_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
     """Return the kinds whose stored objects a component's manager migrates (CRD-16).
 
-    They include templates and identities, which no reconcile ever writes.  A release of an earlier
-    contract may have stored a version that no longer exists, and users may upgrade from it
-    directly.
+    Templates and identities are included, because no reconcile ever writes them.  A release of an
+    earlier contract may have stored a version that no longer exists, and users may upgrade directly
+    from that release.
     """
     return tuple(
         resource

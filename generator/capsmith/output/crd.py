@@ -25,7 +25,7 @@ def build_object_schema(
     description: str,
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the schema of an object; ``extra`` holds additional keywords."""
+    """Return the schema of an object; ``extra`` contains additional keywords."""
     schema: dict[str, Any] = {
         "description": description,
         "type": "object",
@@ -46,7 +46,7 @@ def set_list_types(schema: Schema) -> dict[str, Any]:
 
 
 def _mapped(schema: Schema, change: Any) -> dict[str, Any]:
-    """Return a copy of ``schema`` with ``change`` done to the schemas directly below it."""
+    """Return a copy of ``schema`` with ``change`` applied to each direct subschema."""
     result = dict(schema)
     for key in _SCHEMA_MAPS:
         if key in result:
@@ -65,9 +65,9 @@ _MOVE_LABELS = {
     # Dependents of a cluster-scoped owner also stay at the source, and addresses must not.
     Role.GLOBAL_IP_POOL: "move",
 }
-"""What makes clusterctl move objects without owners (MV-02, MV-03, IP-11)."""
+"""Labels that make clusterctl move objects without owners, by role (MV-02, MV-03, IP-11)."""
 _CLUSTER_SCOPED = {Role.RESOURCE: "move"}
-"""The same for roles whose kinds may be cluster-scoped."""
+"""Labels for cluster-scoped kinds, by role."""
 
 
 def build_contract_labels(resource: Resource) -> dict[str, str]:
@@ -96,11 +96,14 @@ def build_labels(
 
 _OF_TOPOLOGY = frozenset({"controlPlaneEndpoint", "replicas", "version"})
 _BELOW = frozenset({"infrastructureRef", "after"})
-"""What topology fills in inside other fields: the machines' template, the time of a rollout."""
+"""Nested fields that core's topology controller sets: the machines' template, the rollout time."""
 
 
 def make_optional(fields: Iterable[ContractField]) -> list[ContractField]:
-    """Return the fields of a control plane's template, all of them optional (CP-28)."""
+    """Return the fields of a control plane's template, without topology's fields (CP-28).
+
+    All fields become optional.
+    """
     return [
         field._replace(schema=_without_topology(field.schema), required=False)
         for field in fields
@@ -109,7 +112,7 @@ def make_optional(fields: Iterable[ContractField]) -> list[ContractField]:
 
 
 def _without_topology(schema: Schema) -> dict[str, Any]:
-    """Return ``schema`` without what topology fills in, at any depth of objects."""
+    """Return ``schema`` without the fields that core's topology controller sets, at any depth."""
     result = dict(schema)
     if "properties" in result:
         result["properties"] = {
@@ -130,7 +133,7 @@ def _without_topology(schema: Schema) -> dict[str, Any]:
 _AGE = ".metadata.creationTimestamp"
 _WANTED = "What is wanted."
 CONVERT_PATH = "/convert"
-"""The path of the conversion webhook."""
+"""URL path of the conversion webhook."""
 _STRING = {"type": "string"}
 
 
@@ -139,8 +142,8 @@ def build_crd(
 ) -> dict[str, Any]:
     """Return the CustomResourceDefinition of ``resource``; ``former`` lists past contracts.
 
-    It carries the contract labels (GEN-01), the provider label (CC-26), and on identities and pools
-    the label that makes clusterctl move them (MV-03, IP-11).  If releases had versions of two
+    The CRD has the contract labels (GEN-01), the provider label (CC-26), and for identities and
+    pools the label that makes clusterctl move them (MV-03, IP-11).  If releases had versions of two
     shapes, the manager converts objects (CRD-15), and cert-manager injects its CA certificate
     (CC-30).
     """
@@ -165,7 +168,10 @@ def build_crd(
 
 
 def is_converted(resource: Resource, former: Sequence[Contract]) -> bool:
-    """Return whether objects of the kind must be converted between versions."""
+    """Return whether objects of the kind must be converted between versions.
+
+    ``former`` lists past contracts.
+    """
     return len(resource.versions) > 1 and _names_webhook(resource, former)
 
 
@@ -174,7 +180,7 @@ def build_spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]
 
     A template repeats its kind's fields with two exceptions.  Fields that only a controller can
     know are optional (TP-08).  Transition rules are left out, because the dry run of a ClusterClass
-    could not pass them (IM-14); an admission policy keeps templates immutable instead.
+    could not satisfy them (IM-14); an admission policy keeps templates immutable instead.
     """
     resource = select_version(resource, version)
     shape = version.contract.types[_object_role(resource)]
@@ -247,14 +253,14 @@ def _conversion(
 
 
 def _names_webhook(resource: Resource, former: Sequence[Contract]) -> bool:
-    """Return whether releases of the kind had versions of different shapes, up to this one.
+    """Return whether releases of the kind so far have had versions of different shapes.
 
-    The shapes differ by the contract that they follow, or by the author's fields.  Such a CRD names
-    the webhook forever.  clusterctl merges CRDs, after it has read them into a type that has no
-    nulls: it cannot take a webhook away, and the API server refuses one beside strategy None, and
-    with it the whole release.  For the same reason the shapes do not matter, which an author may
-    make alike or different with each release.  For the only version of a kind the webhook is never
-    called.
+    The shapes differ by the contract that they follow, or by the author's fields.  The CRD of such
+    a kind must always refer to the webhook.  When clusterctl updates a CRD, it cannot remove a
+    webhook, because it reads the CRD into a type without nulls and merges it; the API server then
+    refuses a webhook together with strategy None, and with it the whole release.  For the same
+    reason it does not matter whether the shapes still differ, as this may change with each release.
+    The webhook of a kind with a single version is never called.
     """
     if resource.version_fields is not None:
         return True
@@ -300,7 +306,7 @@ def _version(resource: Resource, version: ApiVersion) -> dict[str, Any]:
 
 
 def _subresources(shape: TypeShape, schema: Schema) -> dict[str, Any]:
-    """Status where there is one, and scale where the fields are that it reads (CRD-06, CP-04)."""
+    """Return the subresources: status, and scale if its fields are there (CRD-06, CP-04)."""
     found: dict[str, Any] = {"status": {}} if "status" in schema["properties"] else {}
     scale = shape.subresources.get("scale")
     if scale and all(_is_there(path, schema) for path in scale.values()):
@@ -331,14 +337,14 @@ def build_version_schema(resource: Resource, version: ApiVersion) -> dict[str, A
 
 
 def _metadata(resource: Resource) -> dict[str, Any]:
-    """Return the schema of ``metadata``, where only limits for names may be declared."""
+    """Return the schema of ``metadata``, in which only limits for names may be declared."""
     if resource.name_schema is None:
         return {"type": "object"}
     return {"type": "object", "properties": {"name": dict(resource.name_schema)}}
 
 
 def _template(shape: TypeShape, spec: Schema, resource: Resource) -> dict[str, Any]:
-    """Return ``spec.template.{metadata, spec}`` (CRD-08); core copies the whole of ``template``."""
+    """Return ``spec.template.{metadata, spec}`` (CRD-08); core copies the whole ``template``."""
     template = dict(shape.spec["template"].schema)
     properties = template["properties"]
     inner = {**spec, "description": properties["spec"]["description"]}
@@ -356,7 +362,7 @@ def _template(shape: TypeShape, spec: Schema, resource: Resource) -> dict[str, A
 
 
 def _is_required(resource: Resource, part: str, otherwise: bool) -> bool:
-    """Return whether objects without a part are refused; ``otherwise`` is the default."""
+    """Return whether objects without a part are refused, which by default is ``otherwise``."""
     parts = resource.options.required_parts
     return otherwise if parts is None else part in parts
 
@@ -379,7 +385,7 @@ def _columns(resource: Resource, shape: TypeShape, schema: Schema) -> list[dict[
 
 
 def _is_there(path: str, schema: Schema) -> bool:
-    """Return whether the field that a column shows is in: parts of the contract can be left out."""
+    """Return whether the schema has a column's field; parts of the contract can be left out."""
     _, part, *rest = path.replace("[", ".").split(".")
     if part not in ("spec", "status"):
         return True
@@ -399,7 +405,7 @@ def _chosen(fields: Mapping[str, ContractField], resource: Resource) -> list[Con
 
 
 def _contract_validations(shape: TypeShape, resource: Resource) -> list[dict[str, Any]]:
-    """Return the contract's rules about the spec; a template lacks fields that they read."""
+    """Return the contract's rules for the spec, except rules that read fields a template lacks."""
     if resource.role.is_template:
         return []
     return [
@@ -417,11 +423,11 @@ ZEROS: Final = {
     **{"string": "", "boolean": False, "integer": 0, "number": 0},
     **{"array": [], "object": {}},
 }
-"""The values that the manager writes, by JSON type."""
+"""Zero values that the manager writes, by JSON type."""
 
 
 def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
-    """Return names and JSON types of status fields that objects must have at all times.
+    """Return names and JSON types of status fields that objects must always have.
 
     Empty unless the author sets ``required`` for the status; fields with a default are left out.
     """
@@ -437,7 +443,7 @@ def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
 
 
 def needs_messages(resource: Resource) -> bool:
-    """Return whether the API server refuses conditions of the kind that have an empty message."""
+    """Return whether the API server refuses the kind's conditions if their message is empty."""
     if resource.contract_fields is None:
         return False
     schema: Any = build_status_schema(resource, resource.storage_version) or {}

@@ -38,9 +38,9 @@ FORMATS: Mapping[str, str] = {
     "uuid4": "9c2a4f5e-8d1b-4b7a-9a54-0d9a9d1c2f11",
     "uuid5": "9c2a4f5e-8d1b-5b7a-9a54-0d9a9d1c2f11",
 }
-"""A value of each format."""
+"""Example value for each string format."""
 NAMES: Mapping[str, str] = {"image": "ubuntu-24.04"}
-"""A value of fields with these names whose schema gives no hint."""
+"""Example value for fields with these names, if the schema gives no hint."""
 _WORD = "example"
 _CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _TRIES = 200
@@ -52,8 +52,8 @@ def build_example(schema: Schema) -> Any:
 
     In order of preference: the example, the default, the first enum value, then the smallest value
     that type, format, pattern and limits allow.  Objects get only their required properties.  CEL
-    rules are ignored, and patterns that :mod:`capsmith.output.pattern` cannot handle give the word
-    ``example``.
+    rules are ignored.  For patterns that :mod:`capsmith.output.pattern` does not support, the value
+    is ``example``.
     """
     for key in ("example", "default"):
         if schema.get(key) is not None:
@@ -78,9 +78,9 @@ def build_example(schema: Schema) -> Any:
 
 
 def example_of(field: Field) -> Any:
-    """Return an example for a field: from its schema, or from its name if the schema gives none.
+    """Return an example for a field, from its schema or else from its name.
 
-    A template with ``image: example`` looks finished but boots nothing; a recognizable name shows
+    A template with ``image: example`` looks finished but does not boot; a realistic value shows
     users what to fill in.
     """
     value = build_example(field.schema)
@@ -126,7 +126,10 @@ def _number(schema: Schema) -> int | float:
 
 
 def _numbers(schema: Schema, step: float) -> Iterator[float]:
-    """Yield small numbers within the limits, ``step`` off an exclusive one; 1 where none is set."""
+    """Yield small numbers within the limits; 1 if there are none.
+
+    Exclusive limits are adjusted by ``step``.
+    """
     low, high, multiple = (schema.get(key) for key in ("minimum", "maximum", "multipleOf"))
     value: float = 1
     if low is not None:
@@ -147,14 +150,14 @@ def _numbers(schema: Schema, step: float) -> Iterator[float]:
 
 
 def _quotient(value: float, step: float) -> int:
-    """Return how many steps are the least that reach ``value``."""
+    """Return the smallest number of steps that add up to at least ``value``."""
     if isinstance(value, int) and isinstance(step, int):
         return -(-value // step)
     return math.ceil(value / step)
 
 
 def _first_valid(schema: Schema, candidates: Iterable[_T]) -> _T:
-    """Return the first candidate that the schema accepts, or the first one."""
+    """Return the first candidate that the schema accepts, or the first one if it accepts none."""
     found = list(candidates)
     return next((value for value in found if not any(find_value_errors(value, schema))), found[0])
 
@@ -180,7 +183,7 @@ def _array(schema: Schema) -> list[Any]:
 
 
 def _distinct(schema: Schema, value: Any, count: int) -> list[Any]:
-    """Return up to ``count`` different values, from enumeration, numbers or free text."""
+    """Return up to ``count`` different values, from the enum, numbers or free text."""
     choices = [choice for choice in schema.get("enum", ()) if choice is not None]
     if choices:
         return choices[:count]
@@ -200,7 +203,7 @@ def _distinct(schema: Schema, value: Any, count: int) -> list[Any]:
 
 
 def _variations(schema: Schema, value: str) -> Iterator[str]:
-    """Yield ``value`` and texts that differ from it in one or two characters."""
+    """Yield ``value`` and strings that differ from it in one or two characters."""
     yield value
     places = range(len(value) - 1, -1, -1)
     one = (_replaced(value, place, new) for place in places for new in _CHARACTERS)

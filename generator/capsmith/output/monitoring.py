@@ -15,22 +15,22 @@ from capsmith.safetext import SafeText
 
 RUNBOOK: Final = "docs/runbook.md"
 SERVICE: Final = "metrics"
-"""The end of the name of the Service, with which Prometheus labels the job."""
+"""Suffix of the name of the metrics Service, from which Prometheus takes the job label."""
 PREFIX: Final = "ClusterAPIProvider"
-"""Of the names of all alerts, because alerts of all systems are listed together."""
+"""Prefix of the names of all alerts, because Prometheus lists alerts of all systems together."""
 
 
 class Alert(NamedTuple):
-    """A Prometheus alert; ``JOB`` in its expression selects the manager of one component."""
+    """A Prometheus alert; ``JOB`` in its expression is replaced with a component's job."""
 
     name: str
     severity: Literal["critical", "warning"]
     after: str
-    """How long the expression must hold."""
+    """Time for which the expression must be true."""
     summary: str
     expression: str
     needs_leader: bool = False
-    """Whether it is about leader election, which a runtime extension does not have."""
+    """Whether the alert concerns leader election, which runtime extensions do not use."""
 
 
 class Panel(NamedTuple):
@@ -40,7 +40,7 @@ class Panel(NamedTuple):
     unit: str
     queries: Mapping[str, str]
     needs_workload: bool = False
-    """Whether it is about workload clusters, to which most managers send no request."""
+    """Whether the panel concerns workload clusters, which most managers do not send requests to."""
 
 
 _REMAINING: Final = "min by (server) (certificate_expiration_timestamp_seconds{JOB}) - time()"
@@ -144,7 +144,7 @@ ALERTS: Final = (
 
 
 def _summed(function: str, metric: str, *labels: str) -> Mapping[str, str]:
-    """Return the query of ``rate`` or ``increase`` by labels, with these as legend."""
+    """Return a query of ``rate`` or ``increase`` summed by labels, mapped to its legend."""
     legend = " ".join(f"{{{{{label}}}}}" for label in labels)
     return {legend: f"sum by ({', '.join(labels)}) ({function}({metric}{{JOB}}[RANGE]))"}
 
@@ -212,7 +212,7 @@ _PANELS: Final = (
 )
 _COLUMNS: Final = 3
 _WIDTH: Final = 8
-"""Of 24 in Grafana's grid; panels are as high as wide."""
+"""Width and height of a panel; Grafana's grid has 24 columns."""
 _SOURCE: Final = {"type": "prometheus", "uid": "$datasource"}
 
 
@@ -252,7 +252,7 @@ def build_dashboard(component: Component) -> Mapping[str, Any]:
 
 
 def format_dashboard(component: Component, indent: int) -> SafeText:
-    """Return the dashboard as JSON, one panel a line; all lines but the first are indented."""
+    """Return the dashboard as JSON with one panel per line, indented except for the first line."""
     model = dict(build_dashboard(component))
     panels = model.pop("panels")
     head = ",\n".join(f" {json.dumps(key)}: {json.dumps(value)}" for key, value in model.items())
@@ -283,11 +283,11 @@ def _panel(number: int, panel: Panel, component: Component) -> Mapping[str, Any]
 
 
 def _selecting(expression: str, component: Component) -> str:
-    """Return the expression for one job: the names of metrics are not the provider's own."""
+    """Return the expression limited to one job, as other providers use the same metrics."""
     return expression.replace("JOB", f'job="{component.namespace}-{SERVICE}"')
 
 
 def _page(provider: Provider) -> str:
-    """Return the address of the runbook, on the default branch."""
+    """Return the URL of the runbook on the default branch."""
     path = "-/blob/HEAD" if identify_hosting(provider.repository) is Hosting.GITLAB else "blob/HEAD"
     return f"{provider.repository}/{path}/{RUNBOOK}"

@@ -51,7 +51,10 @@ def _found(pattern: str, text: str) -> bool:
 
 
 class _Sampler:
-    """Recursive descent; ``extra`` is how often an unbounded repetition repeats at least."""
+    """A recursive descent parser that samples as it parses.
+
+    ``extra`` is the minimum number of repetitions where the number is unbounded.
+    """
 
     def __init__(self, pattern: str, extra: int) -> None:
         self._pattern = pattern
@@ -59,7 +62,7 @@ class _Sampler:
         self._extra = extra
 
     def text(self) -> str:
-        """Return the sample of the whole expression."""
+        """Return a sample for the whole expression."""
         result = self._alternatives()
         if self._at != len(self._pattern):
             raise NoSample(self._pattern)

@@ -23,25 +23,25 @@ _SCALARS: Mapping[str, str] = {
     "boolean": "bool",
 }
 _SHADOWING = frozenset({"str", "int", "float", "bool", "tuple", "dict", "field", "dataclass"})
-"""Names that annotations and defaults in a class body need for themselves."""
+"""Names that annotations and defaults in a class body refer to, so that no field may have them."""
 _WIDTH = 90
 QUOTED = re.compile(r"""'(\\.|[^'\\])*'|"(\\.|[^"\\])*\"""")
 _WORD = re.compile(r"\w+")
 
 
 class PythonField(NamedTuple):
-    """A field of a dataclass, as source."""
+    """The source of a dataclass field."""
 
     attribute: Identifier
     annotation: SafeText
     assignment: SafeText
-    """`` = …`` or nothing."""
+    """Default value as ``" = …"``; empty if there is none."""
     docstring: SafeText
-    """The inside of a docstring; empty when there is nothing to say."""
+    """Content of the docstring; empty if there is no description."""
 
 
 class PythonClass(NamedTuple):
-    """A dataclass, as source."""
+    """The source of a dataclass."""
 
     name: Identifier
     docstring: SafeText
@@ -49,7 +49,7 @@ class PythonClass(NamedTuple):
 
 
 class PythonModule(NamedTuple):
-    """All dataclasses of one kind; each follows the classes that it uses."""
+    """All dataclasses of one kind; each class comes after the classes that it uses."""
 
     abc_imports: tuple[SafeText, ...]
     dataclass_imports: tuple[SafeText, ...]
@@ -75,12 +75,12 @@ class ClassBuilder:
 
     @property
     def finished(self) -> tuple[PythonClass, ...]:
-        """Return the classes in order of use: each follows the classes that it uses."""
+        """Return the classes so that each comes after the classes that it uses."""
         # A class is finished, and so put into the dictionary, after those that its fields need.
         return tuple(self.classes.values())
 
     def add(self, name: Identifier, docstring: str, members: Iterable[Member]) -> Identifier:
-        """Add a dataclass, and another for each nested object.  Return its unique name."""
+        """Add a dataclass, and another for each nested object; return its unique name."""
         unique = Identifier(_unused(name, self.members))
         known = tuple(members)
         # Before the fields, which add nested classes: the name is taken from now on.
@@ -128,7 +128,7 @@ class ClassBuilder:
         return f"Mapping[str, {inner}]"
 
     def _default(self, schema: Schema, annotation: SafeText, required: bool) -> str:
-        """Return the expression of the default; empty when a value must be given."""
+        """Return the source of the default value; empty if a value must be given."""
         if schema.get("default") is not None:
             return self._expression(schema, str(annotation), schema["default"])
         if required:
@@ -166,7 +166,7 @@ class ClassBuilder:
 
 
 def generate_module(resource: Resource) -> PythonModule:
-    """Return the dataclasses ``<Kind>Spec`` and, if there are fields, ``<Kind>Status``."""
+    """Return the dataclasses ``<Kind>Spec`` and, if there are status fields, ``<Kind>Status``."""
     builder = ClassBuilder()
     parts = {"Spec": resource.spec_fields, "Status": resource.status_fields}
     for part, fields in parts.items():
@@ -235,9 +235,9 @@ def _assignment(member: Member, default: str) -> SafeText:
 
 
 def _literal(value: Any) -> str:
-    """Return ``repr`` of plain data.
+    """Return the ``repr`` of plain data.
 
-    Raises TypeError for anything else.
+    Raises TypeError for any other value.
     """
     if isinstance(value, str):
         return repr(str(value))
@@ -261,7 +261,7 @@ def find_used_names(classes: Sequence[PythonClass], names: Iterable[str]) -> tup
 
 
 def _docstring(text: str) -> SafeText:
-    """Return ``text`` as the inside of a docstring, wrapped, without anything that could end it."""
+    """Return ``text`` as the content of a docstring: wrapped, and unable to end the docstring."""
     plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     if not plain:
         return SafeText("")

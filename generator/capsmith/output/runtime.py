@@ -1,4 +1,4 @@
-"""The runtime library in a provider repository: its slices, and what they require."""
+"""The runtime library in a provider's repository: its slices and their requirements."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PACKAGE: Final = "capsmith_runtime"
 DISTRIBUTION: Final = "capsmith-runtime"
 FOLDER: Final = f"vendor/{PACKAGE}"
 RECORD: Final = f"vendor/{PACKAGE}.json"
-"""Version, slices and digests of the vendored copy."""
+"""Path to the record of the vendored copy: version, slices and digests."""
 SLICES_FILE: Final = "slices.yaml"
 PERMISSIONS_FILE: Final = "permissions.yaml"
-"""In each folder whose code makes requests."""
+"""Name of the permissions file in each folder whose code makes requests."""
 
 Mode = Literal["vendored", "package"]
 
@@ -32,32 +32,33 @@ class Library(NamedTuple):
 
     version: str
     sources: Mapping[str, str]
-    """Text by path below the package, read from disk when it is used."""
+    """Content of files by path in the package, read from disk when used."""
     requires: tuple[str, ...]
-    """Requirements of what every provider carries."""
+    """Python requirements of the parts that every provider includes."""
     slices: Mapping[str, Slice]
     permissions: Declarations
-    """What its managers need, by folder."""
+    """Permissions that managers need, by folder of the library."""
 
 
 class Slice(NamedTuple):
     """A part of the library that a provider may leave out."""
 
     needs: tuple[str, ...] = ()
-    """Other slices that it imports."""
+    """Names of other slices that the slice imports."""
     requires: tuple[str, ...] = ()
-    """Python requirements, as PEP 508 has them."""
+    """Python requirements (PEP 508) that the slice adds."""
     modules: tuple[str, ...] = ()
-    """Modules outside of its folders that only this slice and others that list them import."""
+    """Modules outside the slice's folders that are included only with this slice, or with others
+    that list them."""
 
 
 class LegacyModule(NamedTuple):
-    """A module that capsmith 0.1 had below ``_generated``, and where its names are now."""
+    """A module that capsmith 0.1 generated below ``_generated``, and its replacements."""
 
     module: RelativePath
-    """Without suffix: ``extension/topology``."""
+    """Path to the module without its suffix, such as ``extension/topology``."""
     libraries: tuple[SafeText, ...]
-    """The modules of the library that have its names."""
+    """Library modules that now contain the module's names."""
 
 
 class Runtime(NamedTuple):
@@ -66,11 +67,11 @@ class Runtime(NamedTuple):
     mode: Mode
     version: str
     slices: tuple[str, ...]
-    """Sorted by name."""
+    """Names of the slices, sorted."""
     requirements: tuple[str, ...]
-    """Requirements of the slices; of the distribution itself in package mode."""
+    """Python requirements of the slices; in package mode, the requirement of the library itself."""
     permissions: Declarations
-    """What managers need, by folder of the library."""
+    """Permissions that managers need, by folder of the library."""
     legacy: tuple[LegacyModule, ...] = ()
     """Modules that keep import paths of capsmith 0.1 working."""
 
@@ -86,7 +87,10 @@ class Runtime(NamedTuple):
 
 
 def select_runtime(provider: Provider, library: Library, legacy_imports: bool = False) -> Runtime:
-    """Return the slices that ``provider`` needs, and their requirements."""
+    """Return the slices that ``provider`` needs, with their requirements.
+
+    With ``legacy_imports``, modules that keep import paths of capsmith 0.1 are included.
+    """
     used = [*_slices(provider)]
     if legacy_imports and "infrastructure" in used:
         used.append("machine_pool_api")
@@ -131,7 +135,7 @@ def _record(runtime: Runtime, files: Sequence[GeneratedFile]) -> str:
 
 
 def _text(path: str, library: Library, carried: Set[str]) -> str:
-    """Return a file as a repository has it: its ``__init__.py`` exports only what is carried."""
+    """Return a file as vendored: its ``__init__.py`` exports only the slices in ``carried``."""
     text = library.sources[path]
     if not path.endswith("/__init__.py"):
         return text
@@ -151,7 +155,7 @@ _NAME: Final = re.compile(r"\w+")
 
 
 def is_vendored(path: str) -> bool:
-    """Return whether a path of a repository belongs to the vendored copy."""
+    """Return whether a path in a repository belongs to the vendored copy."""
     return path == RECORD or path.startswith(f"{FOLDER}/")
 
 
@@ -211,7 +215,8 @@ def _closure(names: Sequence[str], slices: Mapping[str, Slice]) -> set[str]:
 def _is_carried(path: str, runtime: Runtime, slices: Mapping[str, Slice]) -> bool:
     """Return whether a repository needs a file of the library.
 
-    Modules of ``legacy`` are named after the slice whose former names they have.
+    Modules of the library's ``legacy`` folder are named after the slice whose old names they
+    contain.
     """
     if path == SLICES_FILE or path.endswith(f"/{PERMISSIONS_FILE}"):
         return False  # the generator alone reads them, in its own copy
@@ -256,7 +261,7 @@ def _builders(name: str, slices: Sequence[str]) -> tuple[str, ...]:
 
 
 _TOP: Final = ("addon", "bootstrap", "common", "controlplane", "infrastructure", "ipam")
-"""Modules whose names the author's package had at its top in capsmith 0.1."""
+"""Modules whose names the author's package had at its top level in capsmith 0.1."""
 _LEGACY: Final[Mapping[str, Mapping[str, str]]] = {
     "infrastructure": {"machine_pool_testing": "testing.infrastructure"},
     "bootstrap": {

@@ -1,4 +1,4 @@
-"""Data on the provider's kinds for cluster templates, ClusterClasses and samples.
+"""Data about the provider's kinds for cluster templates, ClusterClasses and samples.
 
 clusterctl substitutes variables in its files and interprets every ``$``.  The author's values are
 therefore escaped here, and scalar strings become variables with a default.
@@ -28,9 +28,9 @@ _FOREIGN = ("infrastructure.cluster.x-k8s.io/v1beta1", "ExampleMachineTemplate",
 
 
 def build_example_control_plane(resource: Resource, provider: Provider) -> dict[str, Any]:
-    """Return version and infrastructure template of a control plane's Machines.
+    """Return version and infrastructure template for the Machines of a control plane.
 
-    Empty for other roles.  The template is one of this repository if possible (CP-12, CP-13).
+    Empty for other roles.  The template is from this repository if possible (CP-12, CP-13).
     """
     if resource.role is not Role.CONTROL_PLANE:
         return {}
@@ -68,21 +68,22 @@ _CLASS_SCHEMA = (
     "maximum",
     "exclusiveMaximum",
 )
-"""What a ClusterClass variable's schema can say of a scalar."""
+"""Schema keywords that the variable of a ClusterClass supports for scalars."""
 _SCALARS = ("string", "integer", "number", "boolean")
 _RESERVED = frozenset({"builtin"})
 
 
 class ClassVariable(NamedTuple):
-    """A required scalar field that is a variable of the ClusterClass."""
+    """A required scalar field that becomes a variable of the ClusterClass."""
 
     name: str
     schema: Mapping[str, Any]
     value: Any
-    """For the topology template: an example, or a variable of clusterctl with one as default."""
+    """Value in the topology template: an example, or a clusterctl variable with an example as
+    default."""
     template: Resource
     path: str
-    """JSON pointer in the template."""
+    """JSON pointer to the field in the template."""
 
     @property
     def field(self) -> str:
@@ -91,27 +92,30 @@ class ClassVariable(NamedTuple):
 
 
 class Own(NamedTuple):
-    """An optional kind of the provider, and its template."""
+    """An optional kind of the provider, with its template."""
 
     object: Resource
     template: Resource | None
-    """None if the author left it out: then no ClusterClass names the kind."""
+    """Template of the kind; None if the author left it out, so that no ClusterClass uses the
+    kind."""
     spec: Mapping[str, Any]
-    """With variables of clusterctl."""
+    """Spec that contains clusterctl variables."""
     class_spec: Mapping[str, Any]
-    """Values only (CC-74)."""
+    """Spec that contains only plain values (CC-74)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
     """The kinds of an infrastructure component by their place in a cluster, with their specs.
 
-    ``*_spec`` contain variables of clusterctl, ``*_class_spec`` contain plain values (CC-74).
+    Attributes named ``*_spec`` contain clusterctl variables; attributes named ``*_class_spec``
+    contain plain values (CC-74).
     """
 
     cluster: Resource
     cluster_template: Resource | None
-    """None if the author left it out: then there is no ClusterClass."""
+    """Template of the cluster kind; None if the author left it out, so that there is no
+    ClusterClass."""
     machine: Resource
     machine_template: Resource
     cluster_spec: Mapping[str, Any]
@@ -123,13 +127,13 @@ class Topology:
     endpoint: bool
     """Whether the provider supplies the control plane endpoint (IC-02, IC-04, CP-01)."""
     control_plane: Own | None
-    """The provider's own control plane; kubeadm's where there is none."""
+    """The provider's own control plane; None if kubeadm's is used."""
     bootstrap: Own | None
-    """The provider's own bootstrap configurations; kubeadm's where there are none."""
+    """The provider's own bootstrap configurations; None if kubeadm's are used."""
     pool: Own | None
-    """The pool that the flavor has in the place of a MachineDeployment."""
+    """Machine pool that the flavor uses instead of a MachineDeployment; None for other flavors."""
     pools: tuple[Own, ...]
-    """All kinds of pools with a template: each is a class of workers, named like the kind."""
+    """All pool kinds with a template; each becomes a worker class named like the kind."""
 
     def pool_variables(self, pool: Own) -> tuple[ClassVariable, ...]:
         """Return the variables that have the same meaning for a pool and for machines."""
@@ -161,9 +165,9 @@ def build_topology(
 ) -> Topology:
     """Return the topology of ``component``, which must have an InfraCluster and an InfraMachine.
 
-    If a provider has several kinds of clusters or machines, the first ClusterClass uses the first
-    of each, the second the next, and so on.  The default cluster template and the flavors do the
-    same.
+    ``flavor`` and ``cluster_class`` select the cluster template or ClusterClass.  If a provider has
+    several cluster or machine kinds, the first ClusterClass uses the first of each, the second the
+    next, and so on.  The default cluster template and the flavors do the same.
     """
     place = _place(provider, flavor, cluster_class)
     cluster = _kind_at(place, component.role(Role.INFRA_CLUSTER))
@@ -251,14 +255,14 @@ def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
 
 
 def _admitted_namespaces(provider: Provider) -> dict[str, Any]:
-    """Return the narrow form, or all where a kind without namespace uses identities."""
+    """Return the allowed namespaces: all only if a cluster-scoped kind uses identities."""
     users = (each for each in provider.resources if _identity_reference(each, provider))
     # Access to credentials is given to as few namespaces as the samples need.
     return {"list": ["default"]} if all(each.namespaced for each in users) else {}
 
 
 def _example_fields(resource: Resource) -> dict[str, Any]:
-    """Return what a pool needs to hand out addresses, or an add-on to select clusters."""
+    """Return the fields that a pool needs for allocation, or an add-on to select clusters."""
     if resource.role not in (Role.IP_POOL, Role.GLOBAL_IP_POOL, Role.ADDON):
         return {}
     fields = resource.storage_version.contract.types[resource.role.value].spec.values()
@@ -270,7 +274,7 @@ def _example_fields(resource: Resource) -> dict[str, Any]:
 
 
 def name_credentials(resource: Resource, provider: Provider) -> SafeText:
-    """Return the name of the sample Secret with credentials for a kind of identity."""
+    """Return the name of the sample Secret with credentials for an identity kind."""
     is_first = provider.credentials is None or provider.credentials.kind == resource.kind
     return SafeText(f"{provider.name if is_first else resource.singular}-credentials")
 
@@ -302,7 +306,7 @@ def _identity_reference(resource: Resource, provider: Provider) -> dict[str, Any
 
 
 def _value(field: Field, resource: Resource) -> Any:
-    """Return the field's example; a plain string as ``${KIND_FIELD:=example}``."""
+    """Return the example of a field; plain strings become ``${KIND_FIELD:=example}``."""
     variable = build_template_variable(field, resource)
     if variable is None:
         return escape_dollars(example_of(field))

@@ -26,31 +26,31 @@ from capsmith.provider.versions import PartChanges, VersionChanges, compare_vers
 from capsmith.safetext import Identifier, SafeText
 
 HUB: Final = "_hub"
-"""The name under which a module imports the types of the hub; fields cannot be named so."""
+"""Name under which a module imports the hub's types; no field can have this name."""
 _WORD: Final = re.compile(rf"{QUOTED.pattern}|\b[A-Za-z_]\w*")
 
 
 class ConvertedPart(NamedTuple):
-    """How the spec or status of a kind is converted between a version and the hub."""
+    """The conversion of a kind's spec or status between a version and the hub."""
 
     part: Identifier
     """``spec`` or ``status``."""
     pascal: Identifier
     """``Spec`` or ``Status``."""
     hub_type: Identifier
-    """The class of the hub's part: ``AcmeMachineSpec``."""
+    """Name of the class for the hub's part, such as ``AcmeMachineSpec``."""
     has_spoke: bool
-    """Whether the version has own fields."""
+    """Whether the version has its own fields."""
     has_hub: bool
     to_hub: bool
-    """Whether the author's code fills fields of the hub: only where both have any."""
+    """Whether the author's code computes fields of the hub, which requires fields on both sides."""
     from_hub: bool
-    """Whether the author's code fills fields of the version."""
+    """Whether the author's code computes fields of the version."""
     spoke_keys: frozenset[str]
-    """The fields that only the version has, or has with another type."""
+    """Fields that the hub lacks or has with another type."""
     hub_keys: frozenset[str]
     spoke_required: tuple[str, ...]
-    """Those of them that an object in the version must have."""
+    """Fields in ``spoke_keys`` that objects in the version must have."""
     hub_required: tuple[str, ...]
 
 
@@ -61,7 +61,7 @@ class ConvertedVersion(NamedTuple):
     template: Resource | None
     version: VersionChanges
     module: Identifier
-    """``acme_machine_v1alpha1``."""
+    """Name of the module, such as ``acme_machine_v1alpha1``."""
     parts: tuple[ConvertedPart, ...]
 
     @property
@@ -81,7 +81,7 @@ class ConvertedVersion(NamedTuple):
 
     @property
     def spec(self) -> ConvertedPart | None:
-        """Return the conversion of the spec for objects and templates, or None if equal."""
+        """Return the conversion of the spec for objects and templates, or None if not needed."""
         return next((part for part in self.parts if part.part == "spec"), None)
 
 
@@ -115,7 +115,7 @@ def has_version_functions(provider: Provider) -> bool:
 def find_converted_versions(
     resource: Resource, component: Component
 ) -> tuple[ConvertedVersion, ...]:
-    """Return the converted versions of one kind; a template has its kind's."""
+    """Return the converted versions of one kind; a template has its kind's converted versions."""
     return tuple(
         each
         for each in list_converted_versions(component)
@@ -125,7 +125,7 @@ def find_converted_versions(
 
 
 def list_hub_types(component: Component) -> dict[Identifier, tuple[Identifier, ...]]:
-    """Return the classes of the hub that conversions need, by module."""
+    """Return the hub classes that conversions need, by module."""
     found: dict[Identifier, set[Identifier]] = {}
     for converted in list_converted_versions(component):
         names = {part.hub_type for part in converted.parts if part.has_hub}
@@ -135,7 +135,7 @@ def list_hub_types(component: Component) -> dict[Identifier, tuple[Identifier, .
 
 
 def generate_version_module(converted: ConvertedVersion) -> PythonModule:
-    """Return a module with the classes of a version and what the author's functions return."""
+    """Return a module with a version's classes and the result types of author functions."""
     classes: list[PythonClass] = []
     # One builder for spec and status, so that a nested class has one name in the module even if
     # both parts contain an object of the same name.
@@ -203,7 +203,7 @@ def _optional(
     owner: Identifier,
     imported: frozenset[str],
 ) -> Iterator[PythonField]:
-    """Yield fields as those of a result: what is not given stays as the annotation has it."""
+    """Yield ``changes`` as fields of a result type, with None as the default where possible."""
     typed = {
         field.name: python
         for field, python in zip(every, builder.classes[owner].fields, strict=True)
@@ -226,7 +226,7 @@ def _is_needed(part: PartChanges, field: Field) -> bool:
 
 
 def _qualified(annotation: str, imported: frozenset[str]) -> SafeText:
-    """Return an annotation in which the classes of the hub have their module's name."""
+    """Return an annotation in which the hub's classes are qualified with their module."""
 
     def qualified(word: re.Match[str]) -> str:
         return f"{HUB}.{word[0]}" if word[0] in imported else word[0]

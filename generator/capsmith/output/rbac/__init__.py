@@ -1,8 +1,8 @@
-"""Permissions of a provider: its managers', core's aggregated ones, and roles for users.
+"""A provider's permissions: its managers', core's aggregated permissions, and roles for users.
 
 The runtime library declares what its code needs in a ``permissions.yaml`` in each folder; this
-module evaluates them.  Each permission has a reason, which is printed as a comment above it and in
-the reference.
+module evaluates the declarations.  Each permission has a reason, which is printed as a comment
+above it and in the reference.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def select_kinds(
 def group_kinds(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
     """Return kinds by API group, sorted.
 
-    A single RBAC rule for several groups would grant each resource name in each of the groups.
+    A single RBAC rule for several groups would grant each resource name in all of the groups.
     """
     found: dict[str, tuple[Resource, ...]] = {}
     for resource in resources:
@@ -90,7 +90,8 @@ def grant_rule(
 ) -> tuple[Permission, ...]:
     """Return the permissions that a declared rule gives a component's manager.
 
-    One permission, or one for each API group of the kinds; empty if the manager does not need them.
+    There is one permission for each API group of the rule's kinds, or one in total if the rule
+    names groups.  Empty if the manager does not need the rule.
     """
     if not _applies(rule, provider, component):
         return ()
@@ -144,7 +145,7 @@ def _values(provider: Provider, component: Component) -> Mapping[str, Sequence[s
 
 
 def _expanded(texts: Sequence[str], values: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the texts with each value of their placeholders, sorted."""
+    """Return the strings with placeholders replaced by each of their values, sorted."""
     found: set[str] = set()
     for text in texts:
         name, *_ = Template(text).get_identifiers() or [""]
@@ -191,9 +192,9 @@ def list_manager_permissions(
 def list_client_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return what the author's code may do; all of it, the manager may do too.
+    """Return the permissions for author code, all of which the manager has too.
 
-    They are the manager's permissions for the component's own kinds, and the author's rules.
+    They consist of the manager's permissions for the component's own kinds, and the author's rules.
     """
     kinds, names = group_kinds(component.resources).keys(), set(list_plurals(component.resources))
     authors = tuple(_declared(provider, component))
@@ -225,8 +226,8 @@ def aggregate_permissions(
 def list_kubeadm_bootstrap_permissions(component: Component) -> tuple[Permission, ...]:
     """Return the permissions on a component's control planes for kubeadm's bootstrap manager.
 
-    Empty if the component has no control planes.  They need a binding, because that manager's
-    ClusterRole does not aggregate others by label (RB-11).
+    Empty if the component has no control planes.  The permissions need a binding, because that
+    manager's ClusterRole does not aggregate others by label (RB-11).
     """
     control_planes = component.role(Role.CONTROL_PLANE)
     return tuple(
@@ -241,9 +242,9 @@ def list_viewer_permissions(component: Component) -> tuple[Permission, ...]:
 
 
 def list_editor_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions of users who may write all kinds but identities, and read all kinds.
+    """Return the permissions of users who may read all kinds, and write all except identities.
 
-    Write access to an identity decides which namespaces may use its credentials.
+    Write access to an identity determines which namespaces may use its credentials.
     """
     identities = _identities(component)
     others = tuple(each for each in component.resources if each not in identities)
@@ -274,7 +275,7 @@ def _people(
 
 
 def _declared(provider: Provider, component: Component) -> Iterator[Permission]:
-    """Yield what the author declares: each watched kind once, then the rules."""
+    """Yield the permissions that the author declares: each watched kind once, then the rules."""
     watches = {
         (watch.group, watch.plural): resource.kind
         for resource in reversed(component.resources)

@@ -1,4 +1,4 @@
-"""Permissions as roles contain them, and as the runtime library declares them."""
+"""Permissions in the form that roles contain, and in the form that the library declares."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ Feature = Literal[
     "withStatus",
     "withoutMachines",
 ]
-"""Features of the contract, and what else permissions depend on: see :mod:`.kinds`."""
+"""Features of the contract, and other properties that permissions depend on: see :mod:`.kinds`."""
 
 Placeholder = Literal["bootstrap_group", "migrated_crd", "namespace", "provider"]
-"""A name of which each value makes one group or one name of an object: ``$namespace``."""
+"""Placeholder such as ``$namespace``, with one or more values for a group or an object name."""
 
 _STRICT: Final = {"extra": "forbid"}
 
 
 @dataclass(frozen=True, slots=True)
 class KindSelector:
-    """Selects kinds that have all ``features`` and, if roles are given, one of the roles."""
+    """Selects kinds that have all ``features`` and, if there are ``roles``, one of the roles."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
@@ -89,22 +89,23 @@ class DeclaredRule:
     verbs: tuple[str, ...]
     reason: str
     rules: tuple[str, ...] = ()
-    """Ids of the contract's rules that the reason names."""
+    """Ids of the contract rules that the reason mentions."""
     when: KindSelector | None = None
-    """Left out where the component has no such kind."""
+    """Selector of kinds; the rule is left out if the component has no such kind."""
     kinds: KindSelector | None = None
-    """Own kinds; left out where the component has none of them."""
+    """Selector of the component's own kinds; the rule is left out if there are none."""
     subresource: str = ""
-    """Of ``kinds``."""
+    """Name of a subresource of ``kinds``; empty for the kinds themselves."""
     groups: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    """Of the only objects that it is about; with placeholders, as ``groups``."""
+    """Names of the objects that the rule is limited to; empty if it applies to all objects. May
+    contain placeholders, like ``groups``."""
     uncalled: Mapping[str, str] = field(default_factory=dict)
-    """Verb -> why it is granted although the library sends no such request.
+    """Reasons for granting verbs for which the library sends no request, by verb.
 
-    ``get machines`` where the library sends it to others of ``resources``.
-    """
+    A key such as ``get machines`` applies to one of several ``resources``, if the library uses the
+    verb with others."""
 
     def __post_init__(self) -> None:
         if (self.kinds is None) != bool(self.groups and self.resources):
@@ -125,11 +126,11 @@ class DeclaredPermissions:
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     manager: tuple[DeclaredRule, ...] = ()
-    """What the manager may do in the whole cluster."""
+    """Permissions of the manager in the whole cluster."""
     namespace: tuple[DeclaredRule, ...] = ()
-    """What the manager may do in its own namespace only."""
+    """Permissions of the manager in its own namespace only."""
     aggregate: tuple[DeclaredRule, ...] = ()
-    """What other managers of Cluster API may do with each of ``kinds``."""
+    """Permissions of other Cluster API managers on each of ``kinds``."""
 
     def __post_init__(self) -> None:
         if any(rule.kinds is None for rule in self.aggregate):
@@ -137,7 +138,7 @@ class DeclaredPermissions:
 
 
 Declarations = Mapping[str, DeclaredPermissions]
-"""What the library declares, by folder below the package: ``infrastructure``."""
+"""Declared permissions, by folder of the library, such as ``infrastructure``."""
 
 
 @cache
@@ -150,7 +151,7 @@ def _adapter() -> TypeAdapter[DeclaredPermissions]:
 def parse_permissions(data: Any, file: str) -> DeclaredPermissions:
     """Validate the data of one ``permissions.yaml`` of the runtime library.
 
-    Raises UnreadableInput that lists all errors.
+    ``file`` is named in messages.  Raises UnreadableInput with all errors.
     """
     from pydantic import ValidationError
 
