@@ -13,7 +13,7 @@ from capsmith.safetext import VersionName
 
 
 class KindChanges(NamedTuple):
-    """The changes of one kind; its template has the same changes below ``spec.template``."""
+    """The changes to one kind; its template has the same changes below ``spec.template``."""
 
     resource: Resource
     template: Resource | None
@@ -21,17 +21,17 @@ class KindChanges(NamedTuple):
 
     @property
     def wanted(self) -> tuple[FieldChange, ...]:
-        """Return the changes of fields that users write."""
+        """Return the changes to fields that users write, which are in ``spec``."""
         return tuple(change for change in self.changes if _part(change) == "spec")
 
     @property
     def seen(self) -> tuple[FieldChange, ...]:
-        """Return the changes of fields that the manager writes and users read."""
+        """Return the changes to all other fields, which the manager writes and users read."""
         return tuple(change for change in self.changes if _part(change) != "spec")
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Return the paths of the old shape that the new shape lacks."""
+        """Return the paths that the old shape has and the new shape lacks."""
         return tuple(change.old for change in self.changes if is_lost(change))
 
 
@@ -57,7 +57,7 @@ def list_steps(provider: Provider) -> tuple[Step, ...]:
 
 
 def list_kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]:
-    """Return the changes of each affected kind, in the provider's order."""
+    """Return the changes to each affected kind, in the provider's order."""
     kinds = {str(resource.kind): resource for resource in provider.resources}
     found = (
         KindChanges(resource, kinds.get(f"{resource.kind}Template"), list_changes(resource, step))
@@ -70,7 +70,7 @@ def list_kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]
 def list_changes(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
     """Return the changed fields of one kind, in the order of ``schemas/upgrades``.
 
-    Raises KeyError if no data exist for the step.
+    Raises KeyError if there are no data for the step.
     """
     old, new = (_schema(resource, contract) for contract in (step.old, step.new))
     upgrade = step.new.upgrades[step.old.version]
@@ -101,13 +101,13 @@ def find_lost_fields(provider: Provider, step: Step) -> tuple[str, ...]:
 
 
 def format_paths(change: FieldChange) -> str:
-    """Return the path of a changed field, or both: ``spec.rolloutAfter -> spec.rollout.after``."""
+    """Return the path or paths of a changed field: ``spec.rolloutAfter -> spec.rollout.after``."""
     paths = dict.fromkeys(path for path in (change.old, change.new) if path)
     return " -> ".join(paths)
 
 
 def _applies(change: FieldChange, old: Schema, new: Schema) -> bool:
-    """Return whether the kind has the field: authors may leave parts out."""
+    """Return whether the kind has the changed field, because authors may leave fields out."""
     before, after = _leads(change.old, old), _leads(change.new, new)
     if change.kind is ChangeKind.ADDED:
         return after and not _leads(change.new, old)

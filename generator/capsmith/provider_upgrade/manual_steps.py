@@ -26,13 +26,14 @@ class ManualStep:
     """A task for the author or for the provider's users."""
 
     who: str
-    """``author`` or ``user``."""
+    """Role of the person who must act: ``author`` or ``user``."""
     when: str
-    """``before you release this``; empty if no stage decides it."""
+    """Time of the task, such as ``before you release this``; empty if it is not tied to a stage."""
     what: str
     kinds: tuple[str, ...]
     places: tuple[str, ...]
-    """Files of the repository, some with a line: ``templates/cluster-template.yaml:12``."""
+    """Paths to files in the repository, some with a line:
+    ``templates/cluster-template.yaml:12``."""
 
 
 def list_manual_steps(
@@ -62,7 +63,7 @@ def list_manual_steps(
 
 
 def _meanings(provider: Provider, step: Step, paths: Collection[str]) -> Iterator[ManualStep]:
-    """Yield the fields whose meaning changes: the author's code sets them."""
+    """Yield the fields whose meaning changes and that the author's code sets."""
     for each in list_kind_changes(provider, step):
         fields = [format_paths(change) for change in each.changes if Actor.AUTHOR in change.who]
         if fields:
@@ -76,12 +77,12 @@ def _meanings(provider: Provider, step: Step, paths: Collection[str]) -> Iterato
 
 
 def _code(resource: Resource, paths: Collection[str]) -> Iterator[str]:
-    """Yield the author's code of a kind."""
+    """Yield the paths to the author's code for a kind."""
     return (path for path in sorted(paths) if path.endswith(f"/{resource.module}.py"))
 
 
 def _older(provider: Provider, manifests: Mapping[str, str]) -> Iterator[ManualStep]:
-    """Yield the manifests in an API version that is not stored, by whether it is served."""
+    """Yield tasks for manifests in versions that are not stored: served and unserved ones."""
     groups = {str(resource.group) for resource in provider.resources}
     stored = {f"{each.group}/{each.storage_version.name}" for each in provider.resources}
     served = {
@@ -116,7 +117,10 @@ def _older_core(step: Step, manifests: Mapping[str, str]) -> ManualStep:
 def _files(
     what: str, when: str, manifests: Mapping[str, str], concerned: Callable[[str], bool]
 ) -> ManualStep:
-    """Find the author's manifests that use an API version, each with the first line that does."""
+    """Find the author's manifests that use certain API versions, each with the first such line.
+
+    ``concerned`` receives an API version and returns whether to report it.
+    """
     places = []
     for path, text in sorted(manifests.items()):
         named = (each for each in _API_VERSION.finditer(text) if concerned(each[1]))
@@ -127,7 +131,7 @@ def _files(
 
 
 def _reshaped(provider: Provider, step: Step, manifests: Mapping[str, str]) -> ManualStep:
-    """Find the author's manifests with a field that the stored version does not have."""
+    """Find the author's manifests that use a field which the storage version lacks."""
     kinds, places = {}, set()
     for each in list_kind_changes(provider, step):
         fields = [change.old.rpartition(".")[2] for change in each.wanted if is_lost(change)]

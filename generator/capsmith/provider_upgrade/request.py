@@ -22,21 +22,21 @@ class UpgradeRequest:
     """The options of ``capsmith update`` that change contracts; empty if not given."""
 
     contracts: tuple[str, ...] = ()
-    """The contracts to follow from now on."""
+    """Names of the contracts to follow after the change."""
     api_version: str = ""
-    """Name of the API version that a new contract brings."""
+    """Name of the API version to add for a new contract."""
     keep_api_version: bool = False
     """Whether API versions keep their names and change their shape."""
     drop: tuple[str, ...] = ()
-    """Names of the API versions that go."""
+    """Names of the API versions to remove."""
     release: str = ""
-    """The release series of the change; the next minor unless given."""
+    """Release series of the change; empty for the next minor release."""
 
 
 def validate_request(
     request: UpgradeRequest, draft: Draft, document: Document
 ) -> tuple[Finding, ...]:
-    """Return the errors of a request for a description that is itself valid.
+    """Return the errors in a request, given a valid provider description.
 
     Ids: ``contract-unknown``, ``contract-backwards``, ``contract-stage-skipped``,
     ``keep-api-version``, ``api-version-*``, ``drop-*``, CC-09 and ``release-*``.
@@ -145,7 +145,7 @@ def _drop(name: str, draft: Draft, reporter: PathReporter) -> None:
 
 
 def _named_in(kind: DraftKind) -> set[str]:
-    """Return the API versions that a kind or its template names."""
+    """Return the names of the API versions that a kind or its template lists."""
     template = kind.spec.template
     own = None if template is None or isinstance(template, bool) else template.api_versions
     written = (*(kind.spec.api_versions or ()), *(own or ()))
@@ -153,7 +153,7 @@ def _named_in(kind: DraftKind) -> set[str]:
 
 
 def _fields(name: str, draft: Draft, top: PathReporter) -> None:
-    """Report kinds that still have fields of their own in a version that is to go."""
+    """Report kinds with their own fields in version ``name``, which the request removes."""
     for kind in draft.kinds:
         if name in (kind.spec.versions or {}):
             message = f"{quote(kind.name)} has its own fields in {quote(name)}"

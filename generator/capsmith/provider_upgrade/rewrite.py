@@ -18,7 +18,7 @@ Items = list[Any]
 
 
 def update_values(request: UpgradeRequest, draft: Draft, document: Document) -> Mapping[str, Any]:
-    """Return the new values of the keys that change, by key; empty if nothing does.
+    """Return the new values of the changed keys, by key; empty if nothing changes.
 
     The request must have passed :func:`capsmith.provider_upgrade.request.validate_request`.
     Unchanged parts keep the author's order and spelling.
@@ -54,12 +54,12 @@ def update_values(request: UpgradeRequest, draft: Draft, document: Document) -> 
 
 
 def increment_version(names: Iterable[str]) -> str:
-    """Return the version that follows the greatest, at its level: ``v1alpha1`` -> ``v1alpha2``."""
+    """Return the version after the greatest, at the same level: ``v1alpha1`` -> ``v1alpha2``."""
     return _counted_on(max(names, key=version_order))
 
 
 def increment_series(names: Iterable[str]) -> str:
-    """Return the release series that follows the greatest: ``v0.1`` -> ``v0.2``."""
+    """Return the release series after the greatest: ``v0.1`` -> ``v0.2``."""
     return _counted_on(max(names, key=series_order))
 
 
@@ -73,20 +73,23 @@ def _contracts(contracts: set[str], draft: Draft) -> list[str]:
 
 
 def _reshaped(item: Any, contract: str) -> Any:
-    """Change the contract of an API version, if it names one instead of following `contracts`."""
+    """Return an API version with the new contract, if it names one itself."""
     is_explicit = isinstance(item, dict) and "contract" in item
     return _with(item, contract=contract) if is_explicit else item
 
 
 def _older(item: Any, version: DraftVersion) -> Any:
-    """Keep an API version, no longer stored, with its contract spelt out."""
+    """Return a version that is no longer stored, with its contract written out."""
     given = item if isinstance(item, dict) else {}
     demoted = {"storage": False} if given.get("storage") else {}
     return _with(item, **({} if "contract" in given else {"contract": version.contract}), **demoted)
 
 
 def _releases(request: UpgradeRequest, contract: str, present: Mapping[str, str]) -> dict[str, str]:
-    """Add a series, first if the author writes the newest first; none changes (CC-09)."""
+    """Return the release series with the new one added, first if the newest is written first.
+
+    Existing series never change (CC-09).
+    """
     series = request.release or increment_series(present)
     # A single entry shows no order: the new one goes last.
     order = [series_order(name) for name in present]

@@ -1,6 +1,6 @@
 """The stages between two contracts: releases, requirements, and the next stage.
 
-Opens no files.  Each stage is a release series, so a provider can stay at any of them.
+Opens no files.  Each stage is a release series, so a provider can stay at any stage.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class Stage:
     title: str
     command: str
     series: str
-    """The release series of the stage; empty if provider.yaml no longer shows it."""
+    """Release series of the stage; empty if provider.yaml no longer contains it."""
     contracts: tuple[str, ...]
     asks: tuple[str, ...]
-    """Its requirements on management clusters, and on authors of manifests."""
+    """Requirements on management clusters, and on authors of manifests."""
     done: bool
 
 
@@ -104,7 +104,7 @@ def find_simpler_way(provider: Provider, step: Step) -> Way | None:
 
 
 def list_costs(provider: Provider, step: Step) -> tuple[str, ...]:
-    """Return sentences about what an upgrade in place costs the operators of the provider."""
+    """Return sentences about the effects of an upgrade in place on the provider's operators."""
     kinds = list_kind_changes(provider, step)
     newest, former = _releases(provider, step)
     moved = [
@@ -131,7 +131,7 @@ def _lost(kinds: tuple[KindChanges, ...]) -> str:
 
 
 def _releases(provider: Provider, step: Step) -> tuple[str, str]:
-    """Return the first series of the new contract, and the last one before it."""
+    """Return the first release series of the new contract, and the last series before it."""
     of_new = [str(each.series) for each in provider.releases if each.contract == step.new.version]
     of_old = [str(each.series) for each in provider.releases if each.contract == step.old.version]
     former = of_old[0] if of_old else ""
@@ -149,7 +149,7 @@ def _position(provider: Provider, step: Step) -> int:
 
 
 def _versions(provider: Provider) -> tuple[ApiVersion, ...]:
-    """Return the API versions: all kinds have the same."""
+    """Return the API versions, which are the same for all kinds."""
     return next((resource.versions for resource in provider.resources), ())
 
 
@@ -170,7 +170,7 @@ def _new_name(provider: Provider, step: Step) -> str:
 
 
 def _series(provider: Provider, at: int) -> tuple[str, str, str]:
-    """Return the series of each stage; the newest series is that of the last completed stage."""
+    """Return the series of each stage; the newest series is the last completed stage's."""
     names = [str(release.series) for release in provider.releases]
     found = ["", "", ""]
     if at > 0:
