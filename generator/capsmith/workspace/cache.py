@@ -1,4 +1,4 @@
-"""Cache slow results in a folder of the user; without it, everything works but slower.
+"""Cache slow results in a user's folder; everything also works without it, only slower.
 
 Some entries are executed (compiled blueprints), so a folder that other users can write to is not
 used.  Any number of runs may share the folder.  Entries appear by rename and are only returned if
@@ -26,7 +26,7 @@ class FolderCache:
     def of_user(cls) -> FolderCache | None:
         """Return the user's cache: ``$CAPSMITH_CACHE``, ``$XDG_CACHE_HOME`` or ``~/.cache``.
 
-        Return None if ``$CAPSMITH_CACHE`` is empty or the user has no home directory.
+        Returns None if ``$CAPSMITH_CACHE`` is empty or the user has no home directory.
         """
         named = os.environ.get("CAPSMITH_CACHE")
         if named is not None:

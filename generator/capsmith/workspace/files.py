@@ -18,7 +18,7 @@ from capsmith.safetext import RelativePath
 from capsmith.tree import digest
 
 _AT_ONCE = 8
-"""Number of files that are written at a time."""
+"""Number of files that are written concurrently."""
 
 
 def resolve_without_symlinks(folder: Path, path: str) -> Path:
@@ -59,9 +59,10 @@ def _kind(place: Path) -> int | None:
 
 
 def resolve_inside(folder: Path, path: str) -> Path:
-    """Return the location of ``path`` in ``folder``; raises as :func:`resolve_without_symlinks`.
+    """Return the location of ``path`` in ``folder``.
 
-    Also raises ValueError for a path that leaves the folder, such as ``../x``, or that is too long.
+    Raises the same errors as :func:`resolve_without_symlinks`, and ValueError for a path that
+    leaves the folder, such as ``../x``, or that is too long.
     """
     return resolve_without_symlinks(folder, RelativePath(path))
 
@@ -77,7 +78,7 @@ def make_refusal(path: str, why: str) -> Refused:
 
 
 def remove_empty_parents(folder: Path, target: Path) -> None:
-    """Remove the empty folders between ``folder``, which stays, and ``target``."""
+    """Remove the empty folders between ``folder``, which is kept, and ``target``."""
     # The folder itself stays, however empty it is: the author created it.
     for parent in target.parents:
         if parent == folder:
@@ -94,7 +95,7 @@ def digest_file(file: Path) -> str:
 
 
 def read_permissions(file: Path) -> int:
-    """Return the permission bits of an existing file, 0 to 0o777."""
+    """Return the permission bits of an existing file, from 0 to 0o777."""
     return stat.S_IMODE(file.stat().st_mode) & 0o777
 
 
@@ -114,11 +115,12 @@ def write_synced(target: Path, content: bytes, permissions: int) -> None:
 
 
 def write_all(files: Iterable[tuple[Path, bytes, int]]) -> None:
-    """Write files as :func:`write_synced` does, several at a time, and create their folders.
+    """Write files in the same way as :func:`write_synced`, several at a time.
 
-    On return, all contents are on disk, so a later rename never refers to a file that a power
-    failure would leave empty.  Files are written in any order: until this returns, nothing may
-    refer to them. Raises the error of the first failed write, after all other writes have ended.
+    Missing folders are created.  On return, all contents are on disk, so a later rename never
+    refers to a file that a power failure would leave empty.  Files are written in any order: until
+    this function returns, nothing may refer to them.  Raises the error of the first failed write,
+    after all other writes have ended.
     """
     # A file system commits files that are synced at the same time in one commit; one after the
     # other, each file would wait for its own commit.

@@ -1,4 +1,4 @@
-"""Ask git for uncommitted changes; git is optional and used for nothing else."""
+"""Ask git for uncommitted changes; git is optional and not used for anything else."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from capsmith.errors import Refused
 
 _NO_REPOSITORY = 128
 _TIMEOUT = 120.0
-"""Seconds."""
+"""Timeout of a git command, in seconds."""
 
 
 def list_uncommitted(folder: Path) -> tuple[str, ...]:
     """Return the paths with uncommitted changes, relative to ``folder``, without ignored files.
 
-    Empty without git or outside a work tree.  Raises Refused (``git-unusable``) if git fails.
+    Empty if git is missing or ``folder`` is not in a work tree.  Raises Refused (``git-unusable``)
+    if git fails.
     """
     prefix = _git(folder, "rev-parse", "--show-prefix")
     if prefix is None:
@@ -27,7 +28,7 @@ def list_uncommitted(folder: Path) -> tuple[str, ...]:
 
 
 def _git(folder: Path, *arguments: str) -> bytes | None:
-    """Return the output of git; None when there is no git, or no work tree."""
+    """Return the output of a git command, or None if git or a work tree is missing."""
     # Imported when git is asked: a first run does without.
     import subprocess
 

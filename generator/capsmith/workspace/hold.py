@@ -17,11 +17,12 @@ from capsmith.errors import DiskError, Refused
 
 @contextlib.contextmanager
 def hold_folder(folder: Path, *, writes: bool = True) -> Iterator[None]:
-    """Lock ``folder`` against other runs of capsmith; the kernel unlocks it if this process dies.
+    """Return a context in which ``folder`` is locked against other runs of capsmith.
 
-    Runs that only read can share the folder.  Does not wait: raises Refused (``output-busy``) if
-    another run has the lock.  A folder that does not exist is not locked, because it appears whole
-    or not at all.  Locks nothing on Windows or on a file system without locks.
+    Runs that only read can share the folder.  The kernel unlocks it if this process dies.  Does not
+    wait: raises Refused (``output-busy``) if another run has the lock.  A folder that does not
+    exist is not locked, because it appears completely or not at all.  Has no effect on Windows or
+    on a file system without locks.
     """
     descriptor = _opened(folder)
     if descriptor is None:
@@ -41,7 +42,7 @@ def hold_folder(folder: Path, *, writes: bool = True) -> Iterator[None]:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Return whether no run holds ``folder``, so that a killed run must have left it."""
+    """Return whether no run holds ``folder``, so that it must be left over from a killed run."""
     # Only an answer for now: who acts on it must be sure that no run takes up the folder again.
     try:
         with hold_folder(folder):
@@ -52,7 +53,10 @@ def is_abandoned(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def convert_disk_errors(folder: Path) -> Iterator[None]:
-    """Convert OSError into a DiskError that names the file, or else ``folder``."""
+    """Return a context that converts OSError to a DiskError.
+
+    The error names the file, or else ``folder``.
+    """
     try:
         yield
     except OSError as error:

@@ -63,17 +63,17 @@ class Change:
     def write(
         self, path: str, content: str | bytes, executable: bool | None = False, mode: int = 0
     ) -> None:
-        """Write ``content`` to ``path``; strings are encoded as UTF-8.
+        """Add a write of ``content`` to ``path``; strings are encoded as UTF-8.
 
-        ``mode`` sets the permissions if it is not 0.  Otherwise ``executable`` does: None keeps
-        those of the existing file.
+        If ``mode`` is not 0, it sets the permissions.  Otherwise ``executable`` does: None keeps
+        the permissions of an existing file.
         """
         data = content.encode() if isinstance(content, str) else content
         usual = None if executable is None else 0o755 if executable else 0o644
         self.writes[str(RelativePath(path))] = Write(data, mode or usual)
 
     def remove(self, path: str) -> None:
-        """Remove ``path``."""
+        """Add the removal of ``path``."""
         self.removals.add(str(RelativePath(path)))
 
     def __bool__(self) -> bool:
@@ -87,19 +87,19 @@ _PENDING = f"{STATE_FOLDER}/pending.json"
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """Digests by path: of each file before and after the change, empty where there is none.
+    """Digests by path: of each file before and after the change, empty if there is no file.
 
-    Both have the same paths.
+    Both mappings have the same paths.
     """
 
     before: Mapping[str, str]
     after: Mapping[str, str]
     undo: bool = False
-    """Whether undoing it has begun; then it can no longer be completed."""
+    """Whether undoing the change has begun, so that it can no longer be completed."""
 
 
 class Journal:
-    """The pending change of a folder, if any.
+    """The pending change of a folder, if there is one.
 
     The caller must hold the folder (:func:`capsmith.workspace.hold.hold_folder`): two processes
     that complete the same change would mistake each other's moves for edits.
@@ -115,15 +115,19 @@ class Journal:
 
     @property
     def is_undoing(self) -> bool:
-        """Return whether undoing has begun.  Raises UnreadableInput for an invalid list."""
+        """Return whether undoing has begun.
+
+        Raises UnreadableInput if the list is invalid.
+        """
         return self._load().undo
 
     def stage(self, change: Change, read: Mapping[str, str] | None = None) -> None:
         """Stage ``change`` for :meth:`complete` or :meth:`undo`.
 
-        ``read`` has the digests of the contents, by path, from which the change was derived; empty
-        for a file that did not exist.  Raises Refused (``output-saved``) when one of them has been
-        saved since.  There must be no pending change.  If this raises, nothing has changed.
+        ``read`` has the digests of the contents, by path, from which the change was derived; the
+        digest of a file that did not exist is empty.  Raises Refused (``output-saved``) if one of
+        the files has been saved since.  There must be no pending change.  If an exception is
+        raised, nothing has changed.
         """
         self._discard_stage()
         try:
@@ -152,11 +156,11 @@ class Journal:
             raise
 
     def complete(self, *, is_resumed: bool = True) -> None:
-        """Finish the pending change, or its undoing if that has begun.
+        """Finish the pending change, or the undoing of the change if that has begun.
 
-        Raises Refused when a file was edited since: before anything is moved (``output-edited``),
-        or after all other files have their former contents again (``output-saved``).  A change that
-        this run has staged (not ``is_resumed``) is always undone then.  Raises UnreadableInput for
+        Raises Refused if a file was edited since: before anything is moved (``output-edited``), or
+        after all other files have their former contents again (``output-saved``).  A change that
+        this run has staged (not ``is_resumed``) is then always undone.  Raises UnreadableInput for
         an invalid list or damaged staged files.
         """
         pending = self._load()
@@ -177,7 +181,10 @@ class Journal:
         self._conclude()
 
     def undo(self) -> None:
-        """Restore the state before the pending change.  Raises as :meth:`complete` does."""
+        """Restore the state before the pending change.
+
+        Raises the same errors as :meth:`complete`.
+        """
         pending = self._load()
         if not pending.undo:
             self._check_undoable(pending)
@@ -215,7 +222,7 @@ class Journal:
         self._conclude()
 
     def _undo_others(self, pending: _Pending, saved: str) -> NoReturn:
-        """Undo a change but for a file that was saved meanwhile, and raise Refused."""
+        """Undo a change except for a file that was saved meanwhile, and raise Refused."""
         # The file is the author's now: it leaves the list, or undoing would meet it again.
         before, after = (
             {path: state for path, state in states.items() if path != saved}
@@ -227,7 +234,10 @@ class Journal:
         raise _saved(saved)
 
     def _move(self, path: str, before: str, after: str) -> bool:
-        """Bring a file to its new state; return False if it was saved since it was compared."""
+        """Bring a file to its new state.
+
+        Returns False if the file was saved since it was compared.
+        """
         if not after:
             return self._remove(path, before)
         staged = self._new(path)
@@ -237,7 +247,11 @@ class Journal:
         return self._place(staged, path, before, after)
 
     def _place(self, source: Path, path: str, expected: str, content: str) -> bool:
-        """Give a file the content and the permissions of ``source``, which may be gone then."""
+        """Give a file the content and permissions of ``source``.
+
+        ``source`` may no longer exist afterwards.  Returns False if the file's content differs from
+        ``expected``.
+        """
         target = resolve_inside(self._folder, path)
         if digest_file(target) == content:
             # Exchanged by an earlier attempt, it would be the other content, with its permissions.

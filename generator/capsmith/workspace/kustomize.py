@@ -17,12 +17,12 @@ from capsmith.workspace.reading import read_document
 
 _PROGRAMS = (("kustomize", "build"), ("kubectl", "kustomize"))
 _TIMEOUT = 120.0
-"""Seconds."""
+"""Timeout of kustomize, in seconds."""
 _OVERLAY = "buildMetadata: [originAnnotations]\nresources:\n- {folder}\n"
 _PLUGINS = ("generators", "transformers", "validators")
 _FOLLOWED = (*REFERENCES, *_PLUGINS)
 _VALUES = frozenset({"commonannotations", "annotations", "literals"})
-"""Keys in lower case below which a string is a value, whatever it looks like."""
+"""Keys, in lower case, below which strings are plain values rather than paths."""
 _REPOSITORY = re.compile(
     r"""^git:: | ^[^/]+@[^/]+[:/]                             # git::PATH, git@HOST:PATH
     | ^(?:[\w-]+\.)*(?:github|gitlab|bitbucket)\.(?:com|org)[:/] | ^dev\.azure\.com/
@@ -30,7 +30,7 @@ _REPOSITORY = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""Names that kustomize clones although a folder has them (RepoSpec of its package git)."""
+"""Names that kustomize clones even if there is a folder of that name (RepoSpec in package git)."""
 _NOWHERE = {
     **dict.fromkeys(
         ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"
@@ -45,7 +45,7 @@ class KustomizeOutput(NamedTuple):
 
     text: str
     folder: Path
-    """To which the paths in annotations ``config.kubernetes.io/origin`` are relative."""
+    """Folder to which the paths in ``config.kubernetes.io/origin`` annotations are relative."""
 
 
 def find_kustomize() -> tuple[str, ...] | None:
@@ -87,9 +87,10 @@ def run_kustomize(command: tuple[str, ...], folder: Path) -> KustomizeOutput:
 
 
 def _refuse_remote(folder: Path, seen: set[Path]) -> None:
-    """Raise UnreadableInput if kustomize would take a name for an address.
+    """Raise UnreadableInput if kustomize would treat a name as a remote address.
 
-    Follows every folder and configuration of a plugin that a kustomization names.
+    Follows every folder and plugin configuration that a kustomization names.  ``seen`` holds the
+    folders that were already checked.
     """
     seen.add(folder.resolve())
     for file in (folder / name for name in KUSTOMIZATION_FILES):
@@ -112,7 +113,7 @@ def _refuse_remote(folder: Path, seen: set[Path]) -> None:
 
 
 def _refuse_plugin(folder: Path, plugin: str, file: Path) -> None:
-    """Raise UnreadableInput if a plugin's configuration, a file or inline, has an address."""
+    """Raise UnreadableInput if a plugin configuration, in a file or inline, contains an address."""
     if "\n" in plugin:
         documents = [each.document for each in parse_manifests(plugin, str(file))[0]]
     elif (folder / plugin).is_file():
@@ -134,7 +135,7 @@ def _read_documents(file: Path) -> list[Mapping[Any, Any]]:
 
 
 def _addresses(value: Any) -> Iterator[str]:
-    """Yield the strings that kustomize takes for addresses, wherever it expects a path."""
+    """Yield the strings that kustomize would treat as addresses, wherever it expects a path."""
     if isinstance(value, str):
         if "://" in value and "\n" not in value.strip():
             yield value

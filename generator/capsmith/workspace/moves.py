@@ -1,8 +1,8 @@
-"""Move staged files to their places without losing what another program saves there meanwhile.
+"""Move staged files to their places without losing changes that another program saves meanwhile.
 
-Comparing a file and then renaming another one over it leaves a moment between the two, in which an
-editor's automatic save would be lost.  So the files change places in one step, and the comparison
-comes after it, when the other program can no longer reach the file under its name.
+Comparing a file and then renaming another file over it leaves a moment in which an editor's
+automatic save would be lost.  Therefore, the two files are exchanged in one step and compared
+afterwards, when the other program can no longer reach the file under its name.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from capsmith.workspace.files import digest_file
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
-"""Flag of renameat2(2), of Linux 3.15 and glibc 2.28."""
+"""Flag of renameat2(2), supported since Linux 3.15 and glibc 2.28."""
 _RENAME_SWAP = 2
-"""Flag of renamex_np(2), of macOS 10.12."""
+"""Flag of renamex_np(2), supported since macOS 10.12."""
 _UNSUPPORTED = frozenset(
     {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM, errno.EXDEV}
 )
 
 
 def replace_unchanged(staged: Path, target: Path, expected: str) -> bool:
-    """Move ``staged`` to ``target``; return False if ``target`` differs from what is expected.
+    """Move ``staged`` to ``target``; return False if ``target`` has unexpected content.
 
     ``expected`` is the digest of the content that may be replaced; a missing file may always be
-    created.  If this returns False, both files are as they were.  Afterwards ``staged`` is gone, or
-    holds the former content of ``target``.  Raises OSError.
+    created.  If this returns False, both files are unchanged.  Afterwards ``staged`` no longer
+    exists, or holds the former content of ``target``.  Raises OSError if a file operation fails.
 
-    Where the system or the file system cannot exchange files, such as NFS, a save between the
-    comparison and the rename is still lost: there is no way to notice it.
+    If the operating system or the file system cannot exchange files, such as NFS, a save between
+    the comparison and the rename is still lost: there is no way to detect it.
     """
     if not os.path.lexists(target):
         return _create(staged, target)
@@ -55,9 +55,10 @@ def replace_unchanged(staged: Path, target: Path, expected: str) -> bool:
 
 
 def remove_unchanged(target: Path, aside: Path, expected: str) -> bool:
-    """Move ``target`` to ``aside``; return False, and leave it, if it differs from ``expected``.
+    """Move ``target`` to ``aside``; return False, and keep it, if it differs from ``expected``.
 
-    A missing file is removed already.  ``aside`` must be on the same file system.  Raises OSError.
+    A missing file counts as removed.  ``aside`` must be on the same file system.  Raises OSError if
+    a file operation fails.
     """
     aside.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -73,7 +74,7 @@ def remove_unchanged(target: Path, aside: Path, expected: str) -> bool:
 
 
 def _create(staged: Path, target: Path) -> bool:
-    """Move a file to a name that must be free; return whether it was, or has the same content."""
+    """Move a file to a name that must be unused; return whether it was, or has the same content."""
     try:
         # A rename would replace a file that another program creates at this moment.
         os.link(staged, target)
@@ -89,7 +90,7 @@ def _create(staged: Path, target: Path) -> bool:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two files in one step; return False where that is not supported."""
+    """Exchange two files in one step; return False if that is not supported."""
     function = _find_exchange()
     if function is None:
         return False

@@ -165,7 +165,7 @@ def read_texts(folder: Traversable) -> dict[str, str]:
 
 
 class LazyTexts(Mapping[str, str]):
-    """The files of a folder by relative POSIX path, sorted; each is read at its first use."""
+    """The files of a folder by relative POSIX path, sorted; each is read when first used."""
 
     def __init__(self, folder: Traversable) -> None:
         self._files = dict(sorted(_data_files(folder, ""), key=lambda file: file[0]))
@@ -196,7 +196,7 @@ def _data_files(folder: Traversable, prefix: str) -> Iterator[tuple[str, Travers
 
 MOST_FILES = 500
 MOST_BYTES = 256 * 1024
-"""Of one file."""
+"""Maximum size of one file, in bytes."""
 _DEEPEST = 20
 _IGNORED = ("README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "CHANGELOG")
 
@@ -257,7 +257,7 @@ _OVERLAY_HINT = "Keep only regular text files of moderate size in an overlay, an
 
 
 def _require_folder(folder: Path) -> None:
-    """Raise UnreadableInput unless this is a folder."""
+    """Raise UnreadableInput unless ``folder`` is a folder."""
     if folder.is_dir() and not folder.is_symlink():
         return
     what = "a symbolic link" if folder.is_symlink() else "not a folder"
@@ -272,7 +272,7 @@ def _require_folder(folder: Path) -> None:
 
 
 def _first_paths(folder: Path) -> list[str]:
-    """Return the paths of the files, but no more than one above the limit.
+    """Return the paths of the files, at most one more than the limit.
 
     Raises UnreadableInput for a folder that cannot be read.
     """

@@ -39,7 +39,7 @@ class Repository:
 
     @contextlib.contextmanager
     def hold(self, *, writes: bool = True) -> Iterator[None]:
-        """Lock the folder against other runs; runs that do not write can share it.
+        """Return a context in which the folder is locked; runs that do not write can share it.
 
         A folder that did not exist at the start counts as new until the change is applied.  Raises
         Refused if another run has the lock, UnreadableInput if the path is not a folder, and
@@ -68,8 +68,8 @@ class Repository:
     def read_beside(self, path: str) -> dict[str, bytes]:
         """Return the content of all regular files in the folder that contains ``path``, sorted.
 
-        For files that only the author knows, whose names may contain any character.  Unreadable
-        files count as empty.
+        Used for the author's own files, whose names may contain any character.  Unreadable files
+        count as empty.
         """
         place = resolve_inside(self.folder, path).parent
         if self._new or not place.is_dir():
@@ -88,8 +88,8 @@ class Repository:
     def read_text(self, path: str) -> str | None:
         """Return the content of a file as a string, or None if it does not exist.
 
-        Raises as :meth:`read_bytes` does, and UnreadableInput (``file-not-text``) for invalid
-        UTF-8.
+        Raises the same errors as :meth:`read_bytes`, and UnreadableInput (``file-not-text``) for
+        invalid UTF-8.
         """
         content = self.read_bytes(path)
         try:
@@ -105,8 +105,8 @@ class Repository:
     def read_bytes(self, path: str) -> bytes | None:
         """Return the content of a file, or None if it does not exist.
 
-        Raises Refused for a path through a symlink and for anything but a regular file, because
-        reading a pipe would block.
+        Raises Refused for a path through a symlink and for anything other than a regular file,
+        because reading a pipe would block.
         """
         target = resolve_inside(self.folder, path)
         if self._new or not os.path.lexists(target):
@@ -120,7 +120,7 @@ class Repository:
         return content
 
     def watch(self, path: str) -> None:
-        """Refuse a later change of a file if it is saved from now on; for files read elsewhere.
+        """Refuse later changes to a file if it is saved from now on; for files read elsewhere.
 
         Files that this class reads are watched from their first reading.
         """
@@ -131,7 +131,8 @@ class Repository:
         """Return the content of the existing files, by path.
 
         ``theirs`` are the author's files, of which only the existence matters: symlinks and
-        unreadable files count as empty.  For other paths, raises as :meth:`read_bytes` does.
+        unreadable files count as empty.  For other paths, raises the same errors as
+        :meth:`read_bytes`.
         """
         found: dict[str, bytes] = {}
         for path in paths:
@@ -157,8 +158,8 @@ class Repository:
         is recorded first, and :meth:`complete_pending` finishes it after an interruption.  The
         caller must hold the repository (:meth:`hold`).
 
-        Raises Refused (``output-saved``) when a file of the change was saved by another program
-        after it was read here: the change would replace text that it does not know.
+        Raises Refused (``output-saved``) if a file of the change was saved by another program after
+        it was read here: the change would replace content that it does not take into account.
         """
         # All paths are checked before the first write, so that a bad one refuses the whole change.
         for path in (*change.writes, *change.removals):
@@ -194,7 +195,7 @@ class Repository:
     def undo_pending(self) -> bool:
         """Undo an interrupted change; return whether there was one.
 
-        Raises as :meth:`complete_pending` does.
+        Raises the same errors as :meth:`complete_pending`.
         """
         return self._settle(self._journal.undo)
 
