@@ -13,7 +13,7 @@ _FORMATS = {
     "int64": {"type": "integer", "format": "int64"},
 }
 JUNCTORS = {"all_of": "allOf", "any_of": "anyOf", "one_of": "oneOf"}
-"""Attributes with lists of limits, and their keys."""
+"""Attributes that hold lists of alternatives, with their schema keywords."""
 _OWN = frozenset(
     {"required", "immutable", "items", "properties", "additional_properties", "validations"}
     | {*JUNCTORS, "not_"}
@@ -30,9 +30,9 @@ def is_required(field: FieldLike) -> bool:
 def convert_field(field: FieldLike) -> dict[str, Any]:
     """Return the structural schema of one field.
 
-    Whether the field is required belongs to the schema of its parent.  Nested objects list their
+    Whether the field is required is part of its parent's schema.  Nested objects list their
     required properties, ``immutable`` becomes a validation rule, and every list gets a list type,
-    ``atomic`` by default.
+    by default ``atomic``.
     """
     if isinstance(field, str):
         return _shorthand(field)
@@ -67,7 +67,10 @@ def convert_field(field: FieldLike) -> dict[str, Any]:
 
 
 def _limits(field: FieldLike) -> dict[str, Any]:
-    """Return the schema of limits; the field that has them declares types and merge strategies."""
+    """Return the schema of an alternative, without types and merge strategies.
+
+    The field that has the alternative declares these.
+    """
     schema = convert_field(field)
     if isinstance(field, str):
         return schema
@@ -95,7 +98,7 @@ def convert_name_limits(limits: NameLimits) -> dict[str, Any]:
 
 
 def convert_rule(rule: Validation) -> dict[str, Any]:
-    """Return a validation rule as plain data, without the keys that the author left out."""
+    """Return a validation rule as plain data, without keys that the author left out."""
     return rule.model_dump(by_alias=True, exclude_none=True)
 
 

@@ -41,7 +41,7 @@ class Form:
     hint: str
 
     def check(self, text: str) -> str:
-        """Return ``text`` or raise PydanticCustomError, with the finding's id as its type."""
+        """Return ``text``, or raise PydanticCustomError with the finding's id as its type."""
         if len(text) <= self.limit and re.fullmatch(self.pattern, text):
             return text
         long = f" (at most {self.limit} characters)" if len(text) > self.limit else ""
@@ -313,10 +313,10 @@ Text = Annotated[
 
 T = TypeVar("T")
 Many = Annotated[tuple[T, ...], Strict(False)]
-"""A list in the file."""
+"""A list in provider.yaml."""
 
 TEXT, MAPPING, FLAG, LIST = "<text>", "<mapping>", "<flag>", "<list>"
-"""Tags of unions: they show up in pydantic's locations, and can be no keys of a document."""
+"""Tags of unions, which appear in pydantic's locations and cannot be keys of a document."""
 
 SHORTHAND = r"(string|integer|int32|int64|number|boolean)(\[\])?!?"
 
@@ -401,7 +401,7 @@ class Validation(SpecModel):
 
 
 class NameLimits(SpecModel):
-    """Limits for object names, in addition to those of Kubernetes."""
+    """Limits for object names, in addition to Kubernetes' own limits."""
 
     min_length: Count | None = Field(None, description="Fewest characters.")
     max_length: Count | None = Field(None, description="Most characters.")
@@ -484,7 +484,7 @@ class FieldSchema(SpecModel):
 
 
 Alternatives = Annotated[Many[FieldSchema], Field(min_length=1)]
-"""Limits of a value whose field declares type, default and description."""
+"""Limits for a value whose field declares type, default and description."""
 Required = Annotated[
     Annotated[bool, Tag(FLAG)] | Annotated[Many[str], Tag(LIST)],
     choose_by_tag(_flag_or_list, "true, false or a list of property names"),

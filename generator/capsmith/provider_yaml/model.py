@@ -1,4 +1,4 @@
-"""The pydantic model of provider.yaml: what an author may write, key by key.
+"""The pydantic model of provider.yaml: the keys that an author may write.
 
 An optional key that is left out is None here.  :mod:`capsmith.provider.derive` chooses its value,
 and :mod:`capsmith.resolving` checks keys against each other.  The model is one file so that the
@@ -122,7 +122,7 @@ class PrinterColumnSpec(SpecModel):
 
 
 class KubectlSpec(SpecModel):
-    """The categories and columns with which kubectl shows a kind."""
+    """The categories under which kubectl lists a kind, and the columns that kubectl prints."""
 
     categories: Many[forms.CrdName] | None = Field(
         None, description="Categories for kubectl, besides cluster-api."
@@ -139,7 +139,7 @@ class KubectlSpec(SpecModel):
 
 
 class ContractFieldsSpec(SpecModel):
-    """Schemas for contract fields that need other limits than the default ones."""
+    """Schemas for contract fields that need different limits."""
 
     spec: Fields | None = Field(
         None,
@@ -261,7 +261,7 @@ HookName = Literal[
     "CanUpdateMachineSet",
     "UpdateMachine",
 ]
-"""RX-05; schemas/contracts/common/hooks.yaml describes them."""
+"""Names of hooks (RX-05), which schemas/contracts/common/hooks.yaml describes."""
 
 
 class VersionFieldsSpec(SpecModel):
@@ -479,12 +479,12 @@ class RuntimeExtensionSpec(SpecModel):
 
 
 Section = Literal["infrastructure", "bootstrap", "controlPlane", "ipam", "addon"]
-"""Keys under which kinds stand."""
+"""Keys of the sections that contain kinds."""
 ComponentSection = Literal[Section, "runtimeExtension"]
 
 
 class CredentialsSpec(SpecModel):
-    """A kind of identity: which credentials the infrastructure needs, and which kinds use them."""
+    """An identity kind: the credentials that it holds, and the kinds that use them."""
 
     kind: forms.Kind = Field(description="Such as AcmeIdentity.")
     keys: Annotated[Many[forms.SecretKey], Field(min_length=1)] | None = Field(
@@ -641,7 +641,7 @@ class ProviderSpec(SpecModel):
         return kinds or {}
 
     def identities(self) -> Iterator[tuple[tuple[str | int, ...], str | CredentialsSpec]]:
-        """Yield the path and description of each kind of identity."""
+        """Yield the path to each identity kind, and its description."""
         written = self.credentials
         if isinstance(written, tuple):
             yield from ((("credentials", index), each) for index, each in enumerate(written))

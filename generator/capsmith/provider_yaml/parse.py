@@ -52,7 +52,7 @@ _ROLES = {
     "ipam": "IPPool",
     "addon": "Addon",
 }
-"""What the kinds of a section are examples of."""
+"""Role that is used as an example in messages about the kinds of a section."""
 _NOT_STRUCTURAL = {
     "uniqueItems": "Use x-kubernetes-list-type: set.",
     "$ref": "Write the schema out, or use a YAML alias.",
@@ -75,11 +75,14 @@ _OTHER_TYPES = {
         ("int32", "int64"), "Write `type: integer` with a `format`, or only the shorthand."
     ),
 }
-"""Types of other languages, with what to write instead."""
+"""Type names from other languages, with the hints for replacing them."""
 
 
 class Parsed(NamedTuple):
-    """The result of parsing.  ``spec`` is None if any finding is an error."""
+    """The result of parsing.
+
+    ``spec`` is None if any finding is an error.
+    """
 
     document: Document | None
     spec: ProviderSpec | None
@@ -89,8 +92,8 @@ class Parsed(NamedTuple):
 def parse(text: str, file: str) -> Parsed:
     """Parse and validate a provider.yaml; ``file`` is its name in findings.
 
-    Never raises for bad input.  Finding ids: ``yaml-*``, ``spec-*``, ``field-*``, ``schema-*`` and
-    the ids of contract rules about names (CC-50, CRD-04 …).
+    Never raises an exception for bad input.  Finding ids: ``yaml-*``, ``spec-*``, ``field-*``,
+    ``schema-*`` and the ids of contract rules about names (CC-50, CRD-04 …).
     """
     document, findings = parse_document(text, file)
     if document is None:
@@ -99,7 +102,10 @@ def parse(text: str, file: str) -> Parsed:
 
 
 def validate_document(document: Document) -> Parsed:
-    """Validate a parsed YAML document; findings as for :func:`parse`."""
+    """Validate a parsed YAML document.
+
+    Reports the same findings as :func:`parse`, except for syntax errors.
+    """
     try:
         spec = ProviderSpec.model_validate(document.data)
     except ValidationError as error:

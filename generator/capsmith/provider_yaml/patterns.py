@@ -1,4 +1,4 @@
-"""RE2 regular expressions, the only kind that the API server accepts.
+"""RE2 regular expressions, the only dialect that the API server accepts.
 
 Compiled and matched by pydantic's linear-time engine.  Python's engine accepts patterns that the
 API server refuses, and takes exponential time for some.
@@ -38,7 +38,7 @@ _FOREIGN_ESCAPE = re.compile(r"\\([1-9]|[kguUZG<>])")
 
 
 def explain_refusal(pattern: str) -> str:
-    """Return why the API server would refuse ``pattern``, or an empty string if it accepts it."""
+    """Return the reason why the API server would refuse ``pattern``; empty if it accepts it."""
     # The engine here would accept some of these with another meaning, or refuse them with a message
     # about its own syntax.
     for escape in re.findall(r"\\.", pattern, re.DOTALL):
@@ -64,7 +64,7 @@ def explain_refusal(pattern: str) -> str:
 def has_match(pattern: str, text: str) -> bool:
     """Return whether RE2 finds a match of ``pattern`` anywhere in ``text``.
 
-    Return True for an invalid pattern, which :func:`explain_refusal` reports.
+    Returns True for an invalid pattern, which :func:`explain_refusal` reports.
     """
     try:
         _compile(pattern).validate_python(text)
@@ -100,10 +100,10 @@ def _compile(pattern: str) -> SchemaValidator:
 
 
 def _translate(token: re.Match[str]) -> str:
-    """Return a token of RE2 as the engine here reads it.
+    r"""Convert an RE2 token to the syntax of pydantic's engine.
 
-    Its classes such as ``\\d`` hold characters of all scripts, RE2's those of ASCII, and in a class
-    in brackets it knows operators, which RE2 does not.
+    In that engine, classes such as ``\d`` include characters of all scripts, but in RE2 only ASCII,
+    and brackets may contain operators that RE2 lacks.
     """
     if token["quoted"] is not None:
         return re.escape(token["quoted"])

@@ -20,7 +20,7 @@ _FIELD_PATH = re.compile(f"(?:{_STEP.pattern})+")
 
 
 class UnknownField(NamedTuple):
-    """A step of a field path that names no property, and the names that exist at that point."""
+    """A step in a field path that does not name a property, and the names that exist there."""
 
     name: str
     known: tuple[str, ...]
@@ -93,7 +93,7 @@ def check_expressions(
 ) -> None:
     """Compile rules against their schema.
 
-    Each rule comes with its index in the list that ``reporter`` points at.  Finding ids:
+    Each rule comes with its index in the list at the path of ``reporter``.  Finding ids:
     ``schema-rule`` and ``schema-rule-unchecked``.
     """
     if not rules:
@@ -115,7 +115,7 @@ def check_expressions(
 
 
 def _check_default(field: FieldSchema, schema: Mapping[str, Any], reporter: PathReporter) -> None:
-    """Report ``schema-default`` for a default that breaks the rules of its own field."""
+    """Report ``schema-default`` for a default that violates the field's own rules."""
     # With optionalOldSelf, oldSelf is an optional, for which this check has no value.
     rules = [rule for rule in field.validations or () if not rule.optional_old_self]
     if not rules or field.default is None:

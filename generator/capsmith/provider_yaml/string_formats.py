@@ -81,7 +81,7 @@ _UNITS = r"[0-9]+\s*(?:ns|us|µs|ms|[smhdw]|hr|wk|nano|micro|milli|sec|min|hour|
 def is_of_format(name: str, text: str) -> bool:
     """Return whether the API server accepts ``text`` for the string format ``name``.
 
-    Return True for formats that the API server does not check.
+    Returns True for formats that the API server does not check.
     """
     normalized = name.replace("-", "")
     pattern = _PATTERNS.get(normalized)

@@ -21,9 +21,9 @@ _MANY = 1_000_000
 
 
 def find_value_errors(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch]:
-    """Yield each mismatch of ``value`` with ``schema``: its path, and the reason.
+    """Yield each mismatch between ``value`` and ``schema``: its path, and the reason.
 
-    Paths start with ``path``, the path of ``value`` itself.
+    Paths start with ``path``, the path to ``value`` itself.
     """
     if value is None:
         if not schema.get("nullable"):
@@ -84,7 +84,10 @@ def _fits(value: Any, limits: Schema, schema: Schema) -> bool:
 
 
 def _complete(limits: Schema, schema: Schema) -> Schema:
-    """Return limits with the type of the field that has them; they declare no fields."""
+    """Return ``limits`` with the type in ``schema``, the schema of the field that has them.
+
+    The limits themselves do not declare fields.
+    """
     # Limits below allOf, anyOf, oneOf and not restrict what the field itself declares: they know
     # neither nulls nor further properties, so both are left to the field.
     complete = {**limits, "nullable": True, "x-kubernetes-preserve-unknown-fields": True}
@@ -130,7 +133,7 @@ def _number(value: int | float, schema: Schema, path: Path) -> Iterator[Mismatch
 
 
 def _is_multiple(value: int | float, step: int | float) -> bool:
-    """Return whether the API server takes ``value`` for a multiple: fractions need to be close."""
+    """Return whether the API server considers ``value`` a multiple of ``step``, with rounding."""
     if isinstance(value, int) and isinstance(step, int):
         return value % step == 0
     # The same operations in the same order as go-openapi/validate: another order rounds

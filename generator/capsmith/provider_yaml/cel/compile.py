@@ -27,7 +27,7 @@ _STANDARD = """
     getFullYear getHours getMilliseconds getMinutes getMonth getSeconds map matches size startsWith
 """
 _METHODS = frozenset(_STANDARD.split())
-"""Methods of CEL's own types, which no library of functions has."""
+"""Methods of CEL's standard types, which are not declared in any function library."""
 
 
 def may_be_function(name: str, expression: str) -> bool:
@@ -48,7 +48,7 @@ _END = re.compile(r"\s*\)")
 
 
 def check_literals(expression: str) -> list[RuleProblem]:
-    """Return a problem for each literal that fails every evaluation, such as a bad duration."""
+    """Return a problem for each literal that always fails, such as an invalid duration."""
     return list(_check(expression))
 
 
@@ -76,7 +76,7 @@ def _check(expression: str) -> Iterator[RuleProblem]:
 
 
 def _text(literal: re.Match[str]) -> str | None:
-    """Return the text of a literal; None for comments, bytes and escapes, which are not read."""
+    """Return the string value of a literal; None for comments, bytes and literals with escapes."""
     bodies = [literal[name] for name in ("d3", "s3", "d", "s") if literal[name] is not None]
     prefix = (literal["prefix"] or "").lower()
     if not bodies or "b" in prefix or ("\\" in bodies[0] and "r" not in prefix):
@@ -105,7 +105,10 @@ _MOST_PROBLEMS = 5
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Compiles the rules of one schema.  ``_self_type`` is None if the schema declares no type."""
+    """Compiles the rules of one schema.
+
+    ``_self_type`` is None if the schema declares no type.
+    """
 
     _declarations: Declarations
     _self_type: CelType | None
@@ -121,7 +124,7 @@ class Compiler:
     ) -> list[RuleProblem]:
         """Return the reasons why the API server would refuse ``expression``, in source order.
 
-        ``result`` is the type to which the expression must evaluate.
+        ``result`` is the type that the expression must evaluate to.
         """
         if self._self_type is None:
             message = "a rule cannot read a value whose structure is not declared"
@@ -141,9 +144,8 @@ class Compiler:
     def is_broken_by(self, expression: str, value: Any) -> bool:
         """Return whether ``value`` certainly violates a rule that compiles.
 
-        Return False when the answer is unknown: for rules that call Kubernetes' functions, which
-        are not implemented here, for escaped names, and for strings that the API server parses
-        first.
+        Returns False if the answer is unknown: for rules that call Kubernetes' functions, which are
+        not implemented here, for escaped names, and for strings that the API server parses first.
         """
         # A wrong "yes" would refuse a default that the API server accepts, so doubt means no.
         # Strings with a format such as date-time reach rules as timestamps, which YAML values are
@@ -191,7 +193,7 @@ class Compiler:
             yield RuleProblem(message, hint, line, column, is_foreign=is_foreign)
 
     def _explain(self, why: str) -> tuple[str, str]:
-        """Return message and hint for an error of the type checker."""
+        """Return message and hint for a type checker error."""
         if match := _UNKNOWN_FIELD.search(why):
             known = self._declarations.fields.get(match[2], [])
             return f"{quote(match[1])} is not a field of this object", suggest(match[1], known)
@@ -206,7 +208,7 @@ class Compiler:
 
 
 def _type(declared: CelType) -> cel.Type:
-    """Return a declared type as one of the library."""
+    """Convert a declared type to a type of the CEL library."""
     name, params = declared["type_name"], [_type(param) for param in declared.get("params", ())]
     match name, params:
         case "list", [item]:
@@ -223,7 +225,7 @@ def _untyped() -> cel.Env:
 
 
 def _syntax(why: str) -> str:
-    """Return a syntax error without the parser's words."""
+    """Return a syntax error without the parser's technical terms."""
     reason = why.removeprefix("Syntax error: ").partition(" expecting ")[0]
     if match := _MISSING.fullmatch(reason):
         return f"{quote(match[1])} is missing before {_token(match[2])}"
@@ -233,7 +235,7 @@ def _syntax(why: str) -> str:
 
 
 def _readable(types: str) -> str:
-    """Return ``types`` without the names of messages."""
+    """Return ``types`` with message names replaced by readable words."""
     return clip(_MESSAGE.sub(lambda match: match[1].lower(), types))
 
 
@@ -243,13 +245,16 @@ def _token(text: str) -> str:
 
 @cache
 def _functions() -> cel.EnvConfig:
-    """Return the functions: reading their declarations takes longer than compiling a rule."""
+    """Return the functions, cached, because reading their declarations is slow."""
     return cel.NewEnvConfigFromYaml(json.dumps(build_environment()))
 
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """An error in a rule.  Lines and columns count from 1; 0 means the whole expression."""
+    """An error in a rule.
+
+    Lines and columns start at 1; 0 means the whole expression.
+    """
 
     message: str
     hint: str
@@ -258,4 +263,4 @@ class RuleProblem:
     undecided: bool = False
     """Whether an API server may accept the rule nevertheless."""
     is_foreign: bool = False
-    """Whether it may be about a function that only another release of Kubernetes has."""
+    """Whether the problem may be due to a function of another Kubernetes release."""

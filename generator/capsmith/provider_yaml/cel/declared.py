@@ -41,7 +41,7 @@ _MESSAGES = {
 }
 
 CelType = dict[str, Any]
-"""A type in the form of the configuration of an environment."""
+"""A type in the form that environment configurations use."""
 
 
 def escape(name: str) -> str | None:
@@ -56,11 +56,14 @@ def escape(name: str) -> str | None:
 
 @dataclass(slots=True)
 class Declarations:
-    """The CEL types of one schema.  ``fields`` lists the selectable names of each message."""
+    """The CEL types of one schema.
+
+    ``fields`` lists the selectable names of each message.
+    """
 
     fields: dict[str, list[str]] = field(default_factory=dict)
     has_parsed_texts: bool = False
-    """Whether rules read some texts as times, durations or bytes."""
+    """Whether rules read some strings as times, durations or bytes."""
     _file: descriptor_pb2.FileDescriptorProto = field(
         default_factory=lambda: descriptor_pb2.FileDescriptorProto(
             name="capsmith.proto",
@@ -151,8 +154,11 @@ def _add_field(
 
 
 def _set_type(added: descriptor_pb2.FieldDescriptorProto, name: str) -> None:
-    """Set the type of a field.  A list or map in another one has items of any type: there is no
-    message for it, so less is checked."""
+    """Set the type of a field.
+
+    A list or map nested in another has items of any type: protocol buffers cannot express it, so
+    less is checked.
+    """
     if name in _FIELD_TYPES:
         added.type = _FIELD_TYPES[name]  # type: ignore[assignment] # an enum in the stubs only
     else:

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import Any
 
 RELEASE = "1.33"
-"""The release of Kubernetes whose functions rules may call.
+"""Kubernetes release whose functions rules may call.
 
-A CRD has to work on every API server that the provider supports, so this is not the newest one.
-API servers are as careful: new expressions may only use what the release before theirs has.
-"""
+A CRD must work on every API server that the provider supports, so this is not the newest release.
+API servers follow the same policy: new expressions may use only functions that the previous
+Kubernetes release already has."""
 
 _EXTENSIONS: list[dict[str, Any]] = [
     {"name": "optional"},
@@ -156,7 +156,7 @@ def parse_type(text: str) -> dict[str, Any]:
 
 
 def _declarations() -> Iterator[tuple[str, str, list[str], str]]:
-    """Yield receiver type, name, types of the arguments and of the result of each overload."""
+    """Yield receiver type, name, argument types and result type of each overload."""
     for line in _FUNCTIONS.strip().splitlines():
         match = _DECLARATION.fullmatch(line.strip())
         assert match is not None, line
