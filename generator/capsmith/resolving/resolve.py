@@ -70,8 +70,8 @@ class Resolved(NamedTuple):
 def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Contract]) -> Resolved:
     """Decide everything that the author left open, and check the result.
 
-    ``contracts`` maps every known version to its contract: the fields of all of them are reserved,
-    whichever the provider serves.
+    ``contracts`` maps every known version to its contract: the fields of all contracts are
+    reserved, whichever contracts the provider follows.
     """
     draft = derive(spec, contracts)
     findings: list[Finding] = []
@@ -114,7 +114,7 @@ def _check_draft(draft: Draft, contracts: Mapping[str, Contract], top: PathRepor
 def _check_kind(
     kind: DraftKind, draft: Draft, contracts: Mapping[str, Contract], reporter: PathReporter
 ) -> None:
-    """Run the checks of one kind, at its key."""
+    """Run the checks of one kind; ``reporter`` has the path to the kind."""
     followed_first = _followed_first(draft, contracts)
     check_scope(kind, reporter)
     check_features(kind, reporter)
@@ -127,7 +127,7 @@ def _check_kind(
 
 
 def _followed_first(draft: Draft, contracts: Mapping[str, Contract]) -> list[Contract]:
-    """Return all contracts, first the ones that the provider follows.
+    """Return all contracts, starting with those that the provider follows.
 
     A field that several contracts have is reported with the rule of the first.
     """

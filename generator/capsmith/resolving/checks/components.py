@@ -41,7 +41,7 @@ def check_components(draft: Draft, top: PathReporter) -> None:
 
 
 def _check_type(main: str, parts: tuple[str, ...], reporter: PathReporter) -> None:
-    """Check the section that gives the component its type: clusterctl knows no other (CC-51)."""
+    """Check the section that gives a component its type, which clusterctl must know (CC-51)."""
     if main not in parts:
         message = f"the component {quote(main)} does not have the section {quote(main)}"
         hint = f"Add {main} to the list, or use one of the listed sections as the key."
@@ -62,7 +62,7 @@ def _check_namespaces(draft: Draft, main: str, parts: tuple[str, ...], top: Path
 
 
 def check_services(draft: Draft, top: PathReporter) -> None:
-    """Report namespaces with which the name of a Service cannot begin (CC-31).
+    """Report namespaces that cannot be the prefix of a Service's name (CC-31).
 
     Ids: ``namespace-too-long`` and ``namespace-digit``.
     """
@@ -76,7 +76,7 @@ def check_services(draft: Draft, top: PathReporter) -> None:
 
 
 def _converts(draft: Draft) -> bool:
-    """Return whether API versions, or releases, follow several contracts."""
+    """Return whether API versions or releases follow several contracts."""
     return len({*draft.spec.contracts, *draft.spec.releases.values()}) > 1
 
 
@@ -111,7 +111,7 @@ _VARIABLE = re.compile(r"\$\{|\$\$")
 def check_variables(reporter: PathReporter, value: Any) -> None:
     """Report ``clusterctl-variable`` for strings in ``value``, at any depth.
 
-    ``reporter`` is the path of ``value``.  clusterctl treats ``${X}`` as a variable that the user
+    ``reporter`` has the path to ``value``.  clusterctl treats ``${X}`` as a variable that the user
     must set, and replaces ``$$`` with ``$``, even in the descriptions and patterns of a CRD.
     """
     # The values only: keys of provider.yaml have forms that exclude a dollar.

@@ -24,18 +24,18 @@ _ACCEPTED = {
     "integer or string": ("integer or string", "integer", "string"),
     "number": ("number", "integer"),
 }
-"""Types of other names that a type accepts."""
+"""Types that are also accepted where the contract has the type in the key."""
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
 class _Mismatch(NamedTuple):
-    """One value of the contract that the author's schema does not accept."""
+    """A value of the contract that the author's schema does not accept."""
 
     field: str
-    """Below the contract's field: ``[].reason``; empty for the field itself."""
+    """Path below the contract's field, such as ``[].reason``; empty for the field itself."""
     what: str
     is_type: bool
-    """Whether no value fits, instead of some."""
+    """Whether the schema accepts no value at all, rather than only some values."""
 
 
 def check_template_fields(
@@ -93,7 +93,7 @@ def check_contract_fields(
 
 
 class _Check(NamedTuple):
-    """Checks fields of a kind in the API versions that follow some contracts."""
+    """Checks the fields of a kind in the API versions that follow certain contracts."""
 
     draft: Draft
     kind: DraftKind
@@ -103,7 +103,7 @@ class _Check(NamedTuple):
     """Whether core reads another version, so that these fields belong to a converted object."""
 
     def all(self, written: ContractFieldsSpec, reporter: PathReporter) -> None:
-        """Report all problems at their places."""
+        """Report all problems in ``written``; ``reporter`` has the path to it."""
         for part, fields in (("spec", written.spec), ("status", written.status)):
             for name, field in (fields or {}).items():
                 here, schema = reporter.at(part), convert_field(field)
@@ -117,7 +117,7 @@ class _Check(NamedTuple):
             self._left_out(path, reporter.at("without", index))
 
     def _left_out(self, path: str, reporter: PathReporter) -> None:
-        """Report a field that the CRD does not have, though core or capsmith uses it."""
+        """Report a field that the CRD leaves out although core or capsmith uses it."""
         part, _, name = path.partition(".")
         if path == f"spec.{FIELD}" and is_machine_based(self.kind.spec):
             message = "without it, the bootstrap configurations of the Machines have an empty spec"
@@ -200,7 +200,7 @@ def _below(own: Schema, contract: Schema, path: str) -> Iterator[_Mismatch]:
 
 
 def _limits(own: Schema, contract: Schema) -> Iterator[str]:
-    """Yield the limits that some value of the contract does not keep."""
+    """Yield the limits in the author's schema that some value of the contract violates."""
     for key in _MINIMA:
         if key in own and own[key] > contract.get(key, 0 if key != "minimum" else float("-inf")):
             yield f"{key} {own[key]}"

@@ -31,7 +31,7 @@ _LEGACY_STATUS = {
         "Remove it once no client reads it; until then, return it with the status.",
     ),
 }
-"""Fields of the move to new conditions -> rule, message and hint."""
+"""Status fields from the transition to new conditions -> rule, message and hint."""
 _CONDITIONS_READ_BY_CORE = frozenset(
     {"InfraCluster", "InfraMachine", "InfraMachinePool", "BootstrapConfig", "ControlPlane"}
 )
@@ -79,10 +79,10 @@ def check_own_fields(
 
 
 def _check_required_status(fields: Mapping[str, FieldLike], reporter: PathReporter) -> None:
-    """Report required fields of the status, which the generated CRD does not require.
+    """Report required status fields, which the generated CRD does not require.
 
-    The API server would refuse the conditions that the manager writes before the author's code
-    returns the first state.
+    Otherwise the API server would refuse the conditions that the manager writes before the author's
+    code returns the first state.
     """
     for name, field in fields.items():
         if is_required(field) and "default" not in convert_field(field):
@@ -102,7 +102,11 @@ def check_examples(fields: Mapping[str, FieldLike], reporter: PathReporter) -> N
 def _check_failure_domain(
     field: FieldLike, draft: Draft, reserved: dict[str, str], reporter: PathReporter
 ) -> None:
-    """Report IM-07: without versions of contract v1beta1 the field is the author's."""
+    """Report IM-07 for an author's field with the name of contract v1beta1's failure domain.
+
+    Does nothing if any API version follows v1beta1.  Otherwise the name is removed from
+    ``reserved``, because the author may use it.
+    """
     followed = {version.contract for version in draft.api_versions}
     if reserved.get("failureDomain") != "IM-07" or "v1beta1" in followed:
         return
@@ -117,14 +121,14 @@ def _check_failure_domain(
 
 
 def _check_legacy_conditions(fields: Mapping[str, FieldLike], reporter: PathReporter) -> None:
-    """Report ST-04 and ST-05: fields for conditions besides the contract's."""
+    """Report ST-04 and ST-05 for condition fields in addition to the contract's."""
     for name, (rule, message, hint) in _LEGACY_STATUS.items():
         if name in fields:
             reporter.add_warning(rule, message, hint, name)
 
 
 def _check_example(name: str, schema: Mapping[str, Any], reporter: PathReporter) -> None:
-    """Report a required field for which samples and templates would hold an invalid value."""
+    """Report a required field for which samples and templates would contain an invalid value."""
     wrong = next(find_value_errors(build_example(schema), schema), None)
     if wrong is not None:
         message = (
@@ -174,7 +178,7 @@ def _check_numbered(name: str, other: str, reporter: PathReporter, *path: str) -
 
 
 def _clashes(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the names whose attribute another one has, with that."""
+    """Yield each name whose Python attribute another name already has, with the other name."""
     taken: dict[str, str] = {}
     for name in names:
         other = taken.setdefault(name_attribute(name), name)

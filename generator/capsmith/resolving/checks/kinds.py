@@ -28,7 +28,7 @@ _ROLE = "Identity"
 
 
 def check_identities(draft: Draft, contracts: list[Contract], top: PathReporter) -> None:
-    """Check the kinds of identity; id ``credentials-keys``, and the ids of field checks."""
+    """Check the identity kinds; id ``credentials-keys``, and the ids of field checks."""
     reserved = {
         name: field.rule
         for contract in contracts
@@ -48,7 +48,7 @@ _CONSEQUENCES: Mapping[str, str] = {
     "ControlPlane": "no ClusterClass can use {kind}, so the provider releases none",
     "InfraMachinePool": "no ClusterClass can have workers in {kind}",
 }
-"""What is impossible without the template, by role; of other roles it cannot be left out."""
+"""Consequences of leaving out the template, by role; for other roles it cannot be left out."""
 
 
 def check_templates(draft: Draft, contracts: Iterable[Contract], top: PathReporter) -> None:
@@ -109,7 +109,7 @@ _LONGEST_SUFFIX = "TemplateList"
 
 
 def _named_kinds(draft: Draft) -> Iterator[tuple[str, Path]]:
-    """Yield the kinds that the author names, and their places."""
+    """Yield the kinds that the author names, each with its path in the description."""
     for kind in draft.kinds:
         yield kind.name, (kind.section, kind.name)
     for identity in draft.identities:
@@ -161,7 +161,7 @@ def _check_name(kind: str, draft: Draft, reporter: PathReporter) -> None:
 
 
 def _is_free(kind: str, draft: Draft) -> bool:
-    """Return whether a kind is one without template, and its name is that of no template."""
+    """Return whether a kind has the role Resource, no template, and no template's name."""
     templates = {f"{each.name}Template" for each in draft.kinds if each.has_template}
     own = [each for each in draft.kinds if each.name == kind and not each.has_template]
     return bool(own) and own[0].spec.implements == "Resource" and kind not in templates
@@ -189,7 +189,7 @@ def check_clashes(draft: Draft, top: PathReporter) -> None:
 
 
 def check_short_names(draft: Draft, top: PathReporter) -> None:
-    """Report short names of other kinds: ``short-name-clash`` and ``short-name-taken``."""
+    """Report short names that other kinds have: ``short-name-clash`` and ``short-name-taken``."""
     taken = set(draft.kubectl_names)
     for kind in draft.kinds:
         reporter = top.at(kind.section, kind.name)
@@ -220,7 +220,7 @@ def _check_short_names(
 
 
 def check_scope(kind: DraftKind, reporter: PathReporter) -> None:
-    """Report ``kind-scope``, ``kind-group`` and ``kind-plural`` where the contract decides."""
+    """Report ``kind-scope``, ``kind-group`` and ``kind-plural`` if the contract determines them."""
     if kind.spec.implements == "Resource":
         return
     if kind.spec.scope is not None:

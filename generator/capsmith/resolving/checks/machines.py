@@ -27,8 +27,8 @@ def check_pools(draft: Draft, top: PathReporter) -> None:
 
     Ids: ``pool-machine-kind``, ``pool-field-missing``, ``pool-field-differs``.
 
-    A pool with Machines creates objects of another kind.  The pool must have all fields which that
-    kind requires, and a field of both must have the same meaning.
+    A pool with Machines creates objects of another kind.  The pool must have all fields that are
+    required in that kind, and a field that both have must have the same meaning.
     """
     for kind in draft.kinds:
         reporter = top.at(kind.section, kind.name)

@@ -29,8 +29,8 @@ _CORE_GROUPS = frozenset(
 _OPEN_GROUPS = frozenset(
     f"{prefix}.cluster.x-k8s.io" for prefix in ("infrastructure", "bootstrap", "controlplane")
 )
-"""Groups in which core and the kubeadm control plane may use all kinds, of each other's sections
-too (RB-01, RB-02)."""
+"""Groups in which core and the kubeadm control plane may access all kinds, so sections may use each
+other's groups (RB-01, RB-02)."""
 _TAKEN_PACKAGES = frozenset({"capsmith", "lightkube", "prometheus_client", "tests", "yaml"})
 
 
@@ -52,7 +52,7 @@ def check_names(draft: Draft, top: PathReporter) -> None:
 
 
 def _check_licence(draft: Draft, top: PathReporter) -> None:
-    """Check the licence: building a Python package fails for one that SPDX does not list."""
+    """Check the licence, because building a Python package fails for licences not in SPDX."""
     if draft.spec.licence in (None, "Apache-2.0"):
         return
     # Imported here: only a licence other than the default has to be looked up.
@@ -204,7 +204,7 @@ def _check_namespace(draft: Draft, section: SectionType, top: PathReporter) -> N
 
 
 def _check_unused(draft: Draft, top: PathReporter) -> None:
-    """Report groups and namespaces of missing sections."""
+    """Report groups and namespaces that are set for missing sections."""
     present = {section.section for section in draft.sections}
     for key, given in (("groups", draft.spec.groups), ("namespaces", draft.spec.namespaces)):
         for section in given or {}:

@@ -27,14 +27,14 @@ _OF_SPEC: Final = "validations"
 
 
 _KEYS: Final = {_OF_SPEC: "validations", "objectValidations": "object_validations"}
-"""Keys of a kind with rules, and their attributes."""
+"""Keys under which a kind has rules, with their attributes."""
 
 
 def check_kind_rules(spec: ProviderSpec, provider: Provider, top: PathReporter) -> None:
     """Compile the rules of each kind against every CRD schema that contains them.
 
-    Each schema counts: versions may differ in fields, and a template has only some of its kind's.
-    Finding ids are those of field rules.
+    Every schema counts: versions may have different fields, and a template has only some of its
+    kind's fields.  Finding ids are the same as for field rules.
     """
     for section, kind, described in spec.kinds():
         here = top.at(section, kind)
@@ -66,7 +66,10 @@ def _of_version(described: KindSpec | TemplateSpec, version: ApiVersion) -> list
 def _check_sources(
     key: str, sources: list[_Source], resource: Resource, version: ApiVersion, here: PathReporter
 ) -> None:
-    """Compile the rules of the last source that has any; the first one is not of a version."""
+    """Compile the rules of a version, or else the rules of the kind.
+
+    ``sources`` are the kind's entry and, if there is one, the version's entry.
+    """
     first, *own = sources
     written = getattr(own[0], _KEYS[key], None) if own else None
     if written is not None:
@@ -93,7 +96,10 @@ def _is_in_template(key: str, rule: Validation, resource: Resource) -> bool:
 
 
 def _name_version(findings: list[Finding], first: int, key: str, version: ApiVersion) -> None:
-    """Say that a rule of the kind is about a version that has other fields than the kind."""
+    """Add the version's name to the findings from index ``first`` on.
+
+    Used for a rule of the kind that is invalid for the version's own fields.
+    """
     for index, finding in enumerate(findings[first:], first):
         findings[index] = finding._replace(
             message=f"in {version.name}, {finding.message}",
@@ -102,7 +108,7 @@ def _name_version(findings: list[Finding], first: int, key: str, version: ApiVer
 
 
 def _object_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
-    """Return the schema of whole objects as rules see it."""
+    """Return the schema of whole objects in the form that rules see."""
     schema = build_version_schema(resource, version)
     names = {name: {"type": "string"} for name in ("name", "generateName")}
     metadata = {"metadata": {"type": "object", "properties": names}}

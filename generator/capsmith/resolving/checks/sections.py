@@ -1,4 +1,4 @@
-"""Check that sections exist, have all required roles, and that hook names are unique."""
+"""Check that sections exist and have all required roles, and that hook names are unique."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TAKEN: Final = "KubeadmConfig"
 
 
 _ITSELF: Final = "kubeadm"
-"""The name of the provider that has that kind."""
+"""Name of the kubeadm bootstrap provider, to which KubeadmConfig belongs."""
 
 
 def check_bootstrap(draft: Draft, top: PathReporter) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from capsmith.provider_yaml.model import ApiVersionSpec, VersionFieldsSpec
 
 _LABEL_LIMIT = 63
-"""Of the value of a label."""
+"""Maximum length of a label's value."""
 
 
 def check_versions(draft: Draft, contracts: Mapping[str, Contract], top: PathReporter) -> None:
@@ -94,7 +94,7 @@ def check_contract_labels(versions: Sequence[DraftVersion], reporter: PathReport
 
 
 def _check_shapes(draft: Draft, versions: tuple[DraftVersion, ...], reporter: PathReporter) -> None:
-    """Each version follows one of the contracts (GEN-06), and each contract has one (GEN-08)."""
+    """Report versions without a followed contract (GEN-06) and contracts without one (GEN-08)."""
     contracts = draft.spec.contracts
     for index, each in enumerate(versions):
         if not each.contract:
@@ -203,7 +203,7 @@ def _check_named(
 
 
 def _check_machines(draft: Draft, pool: DraftKind, named: Set[str], reporter: PathReporter) -> None:
-    """Core reads the machines of a pool in the version of the pool (MP-07)."""
+    """Report missing versions of pool machines, which core reads in the pool's version (MP-07)."""
     if MACHINES not in pool.features or pool.machine_kind is None:
         return
     for kind in draft.kinds:
@@ -248,10 +248,10 @@ def check_version_fields(
 def _check_required(
     kind: DraftKind, version: str, written: VersionFieldsSpec, reporter: PathReporter
 ) -> None:
-    """Report required fields that an object of the other version leaves empty.
+    """Report required fields that conversion from the other version would leave empty.
 
-    Where the other version has fields of its own, the author's conversion can fill them, which a
-    test of the repository checks.
+    If the other version has its own fields, the author's conversion can set them, which a test in
+    the repository checks.
     """
     if written.spec is None:
         return

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from capsmith.provider_yaml.model import WatchSpec
 
 _CLUSTER_SCOPED = ("GlobalIPPool",)
-"""Roles whose kinds have no namespace."""
+"""Roles whose kinds are cluster-scoped."""
 _NEEDED = {"field": "path", "label": "label"}
-"""Way to the objects -> key that it needs."""
+"""Kind of lookup -> key that it requires."""
 
 
 def check_watches(kind: DraftKind, draft: Draft, reporter: PathReporter) -> None:
@@ -80,7 +80,7 @@ def _check_by(watch: WatchSpec, here: PathReporter) -> None:
 
 
 def _check_scope(watch: WatchSpec, kind: DraftKind, here: PathReporter) -> None:
-    """Owners and labels lead to objects in the same namespace, fields to names in it."""
+    """Report scopes that do not match: a watched object must be in its dependent's namespace."""
     is_global = kind.spec.implements in _CLUSTER_SCOPED
     if watch.scope == "Cluster" and not is_global and watch.by != "field":
         message = (
@@ -93,7 +93,7 @@ def _check_scope(watch: WatchSpec, kind: DraftKind, here: PathReporter) -> None:
 
 
 def _check_path(path: str, kind: DraftKind, here: PathReporter) -> None:
-    """Follow a path through objects and items of lists to a text."""
+    """Follow a path through objects and list items to a string, and report a dead end."""
     _, *steps = path.split(".")
     fields: Mapping[str, Any] = {
         name: convert_field(field) for name, field in (kind.spec.spec or {}).items()
