@@ -1,5 +1,5 @@
-"""One module for each command and each stage: pure steps, with input and output at the two ends.
+"""One module for each command and each stage: pure steps, with input and output at both ends.
 
-A command imports the stages that it needs and no other command, except those built on ``update``.
-Nothing is imported here, so that a command with few needs starts quickly.
+A command imports the stages that it needs, but no other command, except for commands based on
+``update``.  Nothing is imported here, so that a command with few dependencies starts quickly.
 """

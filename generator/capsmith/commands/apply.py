@@ -2,9 +2,9 @@
 
 An update with conflicts has two halves.  The first writes all files, with conflict markers, and
 stores the previous contents, the new lock and the new bases in ``.capsmith/unfinished``.  After the
-author resolved the conflicts, the second moves lock and bases into place (``--continue``), or
-restores the previous contents (``--abort``).  Lock and bases stay old in between: they describe
-what capsmith generated, and while markers remain the result of the merge is undecided.
+author has resolved the conflicts, the second moves lock and bases into place (``--continue``), or
+restores the previous contents (``--abort``).  In between, lock and bases are not updated: they
+describe what capsmith generated, and while markers remain the result of the merge is undecided.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from capsmith.workspace.repository import Change, Repository
 def apply_plan(repository: Repository, plan: Plan) -> None:
     """Apply ``plan``; do nothing if it is impossible.
 
-    If there are conflicts, the lock and the bases stay as they are until :func:`conclude`, and
-    replaced contents are stored for :func:`abort`.  Raises what :meth:`Repository.apply` raises.
+    If there are conflicts, the lock and the bases stay unchanged until :func:`conclude`, and
+    replaced contents are stored for :func:`abort`.  Raises the same errors as
+    :meth:`Repository.apply`.
     """
     if not plan.is_possible:
         return
@@ -40,7 +41,7 @@ def apply_plan(repository: Repository, plan: Plan) -> None:
 
 
 def conclude(repository: Repository) -> Report:
-    """Finish an update after its conflicts were resolved; report those that remain.
+    """Finish an update after its conflicts were resolved, and report unresolved conflicts.
 
     Raises Refused if no update is unfinished, and UnreadableInput for records that capsmith did not
     write.
@@ -73,7 +74,7 @@ def conclude(repository: Repository) -> Report:
 def abort(repository: Repository, *, force: bool = False) -> Report:
     """Restore the state before an update that left conflicts or was interrupted.
 
-    The author's work on conflicts is discarded.  If other files were edited since, they are
+    The author's conflict resolutions are discarded.  If other files were edited since, they are
     reported and nothing is done unless ``force``.  Raises Refused if no update is unfinished, and
     UnreadableInput for records that capsmith did not write.
     """

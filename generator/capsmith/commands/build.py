@@ -49,9 +49,9 @@ def load_runtime_library() -> Library:
 
 
 class _Permissions(Mapping[str, "DeclaredPermissions"]):
-    """What the library declares, by folder; each file is validated at its first use.
+    """The library's declared permissions, by folder; each file is validated when first used.
 
-    A provider needs few of them, and the others would take longer than its own.
+    A provider needs only a few of the files, and validating the others would take longer.
     """
 
     def __init__(self, sources: Mapping[str, str]) -> None:
@@ -77,7 +77,7 @@ class _Permissions(Mapping[str, "DeclaredPermissions"]):
 
 
 _OF_SHAPES = frozenset({"CC-80", "MP-12", "RB-07"})
-"""Rules about templates and permissions that depend on the fields which CRDs declare."""
+"""Ids of rules for templates and permissions that depend on the fields in CRDs."""
 SCHEMA_PATH = RelativePath(".capsmith/provider.schema.json")
 
 
@@ -86,8 +86,8 @@ def build_checked(
 ) -> tuple[FileTree | None, tuple[Finding, ...]]:
     """Return the files of a provider, with findings on its overlay and its manifests.
 
-    The tree is None if the overlay is broken.  Raises BlueprintError if a built-in blueprint is
-    broken.
+    The tree is None if the overlay is broken.  ``legacy_imports`` is described at :func:`build`.
+    Raises BlueprintError if a built-in blueprint is broken.
     """
     if overlay is not None:
         return build_overlaid(provider, overlay, legacy_imports)
@@ -157,7 +157,7 @@ def build_overlaid(
 
 
 def _copies(provider: Provider, runtime: Runtime) -> tuple[GeneratedFile, ...]:
-    """Return the files whose text capsmith ships."""
+    """Return the files whose content capsmith ships unchanged."""
     page = resources.author_api().read_text(encoding="utf-8")
     api = select_author_api(page, runtime.slices, provider.package)
     return (
@@ -167,7 +167,10 @@ def _copies(provider: Provider, runtime: Runtime) -> tuple[GeneratedFile, ...]:
 
 
 def _blamed(finding: Finding, origins: Mapping[str, str]) -> Finding:
-    """Name the author's blueprint that ``finding`` comes from."""
+    """Return a finding that names the author's blueprint as its origin, if there is one.
+
+    ``origins`` maps files to blueprints.
+    """
     origin = origins.get(finding.location.file)
     if origin is None:
         return finding
@@ -210,9 +213,9 @@ def _evaluated(files: list[GeneratedFile], provider: Provider) -> tuple[Finding,
 
 
 def _tolerated(finding: Finding, declared: frozenset[str]) -> Finding:
-    """Return a warning instead of an error where the author declares a CRD to be as it is.
+    """Return a warning instead of an error if the author declares that a CRD must be as it is.
 
-    What nothing works without was an error in provider.yaml.
+    Declarations with which nothing would work were already reported as errors in provider.yaml.
     """
     is_declared = PurePosixPath(finding.location.file).name in declared
     is_declared |= bool(declared) and finding.id in _OF_SHAPES

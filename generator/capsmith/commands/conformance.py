@@ -1,4 +1,4 @@
-"""The command `conformance`: drive a provider's objects through their life, judge the manager."""
+"""The command `conformance`: check a manager over the whole lifecycle of a provider's objects."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ _WHOLE = ("BootstrapConfig", "BootstrapConfigTemplate", "ControlPlane", "Control
 
 
 def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
-    """Parse the ``NAME=VALUE`` pairs of a repeated option.  Raises ValueError for another form."""
+    """Parse the ``NAME=VALUE`` pairs of a repeated option.
+
+    ``option`` is named in messages.  Raises ValueError for any other form.
+    """
     pairs = {}
     for text in texts:
         name, separator, value = text.partition("=")
@@ -80,7 +83,7 @@ def parse_ids(texts: Iterable[str]) -> frozenset[str]:
 
 
 class ManagementAccess(NamedTuple):
-    """The management cluster of a run, and how to reach it."""
+    """The management cluster of a run, and the credentials for it."""
 
     client: KubeClient
     kubeconfig: Path
@@ -88,14 +91,17 @@ class ManagementAccess(NamedTuple):
 
 
 class CheckGroup(NamedTuple):
-    """The checks of some roles, and a function that opens their session in a namespace."""
+    """The checks of certain roles, and a function that opens a session in a namespace."""
 
     checks: tuple[ConformanceCheck[Any], ...]
     open: Callable[[CheckedProvider, ConformanceRequest, ManagementAccess, str], BaseSession]
 
 
 def select_groups(roles: Mapping[str, str]) -> Iterator[CheckGroup]:
-    """Yield the groups of checks that apply to the roles of a release; ``roles`` are by kind."""
+    """Yield the groups of checks that apply to the roles of a release.
+
+    ``roles`` are by kind.
+    """
     found = set(roles.values())
     # Also without any known role: the error then says which objects the checks of infrastructure
     # need.
@@ -158,9 +164,10 @@ def _timing(request: ConformanceRequest) -> Timing:
 
 
 def _require_installed(client: KubeClient, *kinds: tuple[str, str]) -> str:
-    """Return the version of core's API; raises UnreadableInput without core or one of the kinds.
+    """Return the version of core's API.
 
-    Kinds are given with their API versions.
+    ``kinds`` are pairs of API version and kind.  Raises UnreadableInput if core or one of the kinds
+    is not installed.
     """
     try:
         for kind, api_version in kinds:
@@ -177,7 +184,7 @@ def _require_installed(client: KubeClient, *kinds: tuple[str, str]) -> str:
 def _documents(
     provider: CheckedProvider, request: ConformanceRequest, access: ManagementAccess, namespace: str
 ) -> list[JSON]:
-    """Return the objects of a cluster: those of a file, or of the generated template."""
+    """Return the objects of a cluster, from a file or from the generated template."""
     if request.objects is not None:
         return read_objects(request.objects)
     options = {
@@ -198,7 +205,7 @@ def _pools(
     namespace: str,
     known: list[JSON],
 ) -> list[JSON]:
-    """Return the machine pools of the other templates, one of each kind that is not known."""
+    """Return one machine pool of each kind in the other templates that is not in ``known``."""
     missing = {kind for kind, role in provider.roles.items() if role == MACHINE_POOL}
     missing -= {str(each["kind"]) for each in known}
     found: dict[str, JSON] = {}
@@ -218,7 +225,7 @@ def _pools(
 
 
 def _template(provider: CheckedProvider, flavor: str) -> Path:
-    """Return the cluster template of the first release that has one of the flavor."""
+    """Return the path to the cluster template of the first release that has the flavor."""
     suffix = f"-{flavor}" if flavor else ""
     paths = [each.folder / f"cluster-template{suffix}.yaml" for each in provider.releases]
     for path in paths:
@@ -234,7 +241,7 @@ def _template(provider: CheckedProvider, flavor: str) -> Path:
 
 Progress = Callable[[str], None]
 _OBJECTS = ("conformance-objects", "conformance-template")
-"""Errors of objects that one part of a run lacks."""
+"""Error ids for objects that are missing for one part of a run."""
 
 
 class _Run(NamedTuple):
@@ -246,7 +253,7 @@ class _Run(NamedTuple):
     progress: Progress
     done: Callable[[CheckResult], None]
     servers: ManagementServers | None = None
-    """What the run started; None in a given management cluster."""
+    """Servers that the run started; None in an existing management cluster."""
 
 
 def run(
@@ -291,7 +298,7 @@ def _started(
     progress: Progress,
     done: Callable[[CheckResult], None],
 ) -> ConformanceReport:
-    """Start management clusters with the provider, and check it there."""
+    """Start management clusters with the provider, and check the provider there."""
     # Imported when it is used: it needs packages of the extra.
     try:
         from capsmith.judge.running.servers import start_servers
@@ -331,7 +338,7 @@ def _installation(provider: CheckedProvider, request: ConformanceRequest) -> Ins
 
 
 def _report(run: _Run) -> ConformanceReport:
-    """Run the parts one after another, each in a namespace of its own."""
+    """Run the parts one after another, each in a separate namespace, and return the report."""
     request, contracts = run.request, []
     results: list[CheckResult] = []
     selection = Selection(parse_ids(request.select), parse_ids(request.ignore))
@@ -374,7 +381,7 @@ def _results(
 def _add_servers(
     session: BaseSession, servers: ManagementServers, ends: ExitStack, progress: Progress
 ) -> None:
-    """Give a session what only a run with servers of its own can do."""
+    """Enable the steps of a session that need servers started by this run."""
     if isinstance(session, IpamSession):
         session.manager = servers.first.managers.get("ipam", servers.first.manager)
         return
@@ -409,7 +416,7 @@ def _prerequisites(request: ConformanceRequest) -> list[JSON]:
 
 @contextmanager
 def _scratch(logs: Path | None) -> Iterator[Path]:
-    """Yield a private folder for logs and credentials, which stays only if the user names it."""
+    """Yield a private folder for logs and credentials, which is kept only if ``logs`` names it."""
     if logs is not None:
         logs.mkdir(mode=0o700, parents=True, exist_ok=True)
         yield logs.resolve()

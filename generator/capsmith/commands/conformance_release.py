@@ -30,7 +30,7 @@ class ConformanceRequest(NamedTuple):
     """The unparsed command line options of `conformance`."""
 
     core: str
-    """The series of core that is started: ``v1.14``."""
+    """Release series of core to start, such as ``v1.14``."""
     kubeconfig: Path | None = None
     managers: tuple[str, ...] = ()
     others: tuple[Path, ...] = ()
@@ -50,12 +50,18 @@ class ConformanceRequest(NamedTuple):
 
 
 def read_objects(path: Path) -> list[JSON]:
-    """Return the objects in a file.  Raises UnreadableInput for invalid YAML."""
+    """Return the objects in a file.
+
+    Raises UnreadableInput for invalid YAML.
+    """
     return [dict(manifest.document) for manifest in read_manifests(path)]
 
 
 def read_manifests(path: Path) -> list[Manifest]:
-    """Return the documents in a file.  Raises UnreadableInput for invalid YAML."""
+    """Return the documents in a file.
+
+    Raises UnreadableInput for invalid YAML.
+    """
     manifests, findings = parse_manifests(read_document(path, _LARGEST), str(path))
     if findings:
         first = findings[0]
@@ -64,7 +70,7 @@ def read_manifests(path: Path) -> list[Manifest]:
 
 
 CHECKED_TYPES = ("infrastructure", "bootstrap", "control-plane", "ipam")
-"""Types of providers that checks exist for."""
+"""Provider types for which checks exist."""
 _PROVIDER_IDS = "spec.providerIDList"
 _OTHER_TYPES = ("addon", "core", "runtime-extension")
 
@@ -74,19 +80,19 @@ class CheckedProvider(NamedTuple):
 
     release: ProviderRelease
     others: tuple[ProviderRelease, ...]
-    """Of providers that clusters need besides, which are not checked."""
+    """Releases of other providers that clusters need, which are not checked."""
     components: tuple[ReleaseComponent, ...]
-    """The components to check, infrastructure first."""
+    """Components to check, infrastructure first."""
     roles: dict[str, str]
-    """By kind, of the checked components."""
+    """Roles of the checked components' kinds, by kind."""
     contracts: dict[tuple[str, str], str]
-    """The contract of a kind and API version."""
+    """Contracts by kind and API version."""
     commands: dict[str, tuple[str, ...]]
-    """The commands of managers by type, also for other releases."""
+    """Commands of managers by provider type, also for the other releases."""
 
     @property
     def name(self) -> str:
-        """Return the provider's name for clusterctl."""
+        """Return clusterctl's name for the provider."""
         return self.components[0].name
 
     @property
@@ -106,7 +112,7 @@ class CheckedProvider(NamedTuple):
         return [each for each in found if each.type in self.commands]
 
     def contract(self, kind: str, api_version: str) -> str:
-        """Return the contract that a kind's CRD names for a version.
+        """Return the contract that the CRD of ``kind`` names for an API version.
 
         Raises UnreadableInput if no contract label names the version.
         """
@@ -125,7 +131,7 @@ def read_provider(folder: Path, request: ConformanceRequest) -> CheckedProvider:
     """Read the release in a folder.
 
     Raises UnreadableInput if it cannot be read or no component has checks, and ValueError for an
-    option without effect.
+    option that has no effect.
     """
     version = request.release_version or read_newest_version(folder)
     release = ProviderRelease(folder, version)
@@ -148,7 +154,7 @@ def read_provider(folder: Path, request: ConformanceRequest) -> CheckedProvider:
 
 
 def _role(crd: Crd, role: str) -> str:
-    """Return the role of a kind; only machine pools list provider IDs, whatever their name."""
+    """Return the role of a kind; only machine pools list provider IDs, whatever the name."""
     lists_ids = any(find_field(version.schema, _PROVIDER_IDS) for version in crd.versions)
     return MACHINE_POOL if role == NONE and lists_ids else role
 
@@ -156,7 +162,7 @@ def _role(crd: Crd, role: str) -> str:
 def _components(
     release: ProviderRelease, commands: dict[str, tuple[str, ...]]
 ) -> tuple[ReleaseComponent, ...]:
-    """Return the components to check: those with a command, or all without any command."""
+    """Return the components to check: those with a command, or all if there are no commands."""
     found = [each for each in release.components if each.type in CHECKED_TYPES]
     if not found:
         found = [release.component(CHECKED_TYPES[0])]
@@ -169,7 +175,10 @@ def _components(
 def _commands(
     texts: Sequence[str], releases: Sequence[ProviderRelease]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the commands of managers by type; one without a type is for all of RELEASE."""
+    """Return the commands of managers by type.
+
+    A command without a type applies to all components of the release to check.
+    """
     types = [each.type for release in releases for each in release.components]
     repeated = sorted({each for each in types if types.count(each) > 1})
     if repeated:

@@ -28,7 +28,7 @@ _AT_REST = {Outcome.UNCHANGED, Outcome.KEPT}
 
 
 def examine(folder: Path) -> tuple[Report, Data]:
-    """Return findings on the repository in ``folder``, and the underlying facts; write nothing.
+    """Return findings on the repository in ``folder``, and the underlying facts, without writing.
 
     Raises UnreadableInput if nothing was generated there or a file cannot be read, and Refused for
     the lock of a later capsmith.

@@ -28,7 +28,9 @@ def generate(
 
     Nothing is written before everything is rendered, and nothing if there is an error.
     ``beside_others`` allows a first run in a folder with other files, which are never replaced.
-    ``options`` may name an overlay.  Raises UnreadableInput, Refused, DiskError or BlueprintError.
+    ``options`` may name an overlay.  Raises UnreadableInput for invalid files, Refused if the
+    author's files could be lost, DiskError if a write fails, and BlueprintError for a broken
+    blueprint.
     """
     options = options or UpdateOptions()
     loaded = load(path, options.blueprints)
@@ -53,8 +55,8 @@ def _is_same(one: Path, other: Path) -> bool:
 def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:
     """Write a new provider.yaml with content ``text``, and generate the repository from it.
 
-    ``beside_others`` is as in :func:`generate`.  Raises Refused if a provider.yaml exists, and what
-    :func:`generate` raises.
+    ``beside_others`` allows a folder with other files, which are never replaced.  Raises Refused if
+    a provider.yaml exists, and the same errors as :func:`generate`.
     """
     repository = Repository(folder)
     with repository.hold():
@@ -79,7 +81,11 @@ def _bring_in_line(
     *,
     add_spec: bool,
 ) -> Report:
-    """Generate; ``allowed`` are the names that a folder without a lock may hold."""
+    """Generate or update the repository and return the report.
+
+    ``allowed`` are the names that a folder without a lock may contain.  With ``add_spec``, the
+    provider.yaml is written as well.
+    """
     if loaded.provider is None or has_errors(loaded.findings):
         return Report().with_findings(loaded.findings)
     # Only with a valid description: one with errors must leave even an interrupted run as it is.
@@ -114,7 +120,10 @@ def _refuse_foreign(repository: Repository, allowed: Container[str]) -> None:
 
 
 def _add_spec(repository: Repository, change: Change, text: str, lock: Lock | None) -> None:
-    """Write the provider.yaml beside what is generated from it."""
+    """Add provider.yaml to the change unless the repository already contains it.
+
+    Raises Refused (``output-other-spec``) if the repository has a different provider.yaml.
+    """
     present = repository.read_text(SPEC_NAME)
     if present not in (None, text) and (
         lock is None or digest_spec(present or "") != lock.spec_digest

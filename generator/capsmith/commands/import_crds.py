@@ -35,7 +35,7 @@ class ImportOptions(NamedTuple):
     name: str = ""
     repository: str = ""
     roles: Mapping[str, str] = {}
-    """Roles by kind, where the names of the kinds mislead."""
+    """Roles by kind, for kinds whose names are misleading."""
     partial: bool = False
     """Whether losses are acceptable."""
 
@@ -51,7 +51,8 @@ class ImportResult(NamedTuple):
 def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions) -> ImportResult:
     """Write a provider.yaml for the CRDs in ``paths`` to ``output``.
 
-    An existing file is never replaced.  Raises UnreadableInput, Refused or DiskError.
+    An existing file is never replaced.  Raises UnreadableInput if a file cannot be read, Refused if
+    ``output`` exists, and DiskError if the write fails.
     """
     sources, metadata, found = _read(paths, options)
     if not sources:
@@ -93,9 +94,9 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
 
 
 def check_provider(paths: Sequence[Path], spec: Path, options: ImportOptions) -> ImportResult:
-    """Compare the CRDs in ``paths`` with those that ``spec`` generates; write nothing.
+    """Compare the CRDs in ``paths`` with the CRDs that ``spec`` generates, without writing.
 
-    Raises UnreadableInput.
+    Raises UnreadableInput if a file cannot be read.
     """
     sources, _, found = _read(paths, options)
     if not sources:
@@ -118,10 +119,10 @@ def _result(findings: Sequence[Finding], crds: Sequence[ImportedCrd]) -> ImportR
 def _read(
     paths: Sequence[Path], options: ImportOptions
 ) -> tuple[tuple[SourceCrd, ...], tuple[Manifest, ...], list[Finding]]:
-    """Return the provider's CRDs, its metadata, and what is wrong with the files.
+    """Return the provider's CRDs, its metadata, and the findings on the files.
 
-    There are no CRDs if one of them is malformed.  Raises UnreadableInput if there are no CRDs of a
-    provider among the files.
+    The CRDs are empty if any CRD is malformed.  Raises UnreadableInput if the files contain no CRDs
+    of a provider.
     """
     manifests: list[Manifest] = []
     findings: list[Finding] = []

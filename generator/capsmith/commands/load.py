@@ -27,10 +27,10 @@ class Loaded(NamedTuple):
     provider: Provider | None
     findings: tuple[Finding, ...]
     blueprints: str = ""
-    """The overlay folder that provider.yaml names; empty if there is none."""
+    """Path to the overlay folder in provider.yaml; empty if there is none."""
     overlay: Overlay | None = None
     document: Document | None = None
-    """The YAML of the text; None where it does not fit the model."""
+    """Parsed YAML of the text; None if the text does not match the model."""
     draft: Draft | None = None
 
 
@@ -59,7 +59,7 @@ def load(path: Path, blueprints: Path | None = None) -> Loaded:
 def load_text(text: str, file: str) -> Loaded:
     """Parse and resolve the content of a provider.yaml; ``file`` is its name in findings.
 
-    Never raises for invalid content: the result then has findings and no provider.
+    Never raises an exception for invalid content: the result then has findings and no provider.
     """
     contracts = {contract.version: contract for contract in load_contracts()}
     parsed = parse(text, file)

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def find_overlay(
     spec: Path, named: str, given: Path | None
 ) -> tuple[Overlay | None, tuple[Finding, ...]]:
-    """Read the overlay for the provider.yaml at ``spec``; return it with the findings on it.
+    """Read the overlay for the provider.yaml at ``spec``; return it with findings.
 
-    ``named`` is the folder in provider.yaml, ``given`` the one on the command line.  Raises
-    UnreadableInput if the folder does not exist.
+    ``named`` is the folder in provider.yaml, ``given`` the folder on the command line.  The overlay
+    is None if there is none or it has errors.  Raises UnreadableInput if the folder does not exist.
     """
     # Imported here because most providers have no overlay.
     from capsmith.blueprint.overlay import parse_overlay
@@ -43,7 +43,7 @@ def find_missing_overlay(
 ) -> tuple[Finding, ...]:
     """Report that ``overlay`` is missing if the repository was generated with one.
 
-    ``named`` is the folder in provider.yaml; ``without`` permits the overlay to be gone.
+    ``named`` is the folder in provider.yaml; ``without`` allows the overlay to be missing.
     """
     if without and named:
         return (_twice(Path(SPEC_NAME)),)
@@ -61,7 +61,7 @@ def find_missing_overlay(
 
 
 def make_lock_entry(overlay: Overlay | None) -> LockedBlueprints | None:
-    """Return the lock entry for an overlay, or None without overlay."""
+    """Return the lock entry for an overlay, or None if there is no overlay."""
     return LockedBlueprints(overlay.digest, overlay.named) if overlay is not None else None
 
 
@@ -70,8 +70,8 @@ def add_overlay(
 ) -> None:
     """Add to ``change`` a copy of the overlay that provider.yaml names.
 
-    Raises Refused if the repository has another folder of that name that was not generated from,
-    and UnreadableInput if it cannot be read.
+    Raises Refused if the repository has another folder of that name which was not used for
+    generating, and UnreadableInput if that folder cannot be read.
     """
     present: dict[str, str] = {}
     folder = locate_overlay(repository.folder, overlay.named)

@@ -1,7 +1,8 @@
 """Plan a `generate` or `update`: compare a repository with its provider.yaml.
 
-Everything is decided here, from what was read; :mod:`capsmith.commands.apply` only executes it.  A
-preview makes the same plan as an update and therefore shows exactly what the update would do.
+Everything is decided here, based on the files that were read; :mod:`capsmith.commands.apply` only
+executes the plan.  A preview makes the same plan as an update and therefore shows exactly what the
+update would do.
 """
 
 from __future__ import annotations
@@ -59,43 +60,45 @@ class UpdateOptions(NamedTuple):
 
     style: ConflictStyle = ConflictStyle.MERGE
     force: bool = False
-    """Replace generated files that were edited."""
+    """Whether to replace generated files that were edited."""
     restore: frozenset[str] = frozenset()
-    """Files to write again: deleted ones, and scaffolds that capsmith has a new text for."""
+    """Paths to write again: deleted files, and scaffolds for which capsmith has new content."""
     mine: frozenset[str] = frozenset()
-    """Files of capsmith that the author takes over."""
+    """Paths to generated files that the author takes over."""
     not_mine: frozenset[str] = frozenset()
-    """Files that were taken over and are given back."""
+    """Paths to files that were taken over and are returned to capsmith."""
     diff: bool = False
     runtime: Mode | None = None
-    """The value of `runtime` to write into provider.yaml first; None leaves it as it is."""
+    """Value of `runtime` to write into provider.yaml first; None to keep the value."""
     blueprints: Path | None = None
-    """The folder of an overlay that provider.yaml does not name."""
+    """Path to an overlay that provider.yaml does not name."""
     no_blueprints: bool = False
-    """Go on without the overlay that was named on the command line before."""
+    """Whether to continue without the overlay that was named on the command line before."""
     allow_dirty: bool = False
-    """Go on although there are uncommitted changes."""
+    """Whether to continue although there are uncommitted changes."""
 
 
 _NEW_TEXT = {Reason.BEHIND, Reason.SCAFFOLD_BEHIND, Reason.SCAFFOLD_HELD}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LIBRARY_SINCE = "0.2"
-"""Before this release the runtime was generated into each repository."""
+"""First release with the runtime library; before, the runtime was generated into each
+repository."""
 
 
 class Plan(NamedTuple):
-    """All changes of a run, decided before the first one is made."""
+    """All changes of a run, decided before the first change is made."""
 
     report: Report
     change: Change
-    """Changes of the generated files."""
+    """Changes to the generated files."""
     records: Change
-    """Changes of the lock and of the bases of shared files."""
+    """Changes to the lock and to the bases of shared files."""
     names: ConflictLabels
     is_possible: bool
-    """Whether it may be carried out; conflicts do not prevent it, they are written."""
+    """Whether the plan may be applied; conflicts do not prevent it, because they are written to the
+    files."""
     overlay: str = ""
-    """The folder of the repository in which the author's blueprints are, if any."""
+    """Path to the author's blueprints in the repository; empty if there are none."""
 
     @property
     def conflicts(self) -> tuple[str, ...]:
@@ -112,10 +115,11 @@ class Plan(NamedTuple):
 def make_plan(
     repository: Repository, loaded: Loaded, lock: Lock | None, options: UpdateOptions
 ) -> Plan:
-    """Return the changes that bring ``repository`` in line with provider.yaml; write nothing.
+    """Return the changes that make ``repository`` match provider.yaml, without writing.
 
-    ``lock`` is None on the first run.  If the plan is impossible, its report contains the errors,
-    and it changes nothing.  Raises UnreadableInput, Refused or BlueprintError.
+    ``lock`` is None on the first run.  If the plan is impossible, its report contains the errors
+    and the plan contains no changes.  Raises UnreadableInput for files that cannot be read, Refused
+    if the author's files could be lost, and BlueprintError for a broken blueprint.
     """
     names = _names(lock)
     missing = find_missing_overlay(
@@ -178,9 +182,9 @@ def _plan_changes(
 def add_spec_change(
     repository: Repository, loaded: Loaded, plan: Plan, options: UpdateOptions
 ) -> Plan:
-    """Return ``plan`` with the change of provider.yaml, if there is one and the plan is possible.
+    """Return ``plan`` with the change to provider.yaml, if there is one and the plan is possible.
 
-    Both are applied together, so that provider.yaml never describes what was not generated.
+    Both are applied together, so that provider.yaml never describes files that were not generated.
     """
     present = repository.read_bytes(SPEC_NAME) or b""
     mark = _BYTE_ORDER_MARK if present.startswith(_BYTE_ORDER_MARK) else b""
@@ -210,7 +214,7 @@ def _impossible(findings: tuple[Finding, ...], names: ConflictLabels) -> Plan:
 
 
 def digest_spec(text: str) -> str:
-    """Return the digest of a provider.yaml; line endings, which git may convert, do not matter."""
+    """Return the digest of a provider.yaml, ignoring line endings, which git may convert."""
     return digest(text.replace("\r\n", "\n"))
 
 
@@ -252,7 +256,7 @@ def _outcome(
 def _with_records(
     repository: Repository, report: Report, records: Change, options: UpdateOptions
 ) -> Report:
-    """Add the outcomes of the lock and of bases, where nothing else changes."""
+    """Add the outcomes for the lock and for bases to a report that has no other changes."""
     outcomes = list(report.outcomes)
     for path, write in records.writes.items():
         before = repository.read_bytes(path)
@@ -300,7 +304,7 @@ def _keeps_legacy_imports(lock: Lock | None) -> bool:
 
 
 def _is_named(decision: Decision) -> bool:
-    """Return whether a file is reported by itself: the runtime is replaced as a whole."""
+    """Return whether a file is reported individually: vendored files are only if refused."""
     return not is_vendored(decision.path) or decision.outcome is Outcome.REFUSED
 
 
@@ -355,10 +359,10 @@ def _change(decisions: tuple[Decision, ...]) -> Change:
 
 
 def _records(repository: Repository, tree: FileTree, lock: Lock | None, new_lock: Lock) -> Change:
-    """Return the changes of bases and lock, without those that have the right content already.
+    """Return the changes to bases and lock, except where the content is already right.
 
-    A base is the text that capsmith generated last for a shared file.  It is replaced together with
-    the lock that has its digest: a merge from any other base could lose lines of the author.
+    A base is the content that capsmith generated last for a shared file.  It is replaced together
+    with the lock that has its digest: a merge from any other base could lose the author's lines.
     """
     records = Change()
     shared = {path for path, file in new_lock.files.items() if file.owner is Owner.MERGED}

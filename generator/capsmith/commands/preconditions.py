@@ -1,4 +1,4 @@
-"""Check preconditions of commands; the exceptions tell the user what to do."""
+"""Check preconditions of commands; the exceptions explain to the user what to do."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read_lock(repository: Repository) -> Lock | None:
 def require_lock(repository: Repository) -> Lock:
     """Return the lock of a repository.
 
-    Raises UnreadableInput if nothing was generated there, and what :func:`read_lock` raises.
+    Raises UnreadableInput if nothing was generated there, and the same errors as :func:`read_lock`.
     """
     lock = read_lock(repository)
     if lock is None:
@@ -58,8 +58,8 @@ def require_lock(repository: Repository) -> Lock:
 def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
     """Complete an interrupted run; return a note about it, or nothing if there was none.
 
-    Commands that write call this before they read anything else: half of the files would belong to
-    another provider.yaml.  Raises what :meth:`Repository.complete_pending` raises.
+    Commands that write call this function before they read anything else: half of the files would
+    belong to another provider.yaml.  Raises the same errors as :meth:`Repository.complete_pending`.
     """
     what = "undo of an update" if repository.is_undoing else "run"
     if not repository.complete_pending():
@@ -92,7 +92,7 @@ def _conflicts(state: str) -> str:
 def refuse_interrupted(repository: Repository) -> None:
     """Raise Refused after an interrupted run, when some files are old and some new.
 
-    For commands that only read and therefore cannot complete it.
+    Used by commands that only read and therefore cannot complete the run.
     """
     if repository.is_interrupted:
         raise Refused(
@@ -106,8 +106,8 @@ def refuse_interrupted(repository: Repository) -> None:
 def refuse_dirty(folder: Path, overlay: str = "", written: Container[str] = ()) -> None:
     """Raise Refused if git reports uncommitted changes in ``folder``.
 
-    provider.yaml, the folder ``overlay`` and capsmith's records may have changed.  Files that will
-    be ``written`` again may be missing.
+    Changes to provider.yaml, the folder ``overlay`` and capsmith's records are allowed.  Files in
+    ``written``, which will be written again, may be missing.
     """
     dirty = [
         path

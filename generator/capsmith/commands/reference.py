@@ -32,9 +32,10 @@ def render_reference(format_: str) -> dict[str, str]:
 
 
 def write_reference(folder: Path, format_: str) -> int:
-    """Write the pages to ``folder`` and return their number.
+    """Write the pages to ``folder`` and return the number of pages.
 
-    Pages of an earlier run are replaced, other files are not.  Raises Refused or DiskError.
+    Pages of an earlier run are replaced, other files are not.  Raises Refused if a path is unsafe,
+    and DiskError if a write fails.
     """
     texts = render_reference(format_)
     with convert_disk_errors(folder):

@@ -30,11 +30,11 @@ def list_rules(page: str | None, contract: str | None, level: str | None) -> lis
 
 
 def _executed() -> frozenset[str]:
-    """Return the release series of core that tests run."""
+    """Return the release series of core that tests run with."""
     core = load_compatibility(resources.schemas()).core
     return frozenset(each.series for each in core.executed)
 
 
 def _with_source(rule: dict[str, Any], executed: frozenset[str]) -> dict[str, Any]:
-    """Return a rule with those releases that it names and that no test runs."""
+    """Return a rule with the releases that it names and that no test runs with."""
     return {**rule, "coreFromSource": sorted(set(rule["core"].values()) - executed)}

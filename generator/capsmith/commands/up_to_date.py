@@ -1,8 +1,8 @@
 """Recognize a repository that has not changed since it was last found up to date.
 
-The same provider.yaml and the same capsmith always give the same lock.  A lock that was found up to
-date is therefore recorded in the user's cache, and the next check only compares the files with the
-lock.  Anything unusual is left to the full check.
+The same provider.yaml and the same capsmith always result in the same lock.  If a lock is found to
+be up to date, this is recorded in the user's cache, and the next check only compares the files with
+the lock.  Anything unusual is left to the full check.
 
 This shortcut for CI and hooks must never report more than the full check would: when in doubt, the
 result is None.
@@ -37,8 +37,8 @@ def compute_key(repository: Repository) -> str | None:
 def record_up_to_date(repository: Repository, known: str | None) -> None:
     """Record that ``repository`` is up to date and without findings.
 
-    ``known`` is its cache key from before the check.  Nothing is recorded if the key has changed
-    since.
+    ``known`` is the repository's cache key from before the check.  Nothing is recorded if the key
+    has changed since.
     """
     cache = FolderCache.of_user()
     # A key that changed during the check belongs to another state than the one that was checked.
@@ -49,7 +49,7 @@ def record_up_to_date(repository: Repository, known: str | None) -> None:
 def check_from_cache(folder: Path, blueprints: Path | None = None) -> Report | None:
     """Return the report on a repository that is known to be up to date, or None if unknown.
 
-    ``blueprints`` is the folder of an overlay that provider.yaml does not name.
+    ``blueprints`` is the path to an overlay that provider.yaml does not name.
     """
     repository, cache = Repository(folder), FolderCache.of_user()
     if cache is None:
@@ -72,7 +72,7 @@ def check_from_cache(folder: Path, blueprints: Path | None = None) -> Report | N
 
 
 def _has_overlay(lock: Lock, folder: Path, given: Path | None) -> bool:
-    """Return whether the overlay is the one of the lock; False when there is none to look at."""
+    """Return whether the overlay matches the lock; False if there is no overlay to compare."""
     locked = lock.blueprints
     if locked is None or (locked.folder and given is not None):
         return locked is None and given is None

@@ -1,4 +1,4 @@
-"""The command `update`: apply changes of provider.yaml or capsmith to a repository."""
+"""The command `update`: apply changes to provider.yaml or capsmith to a repository."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _PYTHON_LOCK = "requirements.lock"
 
 
 def update(folder: Path, options: UpdateOptions) -> Report:
-    """Bring a generated repository in line with its provider.yaml and this capsmith.
+    """Update a generated repository to match its provider.yaml and this capsmith.
 
-    Raises what :func:`capsmith.commands.generate.generate` raises.  Also raises Refused if there is
-    something to do and git reports uncommitted changes other than in provider.yaml.
+    Raises the same errors as :func:`capsmith.commands.generate.generate`.  Also raises Refused if
+    there is something to change and git reports uncommitted changes other than in provider.yaml.
     """
     repository = Repository(folder)
     with repository.hold():
@@ -45,14 +45,17 @@ def update(folder: Path, options: UpdateOptions) -> Report:
 
 
 def preview(folder: Path, options: UpdateOptions) -> Report:
-    """Report what :func:`update` would do; write nothing.  Uncommitted changes do not matter."""
+    """Report what :func:`update` would do, without writing.
+
+    Uncommitted changes do not matter.
+    """
     repository = Repository(folder)
     with repository.hold(writes=False):
         return _preview(repository, options).report
 
 
 def check(folder: Path, options: UpdateOptions) -> Report:
-    """Report what :func:`update` would do; any change is an error."""
+    """Report what :func:`update` would do; any change is reported as an error."""
     repository = Repository(folder)
     with repository.hold(writes=False):
         # Before the check, which takes seconds: a file that is edited meanwhile gives another key,
@@ -111,10 +114,10 @@ def _plan(repository: Repository, options: UpdateOptions) -> Plan:
 
 
 def _change_runtime(loaded: Loaded, runtime: Mode, file: str) -> Loaded:
-    """Return the description with another ``runtime``; ``file`` is its name in the findings.
+    """Return the description with another ``runtime``; ``file`` is its name in findings.
 
-    Where the author's text cannot be edited safely, the description has no provider, and the
-    finding ``spec-not-editable`` says what to write.
+    If the author's file cannot be edited safely, the result has no provider, and the finding
+    ``spec-not-editable`` explains what to write.
     """
     if loaded.provider is None or loaded.provider.runtime == runtime:
         return loaded
@@ -138,7 +141,7 @@ def _forked(spec: Path) -> Finding:
 
 
 def _outdated_lock(repository: Repository, runtime: Mode) -> Iterator[Finding]:
-    """Report a ``requirements.lock`` of the other kind of runtime: images install it alone."""
+    """Report a ``requirements.lock`` for the other runtime mode, because images install only it."""
     text = (repository.read_bytes(_PYTHON_LOCK) or b"").decode(errors="replace")
     named = re.search(rf"^{DISTRIBUTION}==", text, re.MULTILINE) is not None
     if text and named != (runtime == "package"):

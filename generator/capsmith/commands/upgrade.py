@@ -43,7 +43,7 @@ def upgrade(
 
     Nothing is written with ``dry_run``, for an invalid request, or if the new provider.yaml or
     anything generated from it has errors.  A request that changes nothing results in an ordinary
-    update.  Raises what :func:`capsmith.commands.update.update` raises.
+    update.  Raises the same errors as :func:`capsmith.commands.update.update`.
     """
     repository = Repository(folder)
     with repository.hold():
@@ -74,14 +74,14 @@ def upgrade(
 
 
 def _without_dropped(request: UpgradeRequest, loaded: Loaded) -> UpgradeRequest:
-    """Return a request without API versions that are gone: the completed run has dropped them."""
+    """Return a request without API versions that a completed run has already dropped."""
     versions = loaded.draft.api_versions if loaded.draft is not None else ()
     names = {version.name for version in versions}
     return replace(request, drop=tuple(name for name in request.drop if name in names))
 
 
 def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
-    """Return the provider.yaml changed by ``request``; without a provider if that is refused.
+    """Return the description as changed by ``request``, without a provider if that is refused.
 
     ``file`` is its name in findings.
     """
@@ -108,7 +108,7 @@ def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
 
 
 def _losses(provider: Provider, top: PathReporter) -> tuple[Finding, ...]:
-    """Report what stored objects lose when API versions keep their names: nothing converts."""
+    """Report fields that stored objects lose without conversion if versions keep their names."""
     reporter = top.at("contracts")
     for step in list_steps(provider)[-1:]:
         lost = find_lost_fields(provider, step)
@@ -135,7 +135,10 @@ def _facts(
 def _author_files(
     repository: Repository, lock: Lock, plan: Plan
 ) -> tuple[frozenset[str], dict[str, str]]:
-    """Return the author's files after ``plan``, and the texts of manifests, added ones included."""
+    """Return the author's paths after ``plan``, and the content of manifests by path.
+
+    Files that the plan adds are included.
+    """
     present = repository.read_existing(lock.author_paths, lock.author_paths)
     for path in present.keys() & plan.change.writes.keys():
         present[path] = plan.change.writes[path].content

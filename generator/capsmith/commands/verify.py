@@ -49,7 +49,8 @@ class VerifyRequest(NamedTuple):
     target: str = ""
     roles: tuple[str, ...] = ()
     config: Path | None = None
-    """Left out: ``.capsmith-verify.yaml`` in the current folder, if it is there."""
+    """Path to the configuration; if None, ``.capsmith-verify.yaml`` in the current folder, if it
+    exists."""
     release: str = ""
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -57,13 +58,13 @@ class VerifyRequest(NamedTuple):
     baseline: Path | None = None
     write_baseline: Path | None = None
     upgrade: Path | None = None
-    """The installed release, which the others replace."""
+    """Path to the installed release, which the other releases replace; None to judge no upgrade."""
     live: bool = False
     """Whether to ask a running API server as well."""
     kubeconfig: Path | None = None
     context: str = ""
     install_crds: bool = False
-    """Whether to install missing CRDs while it is asked."""
+    """Whether to install missing CRDs while the API server is asked."""
 
 
 def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
@@ -110,7 +111,7 @@ def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
 
 
 def _answers(request: VerifyRequest, asked: Questions) -> Answers:
-    """Return what the API server of the kubeconfig answers."""
+    """Return the answers of the kubeconfig's API server."""
     # Imported here because only --live needs a client.
     from capsmith.clusters.processes.user_kubeconfig import connect, find_kubeconfigs, read_access
     from capsmith.judge.review import Review
@@ -121,7 +122,7 @@ def _answers(request: VerifyRequest, asked: Questions) -> Answers:
 
 
 def _release(paths: Sequence[Path]) -> ReleaseFiles:
-    """Return what is in the paths, with the kustomizations of source trees applied."""
+    """Return the release in ``paths``, with the kustomizations of source trees applied."""
     files = _files(paths)
     release = read_release(files)
     release.manifests = _build(files, release.manifests)
@@ -158,7 +159,7 @@ def _ids(texts: Sequence[str]) -> frozenset[str]:
 
 
 def _files(paths: Sequence[Path]) -> list[SourceFile]:
-    """Return the files to judge: those named, and the YAML in folders."""
+    """Return the files to judge: files that were named, and the YAML files in folders."""
     files: dict[str, SourceFile] = {}
     for path in paths:
         if not path.is_symlink() and path.is_dir():
@@ -170,7 +171,10 @@ def _files(paths: Sequence[Path]) -> list[SourceFile]:
 
 
 def _in_folder(folder: Path) -> Iterator[SourceFile]:
-    """Yield the release assets below a folder, or all YAML if there are none: a source tree."""
+    """Yield the release assets below a folder, or all YAML files if there are none.
+
+    A folder without release assets is a source tree.
+    """
     found = list(find_yaml_files(folder, LIMIT))
     assets = [path for path in found if is_release_asset(str(path))]
     has_components = any("components" in path.name for path in assets)
