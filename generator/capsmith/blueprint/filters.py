@@ -15,7 +15,7 @@ from capsmith.safetext import SafeText
 
 # The C dumper is missing where PyYAML was built without libyaml, so the base is not static.
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Block style, no aliases, strings as plain ``str`` whatever their subclass."""
+    """Writes block style without aliases; subclasses of ``str`` are written as plain strings."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -53,8 +53,8 @@ _Dumper.add_multi_representer(frozenset, lambda d, v: _sequence(d, sorted(v)))
 def to_yaml(value: Any, indent: int = 0) -> SafeText:
     """Return ``value`` as block YAML, without a final newline.
 
-    All lines but the first are indented by ``indent`` spaces, so the expression goes where the
-    first line begins.  YAML 1.1 keywords (``no``, ``on``) are quoted.
+    All lines except the first are indented by ``indent`` spaces, so the expression must be placed
+    where the first line begins.  YAML 1.1 keywords (``no``, ``on``) are quoted.
     """
     text = yaml.dump(
         value,
@@ -112,18 +112,18 @@ def toml_literal(value: str | int | bool | Iterable[str]) -> SafeText:
 
 
 _DOCSTRING = 94
-"""Columns of a docstring's line that has quotes on both sides."""
+"""Maximum width of a docstring line that has quotes on both sides."""
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` without control characters and with white space folded."""
+    """Return ``text`` without control characters and with white space collapsed."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def comment(text: str, prefix: str = "# ", width: int = 96) -> SafeText:
-    """Return ``text`` as comment lines that start with ``prefix``.
+    """Return ``text`` as comment lines that start with ``prefix``, at most ``width`` wide.
 
-    A blank is put after each ``$``, because clusterctl substitutes variables in comments too.
+    A space is inserted after each ``$``, because clusterctl substitutes variables in comments too.
     Raises TypeError for a prefix that is not the blueprint's own text.
     """
     _own(prefix, "# ")

@@ -36,7 +36,7 @@ NAMES: Mapping[BlueprintScope, Collection[str]] = {
     BlueprintScope.FLAVOR: (*_OF_COMPONENTS, "flavor"),
     BlueprintScope.CLUSTER_CLASS: (*_OF_COMPONENTS, "cluster_class"),
 }
-"""The names that a target may hold in braces, by the scope of the row."""
+"""Names that a target may contain in braces, by the scope of the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +180,14 @@ class Overlay:
     """The author's blueprints in one folder."""
 
     where: str
-    """The folder, as findings name it."""
+    """Path to the folder in findings."""
     named: str
-    """The folder as provider.yaml names it, relative to its own; empty if it does not name one."""
+    """Path to the folder in provider.yaml, relative to that file; empty if it is not named
+    there."""
     texts: Mapping[str, str]
-    """All its files by path, with ``\\n`` line ends."""
+    r"""Content of all files by path, with ``\n`` line endings."""
     rows: tuple[OverlayRow, ...]
-    """The files that it adds to capsmith's."""
+    """Rows for the files that the overlay adds to capsmith's files."""
 
     @property
     def sources(self) -> Mapping[str, str]:
@@ -204,7 +205,7 @@ def parse_overlay(
 ) -> tuple[Overlay | None, tuple[Finding, ...]]:
     """Return the overlay with these ``texts``, or None and the findings on them.
 
-    ``where`` is the folder in findings, ``named`` its name in provider.yaml.  ``own`` holds
+    ``where`` is the folder in findings, ``named`` its path in provider.yaml.  ``own`` holds
     capsmith's blueprints by path.  Ids: ``overlay-empty``, ``overlay-unknown``, ``overlay-unused``,
     ``overlay-macro`` and those of :func:`read_rows`.
     """

@@ -1,8 +1,9 @@
 """Render an overlay for a provider in Jinja's sandbox, with findings instead of exceptions.
 
-The overlay is in the author's repository, so the sandbox guards against mistakes that a review may
-miss, not against an attacker.  Values give no access to Python, calls change nothing, and the same
-overlay gives the same output everywhere.  Run time and output size are not limited.
+The overlay is in the author's repository, so the sandbox protects against mistakes that a review
+may miss, not against an attacker.  Values provide no access to Python, calls have no side effects,
+and the same overlay results in the same output everywhere.  Run time and output size are not
+limited.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from capsmith.tree import GeneratedFile
 from capsmith.yamldoc.quote import clip
 
 ORIGINAL = "capsmith:"
-"""The prefix that names capsmith's own blueprint: ``capsmith:project/Makefile.jinja``."""
+"""Prefix for names of built-in blueprints: ``capsmith:project/Makefile.jinja``."""
 _GLOBALS: Mapping[str, Any] = {"range": safe_range, "dict": dict, "namespace": Namespace}
 # An allow-list: a new method of a model or of Python must not become callable by itself.
 _METHODS: Mapping[type, frozenset[str]] = {
@@ -87,7 +88,7 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
         return SafeText("".join(pieces))
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """Return whether ``obj`` is one of the few callables that only read."""
+        """Return whether ``obj`` is one of the few callables without side effects."""
         if isinstance(obj, _CALLABLE) or obj in _GLOBALS.values():
             return True
         # A bound method: the type of its object decides, because any class may define the same
@@ -97,7 +98,10 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
         return getattr(obj, "__name__", "") in next(names, ())
 
     def call(self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
-        """Call an allowed callable.  Raises SecurityError for any other."""
+        """Call an allowed callable.
+
+        Raises SecurityError for any other callable.
+        """
         if not self.is_safe_callable(__obj):
             # Jinja's message holds an address, which differs from run to run.
             name = getattr(__obj, "__name__", type(__obj).__name__)
@@ -233,7 +237,7 @@ class OverlayRenderer:
         return text
 
     def _text_without_effect(self, name: str) -> Iterator[Finding]:
-        """Find blocks that the extended blueprint does not have, and text outside blocks."""
+        """Yield findings on text outside blocks, and on blocks that the original lacks."""
         tree = self._environment.parse(self._overlay.sources[name])
         parents = list(tree.find_all(nodes.Extends))
         if not parents or not isinstance(parents[0].template, nodes.Const):
@@ -282,7 +286,7 @@ class OverlayRenderer:
         self.findings.append(Finding(id, _short(message), self._at(place, line), hint=hint))
 
     def _origin(self, name: str, error: Exception) -> tuple[str, int]:
-        """Return the last blueprint and line of the overlay that ``error`` passed through."""
+        """Return the last blueprint and line of the overlay in the traceback of ``error``."""
         # Jinja rewrites tracebacks, so that frames have the file names which the loader gave.
         files = {f"{self._overlay.where}/{path}": path for path in self._overlay.sources}
         filename = getattr(error, "filename", None)

@@ -41,28 +41,29 @@ class BlueprintScope(StrEnum):
     COMPONENT = "component"
     RESOURCE = "resource"
     RECONCILED_RESOURCE = "reconciled_resource"
-    """Kinds for which the author writes a reconciler: no templates, no identities."""
+    """Kinds for which the author writes a reconciler: neither templates nor identities."""
     TYPED_RESOURCE = "typed_resource"
-    """Kinds that have a Python type: those with a reconciler, and identities with own fields."""
+    """Kinds with a Python type: those with a reconciler, and identities with the author's
+    fields."""
     IDENTITY_RESOURCE = "identity_resource"
     CONVERTED_VERSION = "converted_version"
     """API versions of kinds with fields that the author's code converts."""
     FLAVOR = "flavor"
     CLUSTER_CLASS = "cluster_class"
     LEGACY_MODULE = "legacy_module"
-    """Import paths of capsmith 0.1 that code of the author may still use."""
+    """Import paths of capsmith 0.1 that the author's code may still use."""
 
 
 class BlueprintEntry(NamedTuple):
     """A row of ``blueprints/manifest.yaml``."""
 
     source: str
-    """Below ``blueprints/project/``; ends in ``.jinja``."""
+    """Path below ``blueprints/project/``, ending in ``.jinja``."""
     target: str
-    """Format string of the path in the provider repository: ``{config}/crd/{crd_name}.yaml``."""
+    """Format string for the path in the provider's repository: ``{config}/crd/{crd_name}.yaml``."""
     for_each: BlueprintScope
     when: tuple[str, ...]
-    """Names of conditions (:mod:`capsmith.blueprint.plan`), all of which must hold."""
+    """Names of conditions (:mod:`capsmith.blueprint.plan`), all of which must be true."""
     owner: Owner
     executable: bool
 
@@ -157,14 +158,14 @@ _hosts = _feature(Role.CONTROL_PLANE, _MANAGED)
 
 
 def _simulates_infrastructure(provider: Provider, context: Mapping[str, Any]) -> bool:
-    """Whether the scaffold of any kind uses the simulated cloud for more than control planes."""
+    """Return whether any kind's scaffold uses the simulated cloud for more than control planes."""
     return provider.component("infrastructure") is not None or any(
         resource.role is Role.RESOURCE for resource in provider.resources
     )
 
 
 def _has_members(provider: Provider, context: Mapping[str, Any]) -> bool:
-    """Whether control planes of the provider consist of Machines."""
+    """Return whether the provider has control planes that consist of Machines."""
     return any(
         resource.role is Role.CONTROL_PLANE and _MANAGED not in resource.features
         for resource in provider.resources
@@ -267,8 +268,8 @@ CONDITIONS: Mapping[str, _Condition] = {
 }
 """Conditions that a row may name under ``when``.
 
-Those on a role need a resource in scope, those on a component one at least.
-"""
+Conditions on a role require a resource with that role in the row's scope; conditions on a component
+require at least one matching component."""
 
 
 def plan_files(
@@ -286,7 +287,7 @@ def plan_entry(
 ) -> Iterator[PlannedFile]:
     """Yield the files of one row: one for each object in its scope that meets its conditions.
 
-    Raises as :func:`plan_files` does.
+    Raises the same errors as :func:`plan_files`.
     """
     for context in _contexts(entry.for_each, provider, runtime):
         if all(_holds(name, provider, context, entry) for name in entry.when):

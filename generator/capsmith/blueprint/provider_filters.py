@@ -1,11 +1,12 @@
-"""Filters that give blueprints the provider's manifests as data; literal filters print it.
+"""Filters that provide the provider's manifests to blueprints as data, to be printed as literals.
 
 Blueprints contain no logic: ``{{ resource | crd | to_yaml }}`` calls a function of
 :mod:`capsmith.output` and prints its result.  To find the function behind a filter, look up its
 name in :data:`PROVIDER_FILTERS` below; literal filters are in :mod:`capsmith.blueprint.filters`.
 
 A filter receives the value before the bar as its first argument.  Functions that also need the
-runtime library take it from the blueprint's context, so that a blueprint cannot pass another one.
+runtime library take it from the blueprint's context, so that a blueprint cannot pass another
+library.
 """
 
 from __future__ import annotations
@@ -84,7 +85,10 @@ def find_shared_contract_labels(component: Component) -> dict[str, str]:
 
 
 def join_for_display(values: Iterable[str]) -> str:
-    """Join strings with commas, as unsafe text.  The core API group becomes ``core``."""
+    """Join strings with commas, as text that is not marked as safe.
+
+    The core API group, which is empty, becomes ``core``.
+    """
     return ", ".join(str(value) or "core" for value in values)
 
 
@@ -196,8 +200,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "kind_of": find_kind,
     "listed": join_for_display,
 }
-"""Each filter by its name in blueprints.
+"""Functions by the name of their filter in blueprints.
 
-A filter has the name of its function, except where the two differ below.  The comments name the
-module of the functions that follow.
-"""
+By default, a filter has the name of its function.  A comment above a group of filters names the
+module that defines their functions."""

@@ -32,7 +32,7 @@ from capsmith.tree import FileTree, GeneratedFile
 
 # Jinja's code generator with the rules of this project.
 class LiteralsAreSafe(CodeGenerator):
-    """Compiles string constants of a blueprint as safe text, because they are the blueprint's own.
+    """Compiles a blueprint's string constants as safe text, because they are the blueprint's own.
 
     Refuses `filter` and `call` blocks: Jinja joins their content to a plain ``str`` and prints it
     unchecked.
@@ -62,10 +62,10 @@ class LiteralsAreSafe(CodeGenerator):
 
 
 class Cache(Protocol):
-    """Stores slow results; losing them only costs time."""
+    """Stores slow results, which may be lost at any time."""
 
     def get(self, key: str) -> bytes | None:
-        """Return the value stored under ``key``, or None."""
+        """Return the value stored under ``key``, or None if there is none."""
 
     def put(self, key: str, value: bytes) -> None:
         """Store ``value`` if possible."""
@@ -78,7 +78,8 @@ class UnsafeText(Exception):
 def refuse_unsafe(value: Any) -> Any:
     """Return safe text and numbers unchanged; raise UnsafeText for everything else.
 
-    Jinja calls this, the environment's ``finalize``, with each value that an expression prints.
+    Jinja calls this function, the environment's ``finalize``, with each value that an expression
+    prints.
     """
     # Checked by type and not by escaping: a plain str may come from provider.yaml, and only its
     # blueprint knows whether YAML, Python or Markdown has to be escaped.
@@ -91,7 +92,7 @@ def refuse_unsafe(value: Any) -> Any:
 
 _ALL_FILTERS: Mapping[str, Callable[..., Any]] = {**FILTERS, **PROVIDER_FILTERS}
 _PASSED = "jinja_pass_arg"
-"""What Jinja's ``pass_context`` sets on a function."""
+"""Name of the attribute that Jinja's ``pass_context`` sets on a function."""
 
 
 class _KeptBytecode(BytecodeCache):
@@ -122,7 +123,7 @@ RULES: Mapping[str, Any] = {
     # Sources are strings in memory, which never change during a run.
     "auto_reload": False,
 }
-"""Options of Jinja for capsmith's blueprints and those of overlays."""
+"""Jinja options for capsmith's blueprints and for overlays."""
 
 
 class BlueprintEnvironment(Environment):
@@ -148,7 +149,7 @@ def make_environment(sources: Mapping[str, str], cache: Cache | None, key: str) 
 
 
 LINE_LENGTH = 100
-"""Columns, here and in the generated repository."""
+"""Maximum line length, in capsmith and in generated repositories."""
 
 
 class Formatter:
@@ -200,10 +201,11 @@ _FOLDER = "project/"
 def render(
     files: Sequence[PlannedFile], sources: Mapping[str, str], cache: Cache | None, key: str
 ) -> FileTree:
-    """Render all planned files, and format those in Python.
+    """Render all planned files, and format the Python files.
 
-    ``sources`` holds the blueprints by path below ``blueprints/``.  Raises BlueprintError if a
-    blueprint is missing or broken, prints unsafe text, or produces invalid Python.
+    ``sources`` holds the blueprints by path below ``blueprints/``.  ``cache`` and ``key`` are those
+    of :func:`make_environment`.  Raises BlueprintError if a blueprint is missing or broken, prints
+    unsafe text, or produces invalid Python.
     """
     environment = make_environment(sources, cache, key)
     formatter = Formatter(cache)
@@ -232,7 +234,7 @@ def _render(
 
 
 def is_static(source: str) -> bool:
-    """Return whether a blueprint has no Jinja tags; such Python files are stored formatted."""
+    """Return whether a blueprint has no Jinja tags; such Python files are already formatted."""
     return not any(mark in source for mark in ("{{", "{%", "{#"))
 
 
