@@ -36,53 +36,53 @@ from capsmith.tree import FileTree, GeneratedFile, Owner, is_text_of
 
 
 class Reason(StrEnum):
-    """The reason for an outcome, where the outcome alone does not explain it."""
+    """The reason for an outcome, if the outcome alone does not explain it."""
 
     NONE = ""
     EDITED = "edited"
-    """A generated file that was edited."""
+    """A generated file was edited."""
     TAKEN_BACK = "taken back"
-    """An edited file that is replaced, as --force demands."""
+    """An edited file is replaced because of --force."""
     FOREIGN = "foreign"
-    """capsmith did not write it."""
+    """A file exists that capsmith did not write."""
     WAS_YOURS = "was yours"
-    """An edited file that used to be the author's, or shared, and is to be generated."""
+    """An edited file that used to be the author's, or shared, is to be generated."""
     NOW_SHARED = "now shared"
-    """A file of the author that capsmith keeps up to date from now on."""
+    """A file of the author is now shared and will be updated by capsmith."""
     NOT_TEXT = "not text"
-    """A shared file that cannot be merged."""
+    """A shared file cannot be merged."""
     LEFT_OVER = "left over"
-    """It is no longer generated, and not capsmith's to remove."""
+    """A file is no longer generated, but capsmith must not remove it."""
     EDITED_LEFT_OVER = "edited left over"
-    """A generated file that was edited, and is no longer generated."""
+    """A generated file was edited, and is no longer generated."""
     MINE_LEFT_OVER = "mine left over"
-    """The author took it over, and capsmith no longer generates it."""
+    """A file that the author took over is no longer generated."""
     ADOPTED = "adopted"
-    """capsmith would have written a scaffold where the author has a file."""
+    """A file of the author exists at the path of a new scaffold."""
     BEHIND = "behind"
-    """The author took it over, and capsmith has a new text."""
+    """The author took over a file, and capsmith has new content for it."""
     SCAFFOLD_BEHIND = "scaffold behind"
-    """The author edited a scaffold, and capsmith has a new text."""
+    """The author edited a scaffold, and capsmith has new content for it."""
     SCAFFOLD_HELD = "scaffold held"
-    """A scaffold was not edited, but code that goes with it was."""
+    """A scaffold was not edited, but code that depends on it was."""
     REPLACED = "replaced"
-    """An edited scaffold that is replaced, as --restore and --force demand."""
+    """An edited scaffold is replaced because of --restore and --force."""
     NOT_REPLACED = "not replaced"
-    """An edited scaffold that only --force may replace."""
+    """An edited scaffold can only be replaced with --force."""
 
 
 class Decision(NamedTuple):
-    """What to do with one path."""
+    """The action for one path."""
 
     path: str
     outcome: Outcome
     reason: Reason = Reason.NONE
     content: bytes | None = None
-    """What to write; None to write nothing."""
+    """New content of the file; None to keep the file unchanged."""
     executable: bool | None = None
-    """None leaves the permissions as they are."""
+    """Whether to make the file executable; None keeps the permissions."""
     conflicts: tuple[int, ...] = ()
-    """The lines of ``content``, from 1, at which conflicts begin."""
+    """Line numbers in ``content``, starting at 1, at which conflicts begin."""
 
 
 class OnDisk(NamedTuple):
@@ -98,11 +98,12 @@ class MergeOptions(NamedTuple):
     names: ConflictLabels
     style: ConflictStyle = ConflictStyle.MERGE
     force: bool = False
-    """Replace edited generated files."""
+    """Whether to replace edited generated files."""
     restore: frozenset[str] = frozenset()
-    """Files to write again: deleted ones, and scaffolds that capsmith has a new text for."""
+    """Paths of files to write again: deleted files, and scaffolds for which capsmith has new
+    content."""
     is_new_generator: bool = False
-    """Whether another release of capsmith generated the files before."""
+    """Whether another release of capsmith generated the existing files."""
 
 
 def decide(
@@ -132,12 +133,12 @@ def decide(
 def settle(
     path: str, owner: Owner, digest: str, known: LockedFile | None, content: bytes | None
 ) -> Decision | None:
-    """Return the decision on a file that needs no change, or None if it needs one.
+    """Return the decision on a file that needs no change, or None if it does.
 
     ``owner`` and ``digest`` describe the content generated now, ``known`` is the file's entry in
-    the lock, and ``content`` is on disk (None: no such file).  `update --check` calls only this
-    function, with digests from the lock and without generating anything, so it must not need the
-    new content.
+    the lock, and ``content`` is on disk (None if the file does not exist).  `update --check` calls
+    only this function, with digests from the lock and without generating anything, so it must not
+    need the new content.
     """
     # First of all: a file that was taken over is the author's, whatever its owner would be.
     if known is not None and known.mine:
@@ -170,8 +171,8 @@ def record_kept_scaffolds(
 ) -> dict[str, LockedFile]:
     """Return the next lock's entries for scaffolds that this run keeps, by path.
 
-    Their digest remains that of the content that the author started from.  ``offered`` records the
-    content that this run reports, so that each new content is reported once.
+    Their digest is still that of the content that the author started from.  ``offered`` records the
+    content that this run reports, so that each new content is reported only once.
     """
     locked = lock.files if lock is not None else {}
     kept = {}
@@ -188,10 +189,10 @@ def record_kept_scaffolds(
 def _has_edited_code(
     incoming: FileTree, disk: OnDisk, locked: Mapping[str, LockedFile], options: MergeOptions
 ) -> bool:
-    """Return whether the author edited, or deleted, a code scaffold that has a new text.
+    """Return whether the author edited, or deleted, a code scaffold that has new content.
 
-    Code scaffolds call one another.  Those of another release may not fit the edited ones, so
-    either all of them get their new text or none.
+    Code scaffolds call one another.  Scaffolds of another release may not match the edited ones, so
+    either all of them get their new content or none.
     """
     for file in incoming:
         known = locked.get(file.path)
@@ -241,7 +242,7 @@ def _decide(
 def _restored(
     file: GeneratedFile, content: bytes | None, known: LockedFile | None, options: MergeOptions
 ) -> Decision | None:
-    """Decide on a file that is named to be written again; None if there is nothing to restore."""
+    """Decide on a file that --restore names; return None if there is nothing to restore."""
     if content is None:
         return _written(file, Outcome.CREATED, b"")
     if file.owner is not Owner.SCAFFOLD or is_text_of(content, file.digest):
@@ -289,7 +290,7 @@ def _merged(
 def _written(
     file: GeneratedFile, outcome: Outcome, former: bytes, reason: Reason = Reason.NONE
 ) -> Decision:
-    """Write the text of ``file``, with the line ends of the ``former`` content."""
+    """Return the decision to write ``file``, with the line endings of the ``former`` content."""
     text = file.text.encode()
     # A file that git checked out with CRLF keeps them: otherwise each line would show as changed.
     content = text.replace(b"\n", b"\r\n") if has_crlf(former) else text
@@ -301,7 +302,7 @@ def _written(
 def _decide_left_over(
     path: str, content: bytes, known: LockedFile, options: MergeOptions
 ) -> Decision:
-    """Decide on a file of the lock that is no longer generated."""
+    """Decide on a file in the lock that is no longer generated."""
     if known.mine:
         return Decision(path, Outcome.KEPT, Reason.MINE_LEFT_OVER)
     is_edited = not is_text_of(content, known.digest)

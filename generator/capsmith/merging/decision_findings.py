@@ -181,7 +181,7 @@ def _conflicts(decision: Decision) -> Iterator[Finding]:
 
 
 def _with_successors(finding: Finding, created: list[str]) -> Finding:
-    """Name the new scaffolds beside a file that is left over: one may be its new name."""
+    """Add the new scaffolds to the finding on a leftover file: one may be its replacement."""
     former = finding.location.file
     folder = former.rpartition("/")[0]
     near = [path for path in created if path.rpartition("/")[0] == folder]
@@ -202,7 +202,7 @@ def _with_successors(finding: Finding, created: list[str]) -> Finding:
 
 
 def _in_package(path: str) -> str:
-    """Return the path below the folder of the package; empty for a file outside of ``src``."""
+    """Return the path below the package's folder; empty for a file outside ``src``."""
     parts = path.split("/", 2)
     return parts[2] if len(parts) == 3 and parts[0] == "src" else ""
 
@@ -213,7 +213,10 @@ def _located(finding: Finding, path: str) -> Finding:
 
 
 def diff_contents(path: str, before: bytes | None, after: bytes | None) -> str:
-    """Return a unified diff, or an empty string if nothing differs.  None is a missing file."""
+    """Return a unified diff, or an empty string if nothing differs.
+
+    None means that the file does not exist.
+    """
     if before == after:
         return ""
     if any(content is not None and b"\0" in content for content in (before, after)):

@@ -1,4 +1,4 @@
-"""Warn of changes that affect users of earlier releases: dropped series, moved components."""
+"""Warn about changes that affect users of earlier releases: dropped series, moved components."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SERIES = re.compile(r"^- major: (\d+)\r?\n  minor: (\d+)\r?$", re.MULTILINE)
 
 
 def find_dropped_series(before: bytes | None, tree: FileTree) -> tuple[Finding, ...]:
-    """Warn of release series that the metadata ``before`` lists and ``tree`` lacks.
+    """Warn about release series that the metadata ``before`` lists and ``tree`` lacks.
 
     clusterctl can neither install nor upgrade from a release whose series is not listed (CC-08).
-    The series of former contracts also determine what their releases left in CRDs (GEN-06).
+    The series of former contracts also determine which labels their releases left in CRDs (GEN-06).
     """
     if METADATA_PATH not in tree:
         return ()
@@ -42,27 +42,27 @@ def find_dropped_series(before: bytes | None, tree: FileTree) -> tuple[Finding, 
 
 
 _WIRING: Final = re.compile(r"src/[^/]+/_generated/wiring/([a-z][a-z_]*)\.py")
-"""There is one such module for each type of provider, since capsmith 0.2."""
+"""Path to the module that capsmith has generated for each provider type since 0.2."""
 _SETTINGS: Final = re.compile(r"([a-z-]+)/clusterctl-settings\.json")
-"""Each component but the first has such a file in a folder with the name of its type."""
+"""Path to a file that each component has, except the first, in a folder named after its type."""
 
 
 class _Form(NamedTuple):
-    """Which types of provider a repository has, and which of them are components of their own."""
+    """The provider types of a repository, and the types that have their own component."""
 
     types: frozenset[str]
     with_folder: frozenset[str]
 
     @classmethod
     def of(cls, paths: Iterable[str]) -> _Form:
-        """Return the form of a repository with these files."""
+        """Return the form of a repository that consists of these files."""
         names = [str(path) for path in paths]
         types = (match[1].replace("_", "-") for name in names if (match := _WIRING.fullmatch(name)))
         folders = (match[1] for name in names if (match := _SETTINGS.fullmatch(name)))
         return cls(frozenset(types), frozenset(folders))
 
     def combines(self, type: str) -> bool:
-        """Return whether a type is part of a component that has several."""
+        """Return whether a type belongs to a component with several types."""
         others = self.types - self.with_folder
         return type in others and len(others) > 1
 
@@ -70,10 +70,10 @@ class _Form(NamedTuple):
 def find_changed_components(
     provider: Provider, tree: FileTree, lock: Lock | None
 ) -> tuple[Finding, ...]:
-    """Warn of sections that were combined or separated since the lock was written.
+    """Warn about sections that were combined or separated since the lock was written.
 
-    The CRDs of such a section get another provider label, and clusterctl upgrades no provider to
-    another type, so users must remove and install providers (CC-51).
+    The CRDs of such a section get another provider label, and clusterctl cannot upgrade a provider
+    to another type, so users must remove and install providers (CC-51).
     """
     if lock is None:
         return ()

@@ -22,7 +22,7 @@ _SIZE = 7
 
 
 class ConflictStyle(StrEnum):
-    """The content between conflict markers: both sides, or with the original as well."""
+    """The content between conflict markers: both sides, optionally with the original."""
 
     MERGE = "merge"
     DIFF3 = "diff3"
@@ -77,7 +77,7 @@ def merge_shared(
 def find_conflict_markers(
     content: bytes, names: ConflictLabels, genuine: Iterable[bytes]
 ) -> tuple[int, ...]:
-    """Return the lines (from 1) of ``content`` that are conflict markers.
+    """Return the lines (from 1) in ``content`` that are conflict markers.
 
     A bare ``=======`` does not count if any of ``genuine``, the merged contents, has such a line.
     """

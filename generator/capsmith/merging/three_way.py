@@ -1,12 +1,12 @@
-"""A three-way merge of lines, like diff3.  Knows no files, encodings or conflict markers.
+"""A three-way merge of lines, like diff3, independent of files, encodings and conflict markers.
 
 The base is compared with each side.  Hunks of the two sides that overlap or touch form one region
 of the base.  Each region is settled as a whole, and the lines between regions are common to all
-three. Every line of the result therefore comes from the base or a side, and no change is dropped:
+three.  Every line of the result therefore comes from the base or a side, and no change is dropped:
 it is in the result or in a :class:`Conflict`.
 
-Existing libraries do not fit: merge3 is under the GPL, and three-merge works on characters, has no
-diff3 style and had its last release in 2020.
+Existing libraries are not suitable: merge3 is under the GPL, and three-merge works on characters,
+has no diff3 style and had its last release in 2020.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dataclasses import dataclass
 Lines = tuple[bytes, ...]
 
 _MOST_COMPARISONS = 10_000_000
-"""Above this, what lies between common ends counts as one change: time stays bounded.
+"""Maximum number of comparisons; above it, everything between the common ends counts as one change,
+so that the time stays bounded.
 
-``SequenceMatcher`` looks at each pair of equal lines, so a file with many equal lines, such as a
-long table of blank rows, takes quadratic time.  One large change is correct too: it only conflicts
-more often.
-"""
+``SequenceMatcher`` compares each pair of equal lines, so a file with many equal lines, such as a
+long table of blank rows, takes quadratic time.  A single large change is correct too, but conflicts
+more often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class _Hunk:
 
     @property
     def shift(self) -> int:
-        """Return how much further down the side the lines after the hunk are than in the base."""
+        """Return the difference between a later line's position in the side and in the base."""
         return self.last - self.end
 
 
@@ -65,7 +65,10 @@ _NOTHING = _Hunk(0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side, and how it differs from the base; the hunks are in order and do not touch."""
+    """One side of a merge, with its differences from the base.
+
+    The hunks are in order and do not touch.
+    """
 
     lines: Sequence[bytes]
     hunks: tuple[_Hunk, ...]
@@ -73,7 +76,7 @@ class _Side:
     def select(self, start: int, end: int) -> Lines:
         """Return the side's lines for ``start`` to ``end`` of the base.
 
-        No hunk may lie across either end: the result would begin or end inside of a change.
+        No hunk may cross either end: otherwise, the result would begin or end inside a change.
         """
         # The shift at an end is that of the last hunk before it.  A hunk that ends exactly at
         # `start` belongs to the region, as regions include hunks that touch: hence `<` there.
@@ -121,7 +124,7 @@ def _settle(base: Lines, ours: Lines, theirs: Lines) -> Agreed | Conflict:
 
 
 def _regions(mine: tuple[_Hunk, ...], other: tuple[_Hunk, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the base that hunks cover; hunks that touch are in one span."""
+    """Yield the spans of the base that hunks cover; touching hunks are in the same span."""
     spans = sorted((hunk.start, hunk.end) for hunk in (*mine, *other))
     if not spans:
         return
@@ -169,6 +172,6 @@ def _hunks(base: Sequence[bytes], side: Sequence[bytes]) -> tuple[_Hunk, ...]:
 
 
 def _comparisons(old: Sequence[bytes], new: Sequence[bytes]) -> int:
-    """Return the number of pairs of equal lines: what the time of difflib depends on."""
+    """Return the number of pairs of equal lines, which determines the run time of difflib."""
     often = Counter(new)
     return sum(often[line] for line in old)

@@ -21,7 +21,7 @@ class Touched:
     before: str
     after: str
     mode: int
-    """Its permissions before."""
+    """Permission bits of the file before the update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Unfinished:
     conflicts: tuple[str, ...]
     touched: Mapping[str, Touched]
     records: Mapping[str, str]
-    """What is to be noted once the conflicts are resolved: the digest of the lock and of each
-    base by path, empty for a base to remove."""
+    """Digests by path, of the lock and of each base, to record once the conflicts are resolved;
+    empty for a base to remove."""
 
     @property
     def kept(self) -> frozenset[str]:
@@ -77,7 +77,7 @@ class Unfinished:
 
 
 def locate_kept_text(digest: str) -> str:
-    """Return the path of the stored content with ``digest``.
+    """Return the path to the stored content with ``digest``.
 
     Raises ValueError for an invalid digest.
     """
