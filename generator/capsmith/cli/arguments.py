@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class UpdateMode(StrEnum):
-    """What to do with the repository; each mode but ``UPDATE`` has an option."""
+    """The action for the repository; each mode except ``UPDATE`` has an option."""
 
     UPDATE = ""
     CHECK = "check"
@@ -74,7 +74,7 @@ class UpdateArguments:
 
     @property
     def differs_from_last_run(self) -> bool:
-        """Return whether options request anything that the last generated state does not have."""
+        """Return whether options request anything that differs from the last generated state."""
         lists = self.restore or self.mine or self.not_mine
         return bool(lists) or self.diff or self.no_blueprints
 
@@ -97,7 +97,7 @@ class UpdateArguments:
         )
 
     def request(self) -> UpgradeRequest:
-        """Return the requested change of provider.yaml.
+        """Return the requested change to provider.yaml.
 
         Raises UsageError for options that exclude each other.
         """

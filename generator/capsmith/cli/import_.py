@@ -20,7 +20,7 @@ _ROLES = (
 def _role(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, str]:
-    """Return the roles by kind."""
+    """Return the roles by kind; raise BadParameter for an invalid value."""
     found = {}
     for value in values:
         kind, equals, role = value.partition("=")
@@ -32,7 +32,7 @@ def _role(
 
 
 def _checked(_context: click.Context, parameter: click.Parameter, value: str) -> str:
-    """Return a name or an address; a wrong one would make the whole file invalid."""
+    """Return a valid name or URL; an invalid one would make the whole file invalid."""
     from capsmith.safetext import DnsLabel, RepositoryUrl
 
     form, example = {

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class _LinuxGroup(click.Group):
-    """Commands that need Linux and the packages of an extra: each checks that first."""
+    """A command group that checks for Linux and the packages of an extra before each command."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command, or exit with 2 where none can run."""
+        """Run a command, or exit with code 2 if labs are not supported here."""
         from capsmith.clusters.lab.errors import require_platform
         from capsmith.console import Console
         from capsmith.errors import CapsmithError
@@ -223,7 +223,7 @@ def _provider_name(folder: Path | None) -> str | None:
 
 
 def _new(name: str | None, folder: Path | None) -> LabFolder:
-    """Return the lab of a name, or of the provider in a folder; it need not exist."""
+    """Return the folder for a named lab, or for the provider in a folder; it need not exist."""
     from pathlib import Path
 
     from capsmith.clusters.lab.errors import provider_missing
@@ -236,7 +236,7 @@ def _new(name: str | None, folder: Path | None) -> LabFolder:
 
 
 def _existing(name: str | None, folder: Path | None) -> LabFolder:
-    """Return the lab of a name, of the provider in a folder, or the only one."""
+    """Return the named lab, the lab of the provider in a folder, or the only lab."""
     from capsmith.clusters.lab.folder import choose_lab
 
     provider = None if name is not None else _provider_name(folder)

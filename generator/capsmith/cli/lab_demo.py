@@ -1,4 +1,4 @@
-"""The screen of ``capsmith lab demo``: a live table on a terminal, lines elsewhere."""
+"""The output of ``capsmith lab demo``: a live table on a terminal, otherwise lines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CLUSTER = "demo"
 
 
 def show_demo(folder: Path, lab: LabFolder, core: str) -> int:
-    """Start what is not running yet, and show a cluster until its Machines run."""
+    """Start everything that is not running yet, and show a cluster until its Machines run."""
     provider = read_provider(folder)
     provider.check_manager()
     console = Console()
@@ -70,7 +70,7 @@ def _screen(console: Console) -> Iterator[Show]:
 
 
 def _lines(console: Console) -> Show:
-    """Return what prints a line for each row that has changed."""
+    """Return a function that prints a line for each row that has changed."""
     shown: list[ObjectRow] = []
 
     def show(found: Cluster) -> None:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 def suggest_commands(folder: Path) -> tuple[str, ...]:
     """Return the commands that install, test and show the new repository in ``folder``.
 
-    None of them requires an activated environment, which could hide the command capsmith itself.
+    None of the commands requires an activated environment, which could hide the command capsmith
+    itself.
     """
     here = str(folder) == "."
     # A folder such as -x would be an option of cd.
@@ -128,7 +129,7 @@ def new(
 
 
 def _create(options: ScaffoldOptions, named: str | None, beside_others: bool, format_: str) -> int:
-    """Ask and generate, again while the answers lead to errors; return the exit code."""
+    """Ask questions and generate, again while the answers lead to errors; return the exit code."""
     from pathlib import Path
 
     from capsmith import scaffold
@@ -159,7 +160,7 @@ def _create(options: ScaffoldOptions, named: str | None, beside_others: bool, fo
 
 
 def _report(console: Console, report: Report, folder: Path, done: str) -> None:
-    """Print the report, and after a first run the commands that follow."""
+    """Print the report and, after a first run, the commands to run next."""
 
     commands = suggest_commands(folder) if report.is_first and report.exit_code == 0 else ()
     console.print_report(report, done=done, facts={"next": list(commands)} if commands else None)

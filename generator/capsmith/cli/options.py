@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _PathType(click.Path):
-    """Paths of pathlib, which is imported only for the first path: `--help` does not need it."""
+    """Converts to pathlib paths; pathlib is imported for the first path, as `--help` needs none."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         from pathlib import Path
@@ -90,10 +90,10 @@ def _report_unwritable(error: OSError) -> int:
 
 @contextlib.contextmanager
 def _exit_on_signals() -> Iterator[None]:
-    """Raise SystemExit on SIGTERM and SIGHUP, so that a run can remove what it has started.
+    """Raise SystemExit on SIGTERM and SIGHUP, so that a run can stop what it has started.
 
-    Without it Python would die without leaving any `with` or `finally`: processes of a lab or of
-    `capsmith conformance` would go on.
+    By default, Python would end without running any `with` or `finally` clean-up: processes of a
+    lab or of `capsmith conformance` would keep running.
     """
 
     def leave(number: int, _frame: object) -> None:
@@ -146,7 +146,7 @@ def handle_exit(function: Callable[..., int]) -> Callable[..., None]:
 
 
 def _interruption(folder: Path | None) -> str:
-    """Return what an interrupted run leaves in ``folder``, and what to do."""
+    """Return a message about what an interrupted run leaves in ``folder``, and what to do."""
     from capsmith.errors import CapsmithError
     from capsmith.workspace.repository import Repository
 
@@ -167,7 +167,7 @@ def import_pydantic() -> None:
 
     CPython keeps frames in chunks of 16 KiB, and maps or unmaps memory at every call that crosses
     the end of a chunk.  Importing pydantic makes thousands of calls from one depth.  Below a chain
-    of other imports that depth was the end of a chunk, and the import took eight times as long.
+    of other imports, that depth was at the end of a chunk, and the import took eight times as long.
     """
     # Plugins would be looked for in the metadata of every distribution that is installed.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

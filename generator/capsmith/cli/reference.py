@@ -1,4 +1,4 @@
-"""``capsmith schema``, ``explain``, ``rules`` and ``reference``: print what capsmith knows."""
+"""``capsmith schema``, ``explain``, ``rules`` and ``reference``: print capsmith's data."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ _UP_TO_DATE = "is up to date."
 
 
 def _upgrade_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that change provider.yaml too."""
+    """Add the options that also change provider.yaml."""
     for option in (
         click.option("--release", metavar="SERIES", help="The release series [default: next]."),
         click.option(
@@ -125,7 +125,7 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
 
 
 def _update(folder: Path, mode: UpdateMode, arguments: UpdateArguments) -> tuple[Report, str]:
-    """Return the report, and the closing line for a run without errors."""
+    """Return the report, and the last line to print for a run without errors."""
     from capsmith.cli.arguments import UpdateMode
 
     if mode is UpdateMode.CHECK and not arguments.differs_from_last_run:

@@ -87,7 +87,7 @@ def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
 
 
 def _refuse_alone(options: dict[str, Any], *names: str) -> None:
-    """Raise UsageError for an option that means nothing without --live."""
+    """Raise UsageError for each given option that has no effect without --live."""
     for name in names:
         if options[name]:
             raise click.UsageError(f"--{name.replace('_', '-')} requires --live")
