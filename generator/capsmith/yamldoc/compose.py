@@ -20,12 +20,12 @@ from capsmith.findings import Finding, Location
 from capsmith.yamldoc.quote import UNPRINTABLE, clip, quote
 
 Path = tuple[str | int, ...]
-"""Keys and list indexes from the top: ``("infrastructure", "AcmeMachine", "spec")``."""
+"""Keys and list indexes from the root, such as ``("infrastructure", "AcmeMachine", "spec")``."""
 
 MAX_NODES = 100_000
-"""Keys and values after the aliases are expanded."""
+"""Maximum number of keys and values after aliases are expanded."""
 MAX_DEPTH = 40
-"""Mappings and lists inside each other."""
+"""Maximum nesting of mappings and lists."""
 MAX_ANCHORS = 100
 MAX_PROBLEMS = 50
 _LONGEST_NUMBER = 40
@@ -42,7 +42,7 @@ def format_path(path: Path) -> str:
 
 
 class Mark(NamedTuple):
-    """The positions of a key and its value: line and column, from 1.
+    """The positions of a key and its value, as line and column starting at 1.
 
     ``raw`` is the source of a plain scalar, None for other values.
     """
@@ -53,7 +53,7 @@ class Mark(NamedTuple):
 
 
 class Rejected(Exception):
-    """Raised when reading cannot continue; ``finding`` holds the reason."""
+    """Raised if reading cannot continue; ``finding`` holds the reason."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)
@@ -70,9 +70,9 @@ class _Anchored:
 
 @dataclass(slots=True)
 class Composer:
-    """Composes one YAML document; use a new instance for each.
+    """Composes a single YAML document; use a new instance for each document.
 
-    ``file`` appears in findings only.  ``findings`` collects errors that do not stop the reading.
+    ``file`` is only used in findings.  ``findings`` collects errors that do not stop the reading.
     """
 
     events: Iterator[Any]
@@ -86,8 +86,8 @@ class Composer:
     def compose(self) -> dict[str, Any]:
         """Return the document's top-level mapping.
 
-        Raises Rejected for a limit or an unreadable document, and yaml.YAMLError, ValueError or
-        OverflowError from the parser.
+        Raises Rejected if a limit is exceeded or the document cannot be read, and yaml.YAMLError,
+        ValueError or OverflowError from the parser.
         """
         # PyYAML yields the events in exactly this order: stream start, document start, the node,
         # document end, then the next document or the end of the stream.
@@ -286,7 +286,7 @@ class Composer:
 
 def _depth(data: Any) -> int:
     # Safe to recurse: `_node` has refused anything deeper than MAX_DEPTH.
-    """Return how many mappings and lists are inside each other, which was limited before."""
+    """Return the nesting depth of mappings and lists, which was limited before."""
     if not isinstance(data, dict | list):
         return 0
     children = data.values() if isinstance(data, dict) else data

@@ -1,7 +1,8 @@
 """Parse YAML into a :class:`Document`: plain data, with line and column of keys and values.
 
 Limits are checked on parser events before anything is built, and an alias counts as everything it
-expands to, so hostile input stays cheap.  This module opens no files and knows no keys.
+expands to, so hostile input is processed cheaply.  This module opens no files and is independent of
+the keys in a document.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from capsmith.findings import Finding, Location
 from capsmith.yamldoc.compose import Composer, Mark, Path, Rejected
 
 Position = tuple[int, int]
-"""Line and column, from 1."""
+"""Line and column, starting at 1."""
 
 _BLOCK = re.compile(r"\|([+-]?[1-9]?[+-]?)[ \t]*(#.*)?")
 
@@ -25,8 +26,8 @@ def find_inside(source: str, start: Position, text: str, place: Position) -> Pos
     """Convert a position in a scalar's value to a position in the YAML source.
 
     ``start`` is the position of the scalar in ``source``, ``text`` its value, ``place`` the
-    position in that value.  Return None if the source does not show the value literally, as with
-    escapes.
+    position in that value.  Returns None if the source does not contain the value literally, as
+    with escapes.
     """
     lines = source.split("\n")
     if start[0] > len(lines):
@@ -44,7 +45,7 @@ def find_inside(source: str, start: Position, text: str, place: Position) -> Pos
 
 
 def _find_in_block(lines: list[str], line: int, text: str, place: Position) -> Position | None:
-    """Return the position in a literal block, whose lines are all indented alike."""
+    """Return the position in a literal block, whose lines all have the same indentation."""
     # How many newlines end the value depends on the chomping indicator, not on the source.
     content = text.rstrip("\n").split("\n")
     first = next((number for number, written in enumerate(content) if written), None)
@@ -59,7 +60,7 @@ def _find_in_block(lines: list[str], line: int, text: str, place: Position) -> P
 
 
 MAX_CHARACTERS = 4 * 1024 * 1024
-"""Greatest length of a text, in characters."""
+"""Maximum length of a text, in characters."""
 
 
 class Document(NamedTuple):
@@ -69,7 +70,7 @@ class Document(NamedTuple):
     data: Mapping[str, Any]
     marks: Mapping[Path, Mark]
     text: str = ""
-    """The source, from which positions inside a text are read."""
+    """Source from which positions inside a string are determined."""
 
     def key(self, path: Path) -> Location:
         """Return the position of the key at ``path``, or of its nearest existing parent."""
@@ -109,8 +110,9 @@ class Document(NamedTuple):
 def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding, ...]]:
     """Return the document, or None and the findings that explain the failure.
 
-    Never raises for bad input.  Ids: ``yaml-too-large``, ``yaml-syntax``, ``yaml-empty``,
-    ``yaml-not-a-mapping``, ``yaml-several-documents`` and those in :mod:`capsmith.yamldoc.compose`.
+    ``file`` is named in findings.  Never raises an exception for bad input.  Ids:
+    ``yaml-too-large``, ``yaml-syntax``, ``yaml-empty``, ``yaml-not-a-mapping``,
+    ``yaml-several-documents`` and those in :mod:`capsmith.yamldoc.compose`.
     """
     # Before the parser sees the text: its reader scans all of it first.
     if len(text) > MAX_CHARACTERS:

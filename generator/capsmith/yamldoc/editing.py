@@ -1,14 +1,14 @@
 """Replace values in YAML source and keep everything around them byte for byte.
 
-Lists and mappings are changed entry by entry: comments, order, quotes and line endings stay, even
-the comments inside removed entries.  The result is parsed again.  Unless it means exactly what was
-requested, the source is returned unchanged.
+Lists and mappings are changed entry by entry: comments, order, quotes and line endings are kept,
+even the comments inside removed entries.  The result is parsed again.  Unless it means exactly what
+was requested, the source is returned unchanged.
 
-ruamel.yaml's round trip is no alternative, because it writes the whole document again.  Version
-0.19.1, on the layouts of tests/properties/layouts.py, lost a comment in 35 of 100 documents and
-changed other keys in 44.  It joins strings of several lines, decodes escapes, drops ``~``, blanks
-inside brackets and aligned columns, writes one indentation for the whole file and a JSON file on
-one line, and puts a new last item after the comment of the next key.
+ruamel.yaml's round trip is not an alternative, because it writes the whole document again.  In
+version 0.19.1, with the layouts of tests/properties/layouts.py, it lost a comment in 35 of 100
+documents and changed other keys in 44.  It joins multi-line strings, decodes escapes, drops ``~``,
+blanks inside brackets and aligned columns, writes one indentation for the whole file and a JSON
+file on one line, and puts a new last item after the comment of the next key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COMMENT = re.compile(r"#[^\r\n]*")
 
 
 Values = Mapping[str, Any]
-"""Top-level keys and their new values: texts, lists of texts and mappings, mappings."""
+"""New values by top-level key: strings, lists of strings and mappings, or mappings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,10 @@ def set_keys(text: str, document: Document, values: Values, after: str) -> Edite
 
 
 def _change(splices: Splices, node: Node, old: Any, new: Any) -> None:
-    """Make ``node``, which reads as ``old``, read as ``new``.  Raises Unsafe."""
+    """Change ``node``, whose value is ``old``, to the value ``new``.
+
+    Raises Unsafe if the change would affect other parts of the source.
+    """
     if old == new:
         return
     # No children: an empty collection, or an alias, through which its anchor must not be edited.
@@ -126,7 +129,7 @@ def _change_mapping(
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two documents are equal, where True is not 1."""
+    """Return whether two documents are equal; unlike in Python, True differs from 1."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
@@ -141,11 +144,11 @@ def _not_editable(document: Document, values: Values, key: str) -> Finding:
 
 
 class Unsafe(Exception):
-    """Raised when a change would affect more of the source than it should."""
+    """Raised if a change would affect more of the source than it should."""
 
 
 class Splices:
-    """Collects changes of one source and applies them together.
+    """Collects changes to one source and applies them together.
 
     All positions refer to the original source.
     """
@@ -155,7 +158,10 @@ class Splices:
         self._changes: list[tuple[tuple[int, int, int], str]] = []
 
     def done(self) -> str:
-        """Return the source with all changes applied.  Raises Unsafe if two of them overlap."""
+        """Return the source with all changes applied.
+
+        Raises Unsafe if two changes overlap.
+        """
         text, upper = self._text, len(self._text)
         # From the end, so that indexes stay valid; changes of one place keep their order.
         for (start, end, _), new in sorted(self._changes, reverse=True):
@@ -165,7 +171,10 @@ class Splices:
         return text
 
     def replace(self, node: Node, value: Any) -> None:
-        """Replace a scalar and keep its quotes.  Raises Unsafe for an anchor, a tag or a block."""
+        """Replace a scalar, keeping its quotes.
+
+        Raises Unsafe for a scalar with an anchor or tag, and for a block scalar.
+        """
         # An anchored scalar has a value that aliases share, and a tag may change what the new value
         # means.
         if not node.is_word or self._text[node.start : node.start + 1] in ("&", "!"):
@@ -173,7 +182,7 @@ class Splices:
         self._put(node.start, node.end, format_value(value, node.style))
 
     def wrap(self, node: Node, others: Mapping[str, Any], key: str) -> None:
-        """Turn a scalar into a mapping that holds it under ``key``, followed by ``others``."""
+        """Turn a scalar into a mapping with the scalar under ``key``, followed by ``others``."""
         style = '"' if node.style == '"' else ""
         more = "".join(f", {_entry(name, value, style)}" for name, value in others.items())
         self._put(node.start, node.start, f"{{{format_value(key, style)}: ")
@@ -224,9 +233,9 @@ class Splices:
             self._add_lines(last.end, [margin + text for text in texts])
 
     def add_entry(self, node: Node, key: str, value: Any, after: tuple[Node, Node] | None) -> None:
-        """Add an entry to a mapping after the entry ``after``.
+        """Add an entry to a mapping after the entry ``after``; raises Unsafe if that is None.
 
-        ``value`` is a string, or a list of strings that is written one per line.
+        ``value`` is a string, or a list of strings that is written with one string per line.
         """
         if after is None:
             raise Unsafe
@@ -250,7 +259,10 @@ class Splices:
         self._put(end, end, "".join(line_break + line for line in lines))
 
     def _line_end(self, place: int) -> int:
-        """Return the end of the line of ``place``, if only a comment follows it there."""
+        """Return the end of the line of ``place``.
+
+        Raises Unsafe if anything other than a comment follows ``place`` on its line.
+        """
         # Anything else on the line, such as the bracket of an outer list, belongs to another node.
         match = _REST_OF_LINE.match(self._text, place)
         end = match.end() if match is not None else place
@@ -259,7 +271,7 @@ class Splices:
         return end
 
     def _break(self, place: int) -> str:
-        """Return the line break that is used around ``place``."""
+        """Return the type of line break around ``place``."""
         before = _BREAK.findall(self._text, 0, place)
         after = _BREAK.search(self._text, place)
         return after[0] if after is not None else before[-1] if before else "\n"
@@ -319,7 +331,7 @@ class Splices:
         return len(rest) - len(rest.lstrip(" \t"))
 
     def _comments(self, item: Node) -> list[str]:
-        """Return the comments between the words of an item."""
+        """Return the comments inside an item."""
         comments, place = [], item.start
         for leaf in item.leaves():
             comments += _COMMENT.findall(self._text[place : max(leaf.start, place)])
@@ -343,5 +355,5 @@ def _entry(key: str, value: Any, style: str) -> str:
 
 
 def _style_of(node: Node) -> str:
-    """Return the quotes of a collection that is written like JSON, otherwise none."""
+    """Return the quote character of a mapping in JSON style; empty for other nodes."""
     return '"' if node.style == "{" and node.children and node.children[0].style == '"' else ""

@@ -25,14 +25,15 @@ class Node:
     start: int
     end: int
     column: int
-    """From 0, as indentation counts."""
+    """Column, starting at 0, as for indentation."""
     style: str
-    """``'`` or ``"`` of a quoted scalar, ``|`` or ``>`` of a block, ``[`` or ``{`` of a flow
-    collection, ``-`` or ``:`` of a block collection, ``*`` of an alias; empty for a plain one."""
+    """Style of the node: ``'`` or ``"`` for a quoted scalar, ``|`` or ``>`` for a block scalar,
+    ``[`` or ``{`` for a flow collection, ``-`` or ``:`` for a block collection, ``*`` for an alias;
+    empty for a plain scalar."""
     value: str = ""
-    """Of a scalar."""
+    """Value of a scalar; empty for other nodes."""
     children: tuple[Node, ...] = ()
-    """Items of a list; keys and values of a mapping in turn."""
+    """Items of a list, or the alternating keys and values of a mapping."""
 
     @property
     def is_flow(self) -> bool:
@@ -98,7 +99,7 @@ def _placed(
 def find_nearest_mark(node: yaml.Node | None, path: Path) -> yaml.Mark | None:
     """Return the position of the key or item at ``path``, or of its nearest existing parent.
 
-    Return None if not even the first step of ``path`` exists below ``node``.
+    Returns None if not even the first step of ``path`` exists below ``node``.
     """
     mark = None
     for step in path:

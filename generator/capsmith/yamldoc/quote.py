@@ -14,7 +14,8 @@ UNPRINTABLE = re.compile(
     )
     + "]"
 )
-"""Control and direction characters and non-characters, which are refused in a description."""
+"""Control characters, direction characters and non-characters, which are refused in
+descriptions."""
 
 _LONGEST = 60
 

@@ -27,9 +27,9 @@ class PathReporter:
     path: Path
     findings: list[Finding]
     correlated: bool = True
-    """Whether the API server can pair old and new values here; it cannot inside atomic lists."""
+    """Whether the API server can pair old and new values at the path; False inside atomic lists."""
     bounded: bool = True
-    """Whether the lists and maps around it have a maximum size."""
+    """Whether the lists and maps around the path have a maximum size."""
 
     def at(self, *below: str | int) -> PathReporter:
         """Return a reporter for the path ``below`` this one, with the same list of findings."""
