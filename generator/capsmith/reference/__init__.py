@@ -1,4 +1,4 @@
 """Generate the contract's reference from the contract data, as Markdown or HTML.
 
-Neither reads nor writes files, and knows no provider.
+Neither reads nor writes files, and is independent of any provider.
 """

@@ -1,4 +1,4 @@
-"""Build the page about which managers access providers' objects, and with which permission."""
+"""Build the page about managers that access providers' objects, and the required permissions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TESTS = {
 def build_access_page(
     table: AccessTable, core: Project, rules: Mapping[str, Rule]
 ) -> ReferencePage:
-    """Build the page; it links to the sources of all releases of ``core`` that tests run."""
+    """Build the page, with links to the sources of all releases of ``core`` that tests run with."""
     texts = Texts(rules)
     blocks: list[Block] = [
         Paragraph(tuple(_introduction(core))),
@@ -134,7 +134,7 @@ def _codes(names: tuple[str, ...] | list[str]) -> Spans:
 
 
 def _sources(sources: Mapping[str, str], core: Project, until: str = "") -> Spans:
-    """Return a link to each file, in the newest release that is run and has it."""
+    """Return a link to each file, in the newest tested release that has it."""
     found: list[Span] = []
     firsts = sorted(sources, key=series_order)
     for first, after in zip(firsts, [*firsts[1:], ""], strict=True):
@@ -146,7 +146,10 @@ def _sources(sources: Mapping[str, str], core: Project, until: str = "") -> Span
 
 
 def _release(core: Project, first: str, after: str, until: str) -> str:
-    """Return the newest release from ``first`` on, before ``after``, at most of ``until``."""
+    """Return the newest tested release from ``first``, before ``after`` and up to ``until``.
+
+    If there is none, return the first release of the series ``first``.
+    """
     fitting = [
         each.release
         for each in core.executed

@@ -19,15 +19,15 @@ class DocumentedField(NamedTuple):
     """A row of a field table."""
 
     path: str
-    """``status.addresses[].type``: ``[]`` steps into a list, ``{}`` into a map."""
+    """Path such as ``status.addresses[].type``; ``[]`` means list items, ``{}`` map values."""
     type: str
     limits: tuple[str, ...]
-    """In words, without the pattern."""
+    """Limits in words, without the pattern."""
     pattern: str
     required: bool
     """Whether an object that has the field's parent must have the field."""
     rules: tuple[Rule, ...]
-    """The rules that name the field, or the one that it inherits from its parent."""
+    """Rules that name the field, or else the rule that it inherits from its parent."""
     inherited: bool
     """Whether no rule names the field itself."""
     meaning: str
@@ -42,9 +42,10 @@ class DocumentedField(NamedTuple):
 
 
 def list_fields(contract: Contract, role: str) -> list[DocumentedField]:
-    """Return the fields of a role in a contract, sorted by path, without those that capsmith adds.
+    """Return the fields of a role in a contract, sorted by path.
 
-    Fields come from the shape of the role, and from rules that name a path outside of it.
+    Fields that capsmith adds are left out.  Fields come from the shape of the role, and from rules
+    that name a path outside the shape.
     """
     named: dict[str, list[tuple[Rule, str]]] = {}
     for rule in contract.rules.values():
@@ -99,7 +100,7 @@ def _declared(
 
 
 def _is_of_contract(role: str) -> bool:
-    """Return whether the contract defines the role's fields: they are not those of own kinds."""
+    """Return whether the contract defines the role's fields, rather than capsmith."""
     return role.removesuffix("Template") in _ROLES
 
 

@@ -42,7 +42,7 @@ def render(page: ReferencePage) -> str:
 
 
 def _kind(part: Block | Span) -> str:
-    """Return the name by which the template knows a block or a span."""
+    """Return the name of a block or span type in the template."""
     return type(part).__name__
 
 

@@ -91,7 +91,7 @@ def _escaped(text: str) -> str:
 
 
 def wrap_text(text: str, first: str = "", further: str = "") -> str:
-    """Wrap text at spaces; ``first`` and ``further`` are the indents.
+    """Wrap text at spaces; ``first`` and ``further`` are the indents of the lines.
 
     Lines with long links may exceed the width.
     """

@@ -41,12 +41,12 @@ class Subject(NamedTuple):
     """The subject of one page in each contract."""
 
     name: str
-    """Name of the page, and of its file of rules."""
+    """Name of the page, and of its rules file."""
     title: str
     roles: tuple[str, ...]
-    """Empty: everything that is not on the page of a role."""
+    """Roles on the page; empty for everything that is not on the page of a role."""
     table: ContractPage | None = None
-    """The table of rules on the contract's page."""
+    """Table of rules on the contract's page; None if there is none."""
 
 
 _OTHER_ROLES = (
@@ -132,7 +132,7 @@ def _introduction(contract: Contract, subject: Subject, rules: Sequence[Rule]) -
 
 
 def _rows_of_page(table: ContractPage, contract: Contract) -> Iterator[Block]:
-    """Yield the table that the contract's page begins with, with the rules of each row."""
+    """Yield the table at the top of the contract's page, with the rules in each row."""
     rows: list[tuple[Spans, ...]] = []
     for row in table.rows:
         mandatory = "Yes" if row.mandatory else f"If {row.when}" if row.when else "No"

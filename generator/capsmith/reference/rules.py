@@ -1,4 +1,4 @@
-"""Build a page for each file of rules, with the same data as ``capsmith explain``."""
+"""Build a page for each rules file, with the same data as ``capsmith explain``."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _PROOFS = {"behaviour": "test of the controller", "runtime": "running cluster"}
 
 
 def build_rule_pages(rules: Mapping[str, Rule]) -> Iterator[ReferencePage]:
-    """Yield a page for each file of rules."""
+    """Yield a page for each rules file."""
     texts = Texts(rules)
     by_page = sorted(rules.values(), key=lambda rule: rule.page)
     for name, group in groupby(by_page, key=lambda rule: rule.page):
@@ -158,7 +158,7 @@ def _row(rule: Rule, roles: Sequence[str], texts: Texts) -> tuple[Spans, ...]:
 
 
 def _class(rule: Rule, roles: Sequence[str]) -> Spans:
-    """Return the class of a violation for these roles; empty if there is no static check."""
+    """Return the effect of a violation for these roles; empty if there is no static check."""
     effect = describe_rule(rule)["effect"]
     if not effect:
         return ()
