@@ -16,7 +16,7 @@ LITERAL = re.compile(
     r"|'''(?P<s3>(?:\\.|[^\\])*?)'''|\"(?P<d>(?:\\.|[^\"\\\n])*)\"|'(?P<s>(?:\\.|[^'\\\n])*)')",
     re.DOTALL,
 )
-"""A comment, or a quoted text with its prefix and, in one of four groups, its body."""
+"""A comment, or a quoted string with its prefix and, in one of four groups, its content."""
 # Not a field of that name (`self.oldSelf`), and not a part of a longer name.
 _OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
 
@@ -24,7 +24,7 @@ _OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
 def strip_literals(expression: str) -> str:
     """Return a CEL expression without comments and with ``''`` for each string literal.
 
-    Only names and operators are left, so a search finds no words of messages.
+    Only names and operators are left, so a search finds no words inside strings.
     """
     return LITERAL.sub(lambda match: " " if match[0].startswith("//") else "''", expression)
 

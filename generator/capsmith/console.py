@@ -73,7 +73,7 @@ class Console:
             self._line(make_printable(done))
 
     def print_next_commands(self, commands: Sequence[str]) -> None:
-        """Print commands for the user to run next, one a line; in text format only."""
+        """Print commands for the user to run next, one per line; only in text format."""
         if commands and self._format == "text":
             for line in ("Next:", *(f"    {command}" for command in commands)):
                 self._line(make_printable(line))
@@ -108,7 +108,7 @@ class Console:
             click.echo(make_printable(text), file=sys.stderr)
 
     def show_working(self, text: str) -> AbstractContextManager[None]:
-        """Show ``text`` on standard error while a slow block runs, if that is a terminal."""
+        """Return a context in which ``text`` is shown on standard error, if that is a terminal."""
         return show_working(make_printable(text))
 
     def print_step(self, text: str) -> None:
@@ -138,7 +138,7 @@ class Console:
                 self._line(make_printable(output.render_summary(report)))
 
     def print_failure(self, error: CapsmithError) -> None:
-        """Print an error that stopped the run: on standard error, or as a report for machines."""
+        """Print an error that stopped the run, on standard error or as machine-readable output."""
         if self._machine(Report(findings=(error.finding,)), error.exit_code):
             return
         first, *rest = format_finding(_without_details(error.finding))
@@ -166,7 +166,10 @@ class Console:
             self._line("  ".join([*cells, row[-1]]).rstrip())
 
     def _machine(self, report: Report, exit_code: int) -> bool:
-        """Print the report in a machine-readable format, if one was chosen."""
+        """Print the report in a machine-readable format, if one was chosen.
+
+        Returns whether it was printed.
+        """
         match self._format:
             case "json":
                 self.print_data(convert_report(report, exit_code))
@@ -240,7 +243,7 @@ def format_runtime(runtime: RuntimeOutcome) -> str:
 
 
 def _without_details(finding: Finding) -> Finding:
-    """Return the finding with the first line of its message: what follows is output or a log."""
+    """Return the finding with only the first line of its message; the rest is output or a log."""
     return finding._replace(message=next(iter(finding.message.splitlines()), ""))
 
 
@@ -261,7 +264,7 @@ def make_printable(text: str) -> str:
 
 
 def _patch_line(line: str) -> str:
-    """Make a line of a diff printable; tabs and the line end stay as they are."""
+    """Make a line of a diff printable; tabs and the line ending stay unchanged."""
     ended = line.removesuffix("\r")
     return "\t".join(map(make_printable, ended.split("\t"))) + line[len(ended) :]
 
@@ -311,7 +314,7 @@ DELAY_SECONDS: Final = 1.0
 def show_working(text: str, delay: float = DELAY_SECONDS) -> Iterator[None]:
     """Show ``text`` on standard error while the block runs, and remove it afterwards.
 
-    It appears after ``delay`` seconds, and only on a terminal.
+    The text appears after ``delay`` seconds, and only on a terminal.
     """
     # In a log the line would stay, with control characters.
     if not sys.stderr.isatty():

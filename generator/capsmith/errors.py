@@ -16,7 +16,7 @@ from capsmith.findings import Finding, Location
 
 
 class CapsmithError(Exception):
-    """An error that stops the run; it carries a finding, so that every format can show it."""
+    """An error that stops the run; it contains a finding, so that every format can show it."""
 
     exit_code = 2
 

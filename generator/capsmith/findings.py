@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Severity(StrEnum):
-    """The severity of a finding; only an error fails a run."""
+    """The severity of a finding; only errors fail a run."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -20,13 +20,16 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Return the rank of the severity: 0 for the most severe, then rising."""
+        """Return the rank of the severity, starting at 0 for the most severe."""
         return list(Severity).index(self)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
-    """A position in a file.  ``line`` and ``column`` count from 1; 0 means the whole file."""
+    """A position in a file.
+
+    ``line`` and ``column`` start at 1; 0 means the whole file.
+    """
 
     file: str
     line: int = 0
@@ -42,8 +45,8 @@ class Finding(NamedTuple):
     """A problem or notice.
 
     ``id`` is stable: a contract rule id (``IC-05``) or an id in kebab case (``spec-unknown-key``).
-    ``message`` describes the problem, ``hint`` tells what to do, and ``link`` leads to the rule's
-    source.
+    ``message`` describes the problem, ``hint`` explains what to do, and ``link`` is the URL of the
+    rule's source.
     """
 
     id: str
@@ -55,7 +58,7 @@ class Finding(NamedTuple):
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:
-        """Return the key of reading order: file, line, column, then the most severe first."""
+        """Return the sort key of the reading order: file, line, column, then most severe first."""
         where = self.location
         return (where.file, where.line, where.column, self.severity.rank, self.id, self.message)
 

@@ -19,7 +19,7 @@ _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def format_sarif(findings: Sequence[Finding], version: str) -> str:
-    """Return a SARIF 2.1.0 log; ``version`` is capsmith's."""
+    """Return a SARIF 2.1.0 log; ``version`` is capsmith's version."""
     return format_json(make_sarif_log(findings, version))
 
 
@@ -68,7 +68,7 @@ def _sarif_result(finding: Finding) -> dict[str, Any]:
 
 
 def _uri(path: str) -> str:
-    """Return a path as a URI reference, in which no colon begins a scheme."""
+    """Return a path as a URI reference, escaped so that a colon does not start a scheme."""
     return ("file://" if path.startswith("/") else "") + quote(path, errors="replace")
 
 
@@ -78,11 +78,11 @@ class JUnitCase(NamedTuple):
     classname: str
     name: str
     outcome: Literal["passed", "noted", "failed", "skipped"] = "passed"
-    """``noted``: it passed, but has something to say."""
+    """Outcome of the case; ``noted`` means that it passed with a message."""
     message: str = ""
-    """One line: why it failed or was skipped."""
+    """Reason for failing or being skipped, on one line."""
     text: str = ""
-    """All that there is to say, of a case that failed or was noted."""
+    """Full description of a case that failed or was noted."""
     seconds: float | None = None
 
 

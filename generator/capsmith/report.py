@@ -1,4 +1,4 @@
-"""The result of a run: findings and file outcomes, from which the exit code follows."""
+"""The result of a run: findings and file outcomes, which determine the exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capsmith.findings import Finding, has_errors, sort_findings
 
 
 class Outcome(StrEnum):
-    """What a run did, or would do, with a file."""
+    """The action that a run took, or would take, on a file."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -28,18 +28,18 @@ class FileOutcome(NamedTuple):
     path: str
     outcome: Outcome
     diff: str = ""
-    """A unified diff of the change, if requested."""
+    """Unified diff of the change, if requested; otherwise empty."""
 
 
 class RuntimeOutcome(NamedTuple):
-    """What a run did with the runtime library of a repository, which is replaced as a whole."""
+    """The outcome of a run for a repository's runtime library, which is replaced as a whole."""
 
     outcome: Outcome
     mode: str
     """``vendored`` or ``package``."""
     version: str
     former_version: str = ""
-    """Empty when there was none."""
+    """Version of the library before the run; empty if there was none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class Report:
 
     findings: tuple[Finding, ...] = ()
     outcomes: tuple[FileOutcome, ...] = ()
-    """Without the files of the vendored runtime, unless they are refused."""
+    """Outcomes by file, without the files of the vendored runtime, unless they are refused."""
     runtime: RuntimeOutcome | None = None
     is_first: bool = False
-    """Whether the run made a repository where there was none."""
+    """Whether the run created a new repository."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "findings", sort_findings(self.findings))
@@ -66,12 +66,15 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """Return 0 for success and 1 for findings; unreadable input (2) is an exception."""
+        """Return 0 for success and 1 for findings.
+
+        Unreadable input (exit code 2) raises an exception instead.
+        """
         refused = {Outcome.REFUSED, Outcome.CONFLICTED}
         if has_errors(self.findings) or any(o.outcome in refused for o in self.outcomes):
             return 1
         return 0
 
     def count(self, outcome: Outcome) -> int:
-        """Return the number of files with an outcome."""
+        """Return the number of files with the given outcome."""
         return sum(1 for file in self.outcomes if file.outcome is outcome)

@@ -1,6 +1,6 @@
 """Locate capsmith's data folders: in the wheel (``capsmith/_data``) or in a checkout.
 
-Only this module knows their location; all others receive a folder or a string.
+Only this module depends on their location; all others receive a folder or a string.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def author_api() -> Traversable:
 def compute_fingerprint() -> str | None:
     """Return a fingerprint that changes with capsmith, its data, and its dependencies.
 
-    It depends on names, sizes and modification times of files, not on their content.  Return None
-    if capsmith is not installed as files, for example from a zip archive.
+    It depends on names, sizes and modification times of files, not on their content.  Returns None
+    if capsmith is not installed as files, for example in a zip archive.
     """
     folders = [
         Path(__file__).parent,
@@ -73,9 +73,9 @@ def _state(path: os.PathLike[str], status: os.stat_result) -> str:
 
 
 def _installed() -> list[str]:
-    """Return names and versions of the distributions that are installed where black is.
+    """Return names and versions of the distributions installed next to black.
 
-    They decide how generated Python is formatted, and how YAML is written.
+    They determine how generated Python is formatted, and how YAML is written.
     """
     spec = find_spec("black")
     if spec is None or spec.origin is None:

@@ -18,7 +18,10 @@ class SafeText(str):
 
 
 class _Checked(SafeText):
-    """A string whose form is checked on creation, which raises ValueError for another form."""
+    """A string whose form is checked on creation.
+
+    Raises ValueError for a string of another form.
+    """
 
     __slots__ = ()
     form: ClassVar[re.Pattern[str]]
@@ -110,7 +113,7 @@ class RepositoryUrl(_Checked):
 class RelativePath(_Checked):
     """A POSIX path inside a folder: not absolute, without ``..``, blanks or backslashes.
 
-    The set of characters is narrow on purpose: paths are printed into YAML, Makefiles and shell
+    The set of characters is limited on purpose: paths are printed into YAML, Makefiles and shell
     commands of generated files, and must be valid on every system on which git checks them out.
     """
 

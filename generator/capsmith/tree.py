@@ -16,11 +16,11 @@ class Owner(StrEnum):
     """The owner of a file."""
 
     GENERATED = "generated"
-    """Replaced on update; an edited one is refused by name."""
+    """The file is replaced on update; if it was edited, the update is refused."""
     MERGED = "merged"
-    """Shared: merged three ways on update."""
+    """The file is shared: updates merge it three ways."""
     SCAFFOLD = "scaffold"
-    """Written once, then the author's."""
+    """The file is written once, and then belongs to the author."""
 
 
 class GeneratedFile(NamedTuple):
@@ -44,9 +44,9 @@ def digest(content: str | bytes) -> str:
 
 
 def is_text_of(content: bytes, expected: str) -> bool:
-    """Return whether ``content`` has the digest ``expected``, regardless of line endings.
+    r"""Return whether ``content`` has the digest ``expected``, regardless of line endings.
 
-    git converts ``\\n`` to ``\\r\\n`` on some systems, which is no edit of the author.
+    git converts ``\n`` to ``\r\n`` on some systems, which does not count as an edit.
     """
     if digest(content) == expected:
         return True

@@ -31,9 +31,10 @@ from capsmith.findings import Finding, Location
 from capsmith.yamldoc.quote import clip
 
 TEMPLATE = "capsmith-provider"
-"""The folder of the template; cookiecutter names replay files after it."""
+"""Name of the template's folder, which cookiecutter also uses for replay files."""
 MAX_CHARACTERS: Final = 500
-"""Longer than the address of a repository; YAML has keys of up to 1,024 characters."""
+"""Maximum length of an answer, which is more than a repository URL needs; YAML limits keys to 1,024
+characters."""
 _HINT: Final = "Answer with at most {limit} printable characters, without control characters."
 _SPEC = ("{{cookiecutter.__folder}}", "provider.yaml")
 
@@ -42,7 +43,7 @@ Answer = str | bool
 
 @dataclass(frozen=True, slots=True)
 class ScaffoldOptions:
-    """Sources of answers besides prompts; named like the options of cookiecutter."""
+    """The sources of answers other than prompts, named like cookiecutter's options."""
 
     no_input: bool = False
     overrides: Mapping[str, Answer] | None = None
@@ -64,8 +65,8 @@ class ScaffoldOptions:
     def retry(self, proposal: Proposal, unusable: Collection[str] = ()) -> ScaffoldOptions:
         """Return the options for another round, with the answers of ``proposal`` as defaults.
 
-        Answers to ``unusable`` questions are dropped.  So are answers that were only defaults,
-        because a default may depend on an answer that changes now.
+        Answers to ``unusable`` questions are dropped.  Answers that were only defaults are dropped
+        too, because a default may depend on an answer that changes now.
         """
         answers = {**(self.overrides or {}), **proposal.typed}
         kept = {key: answer for key, answer in answers.items() if key not in unusable}
@@ -78,11 +79,11 @@ class Proposal:
 
     answers: Mapping[str, Answer]
     typed: Mapping[str, Answer]
-    """The answers that differ from the defaults which the others lead to."""
+    """Answers that differ from the defaults that follow from the other answers."""
     folder: str
-    """The name of the repository's folder, when none is given."""
+    """Name of the repository's folder, if the user does not specify one."""
     text: str
-    """provider.yaml."""
+    """Content of provider.yaml."""
 
 
 def propose_spec(options: ScaffoldOptions) -> Proposal:
@@ -114,7 +115,7 @@ def propose_spec(options: ScaffoldOptions) -> Proposal:
 
 
 def check_answers(answers: Mapping[str, str | bool]) -> tuple[Finding, ...]:
-    """Return a finding for each answer that no provider.yaml can hold, by question.
+    """Return a finding for each answer that provider.yaml cannot contain, by question.
 
     Id of the findings: ``answer-unusable``.
     """
@@ -192,7 +193,7 @@ def _questions(defaults: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_default(value: Any) -> bool:
-    """Return whether an answer can follow from ``value``; nested values may be endless."""
+    """Return whether a value can be a default answer: a scalar, or a list of strings."""
     if isinstance(value, list):
         return all(isinstance(item, str) for item in value)
     return isinstance(value, bool | str | int | float)
@@ -240,7 +241,7 @@ def _unusable(message: str, hint: str) -> UnreadableInput:
 
 
 def _verbatim(answer: str) -> str:
-    """Return ``answer`` as a template that renders to it; Jinja folds kinds of line ends too."""
+    """Return ``answer`` as a template that renders to it; Jinja normalises line endings too."""
     if answer.isprintable() and "{" not in answer:
         return answer
     # cookiecutter renders overrides as templates: in this form no character of the answer is

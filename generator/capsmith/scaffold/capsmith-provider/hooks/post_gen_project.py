@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def _command() -> list[str]:
-    """Return the capsmith of cookiecutter's own environment, else the one on the path."""
+    """Return the capsmith command in cookiecutter's environment, or else on PATH."""
     if find_spec("capsmith") is not None:
         return [sys.executable, "-m", "capsmith"]
     command = shutil.which("capsmith")
