@@ -1,4 +1,4 @@
-"""Build the caches and controllers of a manager from a component."""
+"""Builds a manager's caches and controllers from a component."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log = get_logger("manager")
 
 
 class ManagerBuilder:
-    """Creates the caches and one controller for each kind; starts nothing."""
+    """Creates the caches and a controller for each kind, without starting them."""
 
     def __init__(
         self,

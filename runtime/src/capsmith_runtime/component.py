@@ -1,4 +1,4 @@
-"""A component is what clusterctl installs: one provider with its own manager."""
+"""A component is what clusterctl installs: a provider with its own manager."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from capsmith_runtime.reconcile.watched_kinds import Watch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """One provider of a repository, with its own manager, namespace and permissions."""
+    """A repository's provider, with its own manager, namespace and permissions."""
 
     label: str
     """The provider's manifest label, such as ``infrastructure-acme``."""
     namespace: str
-    """The namespace of the manager, unless POD_NAMESPACE names another."""
+    """Namespace of the manager, unless POD_NAMESPACE is set."""
     contract: str
-    """The contract version whose shape is written: ``v1beta1`` or ``v1beta2``."""
+    """The contract version whose format is written: ``v1beta1`` or ``v1beta2``."""
     groups: tuple[ControllerGroupFactory, ...] = ()
-    """Factories of the controllers that the manager runs."""
+    """Factories for the controllers that the manager runs."""
     permissions: tuple[PolicyRule, ...] = ()
-    """What the author's code may request: what provider.yaml declares, and on own kinds."""
+    """Permissions of the author's code: those that provider.yaml declares, and on its own kinds."""
     watches: tuple[Watch, ...] = ()
-    """Further kinds whose changes enqueue objects of own kinds."""
+    """Other kinds whose changes enqueue the provider's objects."""
     watches_machines: bool = True
     """Whether any controller watches Machines."""
     watches_clusters: bool = True
     """Whether any controller watches Clusters."""
 
     def combined_with(self, *others: Component) -> Component:
-        """Return a component that also has the controllers of ``others``, in one manager."""
+        """Return a component that also has the controllers of ``others``, in a single manager."""
         every = (self, *others)
         return replace(
             self,

@@ -34,7 +34,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Self
 
 MAX_RETRY_AFTER: Final = 300.0
-"""Longest pause in seconds of an identity that is rate-limited, as for the API server."""
+"""Maximum pause in seconds for a rate-limited identity, the same as for the API server."""
 
 _REASON: Final = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]{0,1022}[A-Za-z0-9_])?")
 
@@ -43,23 +43,24 @@ class RetryAfterError(Exception):
     """An expected error: it is logged without a traceback, and retried with back-off."""
 
     retry_after: float | None = None
-    """Minimum delay in seconds until the next attempt; None for the back-off of the queue."""
+    """Minimum seconds until the next attempt; None for the queue's back-off."""
 
 
 class ReconcileError(RetryAfterError):
-    """An error with a reason: Ready is False with it, and the call is retried with back-off."""
+    """An error with a reason for the Ready condition; the call is retried with back-off."""
 
     reason: str
     """Reason of the Ready condition in CamelCase."""
     message: str
     """Message of the Ready condition."""
     retry_after: float | None
-    """Minimum delay in seconds until the next call of the method; None for the back-off."""
+    """Minimum seconds until the next call of the method; None for the back-off."""
 
     def __init__(self, reason: str, message: str = "", *, retry_after: float | None = None) -> None:
-        """``reason`` is CamelCase; ``retry_after`` is the minimum delay in seconds.
+        """``reason`` is in CamelCase; ``retry_after`` is the minimum delay in seconds.
 
-        Events do not shorten it, but another method may be called, such as that of a deletion.
+        Events do not shorten the delay, but another method may be called, such as
+        ``reconcile_delete``.
         """
         super().__init__(f"{reason}: {message}" if message else reason)
         check_reason(reason)
@@ -69,11 +70,11 @@ class ReconcileError(RetryAfterError):
 
 
 class RateLimitedError(ReconcileError):
-    """The infrastructure refuses further requests of this identity for a while.
+    """Raise this if the infrastructure rejects further requests of the identity for a while.
 
-    No method is called for any object of the identity until ``retry_after`` seconds have passed:
-    neither an event nor a deletion shortens that.  It is ``MAX_RETRY_AFTER`` at most: then the
-    infrastructure is asked again.
+    No method is called for any of the identity's objects until ``retry_after`` seconds have passed;
+    neither events nor deletions shorten the delay.  It is at most ``MAX_RETRY_AFTER``, after which
+    the infrastructure is tried again.
     """
 
     retry_after: float
@@ -82,14 +83,17 @@ class RateLimitedError(ReconcileError):
     def __init__(
         self, message: str = "", *, retry_after: float, reason: str = "RateLimited"
     ) -> None:
-        """``retry_after`` is in seconds.  Raises ValueError if it is negative or not finite."""
+        """Set the delay ``retry_after`` in seconds.
+
+        Raises ValueError if it is negative or not finite.
+        """
         if not 0 <= retry_after < math.inf:
             raise ValueError(f"retry_after is {retry_after}")
         super().__init__(reason, message, retry_after=min(retry_after, MAX_RETRY_AFTER))
 
 
 class SessionError(ReconcileError):
-    """Raised if the session of an identity could not be opened; retried with back-off."""
+    """Raised if an identity's session could not be opened; retried with back-off."""
 
 
 class ContractError(ReconcileError):
@@ -97,26 +101,30 @@ class ContractError(ReconcileError):
 
 
 class TerminalError(ReconcileError):
-    """An error that no retry resolves: only a change of the object, or its replacement.
+    """Raise this for an error that no retry resolves, only a change or replacement of the object.
 
     The call is repeated after a change and at the sync period, without back-off.  In contract
-    v1beta1 it becomes ``failureReason`` and ``failureMessage`` (IC-12, IM-11, BC-10, CP-27).
+    v1beta1 the error is written as ``failureReason`` and ``failureMessage`` (IC-12, IM-11, BC-10,
+    CP-27).
     """
 
     status: Any
-    """Instance of the generated Status class, to write with the error; None keeps the status."""
+    """Instance of the generated Status class to write with the error; None to keep the status."""
 
     def __init__(self, reason: str, message: str = "", *, status: Any = None) -> None:
-        """``status`` is an instance of the generated Status class, to write with the error."""
+        """``status`` is an instance of the generated Status class to write with the error."""
         super().__init__(reason, message)
         self.status = status
 
 
 class KubernetesError(ReconcileError):
-    """A request to the Kubernetes API failed; let it propagate, to report it and retry the call."""
+    """Raised if a request to the Kubernetes API failed.
+
+    If it is not caught, the runtime reports it and retries the call.
+    """
 
     default_reason: ClassVar[str] = "KubernetesRequestFailed"
-    """The reason of the Ready condition."""
+    """Reason of the Ready condition."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         """``retry_after`` is the delay in seconds that the API server requested."""
@@ -124,20 +132,23 @@ class KubernetesError(ReconcileError):
 
 
 class NotDeclaredError(KubernetesError):
-    """provider.yaml declares no permission for the request; the message names the missing rule."""
+    """Raised if provider.yaml declares no permission for the request.
+
+    The message names the missing rule.
+    """
 
     default_reason = "PermissionNotDeclared"
 
 
 class ApiError(KubernetesError):
-    """The API server refused a request, or did not respond."""
+    """Raised if the API server rejected a request or did not respond."""
 
     status: int = 0
-    """Status of HTTP; 0 if there was no response."""
+    """HTTP status; 0 if there was no response."""
     api_reason: str
-    """Reason that the API server gave, such as `Conflict`; empty if unknown."""
+    """Reason from the API server, such as `Conflict`; empty if unknown."""
     is_of_runtime: bool
-    """Whether the runtime sent the request, and not the author's code."""
+    """Whether the runtime, rather than the author's code, sent the request."""
 
     def __init__(
         self,
@@ -148,9 +159,9 @@ class ApiError(KubernetesError):
         retry_after: float | None = None,
         is_of_runtime: bool = False,
     ) -> None:
-        """``message`` is that of the API server or of the connection.
+        """``message`` comes from the API server or the connection.
 
-        By default the status is that of the class.
+        If ``status`` is None, the class's status applies.
         """
         super().__init__(message, retry_after=retry_after)
         if status is not None:
@@ -159,7 +170,7 @@ class ApiError(KubernetesError):
         self.is_of_runtime = is_of_runtime
 
     def __str__(self) -> str:
-        """Return what a log shows: with the status where the runtime sent the request."""
+        """Return the message for logs, with the status if the runtime sent the request."""
         if self.is_of_runtime:
             return f"{self.status or 'no answer'} {self.api_reason}: {self.message}"
         return super().__str__()
@@ -175,69 +186,69 @@ class ApiError(KubernetesError):
 
 
 class UnreachableError(ApiError):
-    """No response: refused, reset, timed out, or not HTTP."""
+    """Raised if there was no response: refused, reset, timed out, or not HTTP."""
 
 
 class UnauthorizedError(ApiError):
-    """The API server refused the credentials (401), although they were reloaded."""
+    """Raised if the API server rejected the credentials (401), although they were reloaded."""
 
     status = 401
 
 
 class ForbiddenError(ApiError):
-    """The API server refused the request (403): a role lacks a rule, or an admission policy."""
+    """Raised if a role lacks a rule or an admission policy rejected the request (403)."""
 
     default_reason = "KubernetesRequestForbidden"
     status = 403
 
 
 class NotFoundError(ApiError):
-    """The object to read or to change, or the kind, does not exist (404)."""
+    """Raised if the object to read or change, or its kind, does not exist (404)."""
 
     default_reason = "KubernetesObjectNotFound"
     status = 404
 
 
 class ConflictError(ApiError):
-    """The object has changed since it was read, or another manager owns a field (409)."""
+    """Raised if the object has changed since it was read, or another manager owns a field (409)."""
 
     default_reason = "KubernetesConflict"
     status = 409
 
 
 class AlreadyExistsError(ConflictError):
-    """The object to create exists, or the object to apply belongs to another owner (409)."""
+    """Raised if the object to create exists, or the object to apply has another owner (409)."""
 
     default_reason = "KubernetesAlreadyExists"
 
 
 class ResourceExpiredError(ApiError):
-    """The resource version or page token is too old (410): list again."""
+    """Raised if the resource version or page token is too old (410); list again."""
 
     status = 410
 
 
 class InvalidRequestError(ApiError):
-    """The object is invalid (422), or its name is one that no object can have."""
+    """Raised if the object is invalid (422), or its name is one that no object can have."""
 
     default_reason = "KubernetesRequestInvalid"
     status = 422
 
 
 class TooManyRequestsError(ApiError):
-    """The API server is overloaded (429); ``retry_after`` may contain the delay."""
+    """Raised if the API server is overloaded (429); ``retry_after`` may contain the delay."""
 
     status = 429
 
 
 class ServerError(ApiError):
-    """The API server failed (500 and above)."""
+    """Raised if the API server failed (500 and above)."""
 
     status = 500
 
 
 class CallEndedError(Exception):
-    """Raised after the call of the reconciler has ended, e.g. by its time-out: nothing was sent."""
+    """Raised after the reconciler's call has ended, e.g. by its timeout; nothing was sent."""
 
 
 _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
@@ -260,7 +271,7 @@ _BY_REASON: Final[Mapping[str, type[ApiError]]] = {
 def create_api_error(
     status: int, reason: str, message: str, retry_after: float | None = None
 ) -> ApiError:
-    """Return the typed error for a request of the runtime; status 0 if there was no response.
+    """Create the typed error for a request of the runtime; ``status`` is 0 without a response.
 
     The author's code gets it through :meth:`ApiError.for_request`.
     """
@@ -286,7 +297,7 @@ _FORMER_NAMES: Final[Mapping[type[ApiError], str]] = {
 
 
 def error_label(error: BaseException) -> str:
-    """Return the name of an error for metrics.
+    """Return an error's name for metrics.
 
     Errors of the runtime's requests keep the names that the alerts and dashboards of released
     providers use, such as ``Conflict``.
@@ -298,6 +309,6 @@ def error_label(error: BaseException) -> str:
 
 
 def check_reason(reason: str) -> None:
-    """Raise ValueError for a reason that the API server would reject."""
+    """Raise ValueError if the API server would reject ``reason``."""
     if not _REASON.fullmatch(reason):
         raise ValueError(f"a reason must be one CamelCase word, not {reason!r}")

@@ -1,4 +1,4 @@
-"""Reconcile one kind of add-on: the Clusters that it selects, and its status (AD-03)."""
+"""Reconciles one kind of add-on: the Clusters that it selects, and its status (AD-03)."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class _RequestedVersion(NamedTuple):
 
 
 class AddonController:
-    """Controller of the add-ons of a kind; InstallationController works on the clusters.
+    """Reconciles one kind of add-on; InstallationController works on the clusters.
 
-    The two exchange data: this controller records the clusters of an add-on, which
+    The two exchange data: this controller records an add-on's clusters, which
     InstallationController reads.  InstallationController stores its results in ``statuses``, from
-    which this controller writes the status of the add-on.
+    which this controller writes the add-on's status.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class AddonController:
         self._statuses = statuses
         self._requested: dict[NamespacedName, dict[str, _RequestedVersion]] = {}
         self.requeue_installation: Callable[[Installation], None] = lambda installation: None
-        """Requeues one installation; set when the watches are set up."""
+        """Function that requeues an installation; set when the watches are set up."""
         self._reporter = StatusReporter(kind, context)
         self._author = AuthorStep(kind, context, self._reporter, reconciler)
         self._runner = ReconcileRunner(
@@ -78,7 +78,7 @@ class AddonController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Update the record of clusters and the status of one add-on."""
+        """Update an add-on's record of clusters and its status."""
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
@@ -172,7 +172,7 @@ class AddonController:
 
 
 def is_cluster_selected(addon: Object, cluster: Object | Cluster) -> bool:
-    """Return whether an add-on selects a Cluster; both must be in one namespace."""
+    """Return whether an add-on selects a Cluster; both must be in the same namespace."""
     if isinstance(cluster, Cluster):
         namespace, labels = cluster.namespace, cluster.labels
     else:

@@ -38,7 +38,7 @@ class AddonScope(SessionScope, Generic[Spec]):
     """An add-on to install on a cluster: the argument of ``reconcile_normal``."""
 
     spec: Spec
-    """The spec, as an instance of the generated class."""
+    """The add-on's spec, as an instance of the generated class."""
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
@@ -50,7 +50,10 @@ class AddonDeleteScope(SessionScope, Generic[Spec]):
 
     @property
     def spec(self) -> Spec:
-        """Return the current spec; raise DecodingError if it is invalid."""
+        """Return the current spec.
+
+        Raises DecodingError if the spec is invalid.
+        """
         if isinstance(self._spec, DecodingError):
             raise self._spec
         return self._spec
@@ -58,16 +61,16 @@ class AddonDeleteScope(SessionScope, Generic[Spec]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddonState:
-    """The state of an add-on that is installed on one cluster."""
+    """The state of an add-on on a cluster where it is installed."""
 
     ready: bool = True
-    """Whether the add-on works on this cluster."""
+    """Whether the add-on works on the cluster."""
     reason: str = ""
-    """One CamelCase word; by default ``Ready`` or ``NotReady``, according to ``ready``."""
+    """Reason in CamelCase; empty for ``Ready`` or ``NotReady``, depending on ``ready``."""
     message: str = ""
-    """Message in the list of clusters of the add-on's status."""
+    """Message for the cluster in the add-on's status."""
     requeue_after: float | None = None
-    """Seconds until the next reconcile; by default the resync period."""
+    """Seconds until the next reconcile; None for the resync period."""
 
     def __post_init__(self) -> None:
         if self.reason:
@@ -75,10 +78,10 @@ class AddonState:
 
 
 class Workload:
-    """A client of a workload cluster, with the permissions of its kubeconfig.
+    """Client of a workload cluster, with the permissions of its kubeconfig.
 
-    Each method has a variant for asynchronous code whose name ends in ``_async``.  All raise
-    ApiError.  Do not catch it when the cluster does not respond: the add-on is then reconciled
+    Each method has a variant for asynchronous code whose name ends in ``_async``. All methods raise
+    ApiError.  Do not catch it when the cluster does not respond, so that the add-on is reconciled
     again later.
     """
 
@@ -95,30 +98,30 @@ class Workload:
     def apply(self, resource: ResourceType, obj: JSON) -> JSON:
         """Set the fields in ``obj`` by server-side apply, and leave all others unchanged.
 
-        Fields that another field manager owns are taken over.  The object is created if it does
-        not exist.
+        Fields that another field manager owns are taken over.  If the object does not exist, it is
+        created.
         """
         return self._wait(lambda: self.apply_async(resource, obj))
 
     async def apply_async(self, resource: ResourceType, obj: JSON) -> JSON:
-        """See ``apply``."""
+        """Asynchronous variant of ``apply``."""
         return await self._client.apply(resource, obj, force=True)
 
     def find(self, resource: ResourceType, name: str, namespace: str = "") -> JSON | None:
-        """Return one object, or None when it does not exist."""
+        """Return an object, or None if it does not exist."""
         return self._wait(lambda: self.find_async(resource, name, namespace))
 
     async def find_async(
         self, resource: ResourceType, name: str, namespace: str = ""
     ) -> JSON | None:
-        """See ``find``."""
+        """Asynchronous variant of ``find``."""
         try:
             return await self._client.get(resource, NamespacedName(namespace, name))
         except NotFoundError:
             return None
 
     def find_all(self, resource: ResourceType, namespace: str = "", labels: str = "") -> list[JSON]:
-        """Return all objects of a kind, in one namespace or in all, with the given labels.
+        """Return all objects of a kind with the given labels, in one namespace or in all.
 
         An empty ``namespace`` means all namespaces; empty ``labels`` select every object.
         """
@@ -127,7 +130,7 @@ class Workload:
     async def find_all_async(
         self, resource: ResourceType, namespace: str = "", labels: str = ""
     ) -> list[JSON]:
-        """See ``find_all``."""
+        """Asynchronous variant of ``find_all``."""
         selection = Selection(namespace=namespace, labels=labels)
         objects: list[JSON] = []
         token = ""
@@ -139,11 +142,11 @@ class Workload:
                 return objects
 
     def delete(self, resource: ResourceType, name: str, namespace: str = "") -> bool:
-        """Request the deletion of an object; return False when it does not exist."""
+        """Request the deletion of an object; return False if it does not exist."""
         return self._wait(lambda: self.delete_async(resource, name, namespace))
 
     async def delete_async(self, resource: ResourceType, name: str, namespace: str = "") -> bool:
-        """See ``delete``."""
+        """Asynchronous variant of ``delete``."""
         try:
             await self._client.delete(resource, NamespacedName(namespace, name))
         except NotFoundError:
@@ -158,7 +161,7 @@ class Workload:
         return self._wait(self.kubeconfig_async)
 
     async def kubeconfig_async(self) -> bytes:
-        """See ``kubeconfig``."""
+        """Asynchronous variant of ``kubeconfig``."""
         return await self._kubeconfig()
 
     def _wait(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -166,9 +169,9 @@ class Workload:
 
 
 class AddonReconciler(SessionUser, ABC, Generic[Spec]):
-    """Base class of reconcilers of add-ons, called repeatedly for each selected cluster.
+    """Base class of add-on reconcilers, called repeatedly for each selected cluster.
 
-    Both methods may be ``def`` or ``async def``.  They are called again after a crash between any
+    Both methods may be ``def`` or ``async def``. They are called again after a crash between any
     two of their lines, and concurrently for different clusters.
     """
 
@@ -182,4 +185,4 @@ class AddonReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_delete(
         self, addon: AddonDeleteScope[Spec], cluster: Cluster, workload: Workload
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Remove the add-on from the cluster; return Deleted only once the removal is confirmed."""
+        """Remove the add-on from the cluster. Return Deleted only once the removal is confirmed."""

@@ -1,4 +1,4 @@
-"""The controllers of an add-on provider and their watches."""
+"""An add-on provider's controllers and their watches."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from capsmith_runtime.workload.client import WorkloadClients, check_kubeconfig
 from capsmith_runtime.workload.kubeconfig import secret_name
 
 STATUS_SECONDS = 0.2
-"""Delay before a status is written: clusters come and go by the hundred."""
+"""Seconds before a status is written, because hundreds of clusters may change together."""
 
 
 class AddonControllers:
-    """Factory of the controllers of a provider's add-on kinds."""
+    """Factory for the controllers of a provider's add-on kinds."""
 
     def __init__(self, kinds: Sequence[AddonKind]) -> None:
         self.kinds = kinds
 
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
-        """Return the controllers for one manager."""
+        """Create the controllers for one manager."""
         return AddonGroup(self.kinds, caches, context)
 
 
 class AddonGroup(ControllerGroup):
-    """The controllers of all kinds of add-ons, which share the clients of workload clusters."""
+    """The controllers of all add-on kinds, which share the workload cluster clients."""
 
     def __init__(
         self, kinds: Sequence[AddonKind], caches: Caches, context: ControllerContext
@@ -61,21 +61,21 @@ class AddonGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Return the informers of each kind, and of kubeconfig Secrets (metadata only)."""
+        """Return the informers for each kind, and for kubeconfig Secrets (metadata only)."""
         return (self._secrets, *(kind.informer for kind in self._kinds))
 
     @property
     def runnables(self) -> Sequence[Runnable]:
-        """Return the task that closes idle connections to workload clusters."""
+        """Return the task that closes idle workload cluster connections."""
         return (self._clients.run,)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield two reconcilers for each kind: of its add-ons and of their installations."""
+        """Yield two reconcilers for each kind: one for add-ons and one for their installations."""
         for kind in self._kinds:
             yield from kind.reconcilers()
 
     def setup_watches(self, queues: Queues) -> None:
-        """Register the handlers of add-ons, Clusters and kubeconfigs."""
+        """Register the handlers for add-ons, Clusters and kubeconfigs."""
         for kind in self._kinds:
             kind.setup_watches(queues)
         self._caches.clusters.add_handler(
@@ -128,12 +128,12 @@ class _KindControllers:
         self._queues: Queues = {}
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield the reconcilers of add-ons and of their installations."""
+        """Yield the reconcilers for add-ons and for their installations."""
         yield self._name, self._addons.reconcile
         yield self._installation_name, self._installations.reconcile
 
     def setup_watches(self, queues: Queues) -> None:
-        """Register the handler of add-ons; add-ons and installations requeue each other."""
+        """Register the add-on handler; add-ons and installations requeue each other."""
         addons, pending = queues[self._name], queues[self._installation_name]
         self._queues = queues
         self._addons.requeue_installation = lambda installation: pending.add(installation.key)
@@ -169,7 +169,7 @@ class _KindControllers:
 
 
 def _identity(secret: JSON) -> JSON:
-    """Return what identifies a Secret and its version."""
+    """Return the fields that identify a Secret and its version."""
     kept = ("name", "namespace", "uid", "resourceVersion", "labels")
     fields = {key: value for key, value in secret["metadata"].items() if key in kept}
     return {"apiVersion": "v1", "kind": SECRET.kind, "metadata": fields}

@@ -1,4 +1,4 @@
-"""Reconcile an add-on on one cluster: check preconditions, call the reconciler, store its result.
+"""Reconciles an add-on on one cluster: checks preconditions and calls the reconciler.
 
 The flow is that of AD-03.
 """
@@ -52,14 +52,14 @@ from capsmith_runtime.reconcile.status_reporter import StatusDebounce, describe_
 from capsmith_runtime.workload.client import ClusterUnreachableError
 
 OpenWorkload = Callable[[str, str], Awaitable[Workload]]
-"""Returns the API of a workload cluster, by namespace and name of its Cluster."""
+"""Function that returns a workload cluster's API, by the Cluster's namespace and name."""
 
 MISSING_CLUSTER_SECONDS: Final = 60.0
-"""How long to wait for a missing Cluster: ``clusterctl move`` may create the add-on first."""
+"""Seconds to wait for a missing Cluster: ``clusterctl move`` may create the add-on first."""
 
 
 class InstallationController:
-    """Controller of the installations of one kind of add-on."""
+    """Reconciles the installations of one kind of add-on."""
 
     def __init__(
         self,
@@ -82,10 +82,13 @@ class InstallationController:
         self._missing_clusters = StatusDebounce(MISSING_CLUSTER_SECONDS)
         self._deleting_clusters: set[Installation] = set()
         self.requeue_addon: Callable[[NamespacedName], None] = lambda addon: None
-        """Requeues an add-on to update its status; set when the watches are set up."""
+        """Function that requeues an add-on to update its status.
+
+        Set when the watches are set up.
+        """
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Install, update or remove one add-on on one cluster; ``key`` names both."""
+        """Install, update or remove an add-on on a cluster; ``key`` names both."""
         installation = parse_key(key)
         obj = self._informer.get(installation.addon)
         if obj is None or not self._is_recorded(installation, obj):

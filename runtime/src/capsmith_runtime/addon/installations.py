@@ -1,6 +1,6 @@
-"""Installations: an add-on on one cluster, and the record of them on the add-on itself.
+"""Installations: an add-on on a cluster, and the record of them on the add-on itself.
 
-The record cannot be in the status, because ``clusterctl move`` drops the status (ST-11).  Owner
+The record cannot be in the status, because ``clusterctl move`` drops the status (ST-11). Owner
 references to the Clusters would survive the move, but Kubernetes would delete the add-on together
 with its last Cluster.  So the record is an annotation.
 """
@@ -17,7 +17,7 @@ from capsmith_runtime.kube.client import NamespacedName
 
 
 class Installation(NamedTuple):
-    """An add-on on one cluster."""
+    """An add-on on a cluster."""
 
     addon: NamespacedName
     cluster: str
@@ -29,26 +29,26 @@ class Installation(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """Name the Cluster, with whose API server the author's code talks."""
+        """Return the name of the Cluster whose API server the author's code sends requests to."""
         return f"Cluster {self.addon.namespace}/{self.cluster}"
 
 
 def parse_key(key: NamespacedName) -> Installation:
-    """Parse a queue key, the reverse of :attr:`Installation.key`."""
+    """Return the installation for a queue key, the reverse of :attr:`Installation.key`."""
     addon, _, cluster = key.name.partition("/")
     return Installation(NamespacedName(key.namespace, addon), cluster)
 
 
 def record_annotation(group: str) -> str:
-    """Return the name of the annotation that records the names of Clusters."""
+    """Return the name of the annotation that records the Clusters' names."""
     return f"{group}/installed-on"
 
 
 def recorded_clusters(obj: Object, group: str) -> frozenset[str]:
     """Return the names of the Clusters on which the add-on may be installed.
 
-    The set is empty for a copy of another add-on: a copy has the annotation of its original, but
-    nothing is installed for it.
+    The set is empty if the object is a copy of another add-on: it has the annotation of the
+    original, but nothing is installed for it.
     """
     if external_id.stored(obj, group) is None:
         return frozenset()
@@ -57,7 +57,7 @@ def recorded_clusters(obj: Object, group: str) -> frozenset[str]:
 
 
 def format_clusters(clusters: Iterable[str]) -> str:
-    """Return the value of the annotation: the names, sorted and separated by commas."""
+    """Return the annotation's value: the names, sorted and separated by commas."""
     return ",".join(sorted(clusters))
 
 
@@ -70,23 +70,23 @@ REASON_CLUSTER_MISSING: Final = "ClusterMissing"
 REASON_UNREACHABLE: Final = "ClusterUnreachable"
 
 _MAX_MESSAGE_CHARACTERS: Final = 1024
-"""The limit of the status field."""
+"""Maximum length of a message in characters, as in the CRD."""
 _MAX_NAMED_CLUSTERS: Final = 5
-"""How many clusters the message of a condition names."""
+"""Maximum number of clusters that a condition's message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstallationStatus:
-    """The result of the last reconcile of one installation."""
+    """The result of an installation's last reconcile."""
 
     ready: bool
     reason: str
     message: str = ""
     removed: bool = False
-    """The add-on is not on the cluster and not selected for it: its record can be dropped."""
+    """Whether the record can be dropped: the add-on is neither selected nor installed."""
 
     def entry(self, cluster: str) -> dict[str, Any]:
-        """Return the entry for one cluster in the add-on's status."""
+        """Return the entry for ``cluster`` in the add-on's status."""
         # The text may come from an SDK: of any length, and not always encodable.
         message = self.message.encode(errors="replace").decode()[:_MAX_MESSAGE_CHARACTERS]
         entry = {"name": cluster, "ready": self.ready, "reason": self.reason}
@@ -98,24 +98,24 @@ REMOVED: Final = InstallationStatus(False, REASON_REMOVED, removed=True)
 
 
 class InstallationStatuses:
-    """The latest status of each installation, by add-on and cluster; kept in memory only."""
+    """The latest status of each installation, by add-on and cluster; kept only in memory."""
 
     def __init__(self) -> None:
         self._by_addon: dict[NamespacedName, dict[str, InstallationStatus]] = {}
 
     def of_addon(self, addon: NamespacedName) -> Mapping[str, InstallationStatus]:
-        """Return the statuses of one add-on, by cluster."""
+        """Return an add-on's statuses by cluster."""
         return self._by_addon.get(addon, {})
 
     def put(self, installation: Installation, status: InstallationStatus) -> bool:
-        """Store a status; return whether it differs from the one before."""
+        """Store a status; return whether it differs from the previous one."""
         statuses = self._by_addon.setdefault(installation.addon, {})
         changed = statuses.get(installation.cluster) != status
         statuses[installation.cluster] = status
         return changed
 
     def drop(self, installation: Installation) -> None:
-        """Remove the status of an installation."""
+        """Remove an installation's status."""
         self._by_addon.get(installation.addon, {}).pop(installation.cluster, None)
 
     def forget(self, addon: NamespacedName) -> None:
@@ -124,7 +124,7 @@ class InstallationStatuses:
 
 
 def describe_not_ready(entries: list[dict[str, Any]]) -> str:
-    """Return the message of the Ready condition: which clusters are not ready, shortened (ST-06).
+    """Return the Ready condition's message: which clusters are not ready, shortened (ST-06).
 
     The message is empty if all of them are ready.
     """

@@ -1,7 +1,7 @@
 """Base classes of validators and defaulters, with the arguments and results of their methods.
 
-Methods may be ``def`` or ``async def``.  The API server calls them while a user waits, on the
-leader and on all other managers: decide by the arguments alone, and call no other system.
+Methods may be ``def`` or ``async def``. The API server calls them while a user waits, on the leader
+and on all other replicas: decide by the arguments alone, and call no other system.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ Reason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """An error in one field; all errors of an object are reported together, as Kubernetes does."""
+    """An error in one field.
+
+    All of an object's errors are reported together, as in Kubernetes.
+    """
 
     field: str
     """Path below the spec as in YAML, such as ``disks[0].sizeGiB``; empty for the spec itself."""
     message: str
-    """The reason, without the path.  Users see it: it must hold no secret."""
+    """The reason, without the path; users see it, so it must not contain a secret."""
     reason: Reason = "FieldValueInvalid"
-    """The kind of error, as in the ``Status`` of a refused request."""
+    """The kind of error, as in the ``Status`` of a rejected request."""
 
     def __post_init__(self) -> None:
         if self.reason not in get_args(Reason):
@@ -45,11 +48,11 @@ class AdmissionWarning:
     """A warning that kubectl prints; the object is accepted nevertheless."""
 
     message: str
-    """The text, which must hold no secret."""
+    """The warning for users, which must not contain a secret."""
 
 
 ValidationResult = Iterable[FieldError | AdmissionWarning]
-"""The errors and warnings of a validator, in any number; errors refuse the object."""
+"""A validator's errors and warnings, in any number; the object is rejected if there is an error."""
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
@@ -68,24 +71,24 @@ class AdmissionObject(Generic[Spec]):
 
 
 class Validator(ABC, Generic[Spec]):
-    """Base class of validators: accept or refuse objects by rules that CEL cannot express.
+    """Base class of validators: accept or reject objects by rules that CEL cannot express.
 
-    The API server has already checked the schema and the CEL rules of the CRD.
+    The API server has already checked the CRD's schema and CEL rules.
     """
 
     @abstractmethod
     def validate_create(
         self, obj: AdmissionObject[Spec]
     ) -> ValidationResult | Awaitable[ValidationResult]:
-        """Return errors and warnings for a new object; without errors it is accepted."""
+        """Return errors and warnings for a new object; it is accepted if there are no errors."""
 
     def validate_update(
         self, old: AdmissionObject[Spec], new: AdmissionObject[Spec]
     ) -> ValidationResult | Awaitable[ValidationResult]:
         """Return errors and warnings for a changed spec; by default call ``validate_create``.
 
-        Updates that leave the author's fields unchanged are accepted without a call, and so are
-        all updates of an object that is being deleted.
+        Updates that leave the author's fields unchanged are accepted without a call, as are all
+        updates to an object that is being deleted.
         """
         return self.validate_create(new)
 
@@ -97,7 +100,7 @@ class Validator(ABC, Generic[Spec]):
 
 
 class Defaulter(ABC, Generic[Spec]):
-    """Base class of defaulters: fill in fields for which a constant in the schema is not enough."""
+    """Base class of defaulters, for fields whose default cannot be a constant in the schema."""
 
     @abstractmethod
     def default(self, obj: AdmissionObject[Spec]) -> Spec | Awaitable[Spec]:

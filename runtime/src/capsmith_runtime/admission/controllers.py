@@ -1,4 +1,4 @@
-"""The admission webhooks of a manager, which serve on the leader and on all other replicas."""
+"""A manager's admission webhooks, which serve on the leader and on all other replicas."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from capsmith_runtime.webhook.server import WebhookGroup
 
 @dataclass(frozen=True, slots=True)
 class AdmissionWebhook:
-    """Factory of the admission webhooks of a manager, with the settings of the wiring module."""
+    """Factory for a manager's admission webhooks, with the settings from the wiring module."""
 
     kinds: tuple[AdmittedKind, ...]
 
     def __call__(self, caches: Caches, context: ControllerContext) -> AdmissionWebhookGroup:
-        """Return the controllers for one manager."""
+        """Create the admission webhooks for one manager."""
         return AdmissionWebhookGroup(
             self,
             webhook_options(context.options),
@@ -45,10 +45,10 @@ class AdmissionWebhookGroup(WebhookGroup):
 
     @property
     def healthy(self) -> bool:
-        """Whether each kind still has a thread that has not been hanging for minutes."""
+        """Return whether each kind still has a thread that has not been hanging for minutes."""
         return all(handler.is_healthy for handler in self._handlers)
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
-        """The handlers of all kinds by path."""
+        """Return the handlers of all kinds by path."""
         return {path: route for handler in self._handlers for path, route in handler.routes.items()}

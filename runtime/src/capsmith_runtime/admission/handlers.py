@@ -1,4 +1,4 @@
-"""Handle the requests for one kind: read the review, call the author's code, and respond."""
+"""Handles one kind's requests: reads the review, calls the author's code, and responds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE")
 
 
 class AdmissionReviewError(ValueError):
-    """Raised if the body of a request is not an AdmissionReview of this kind."""
+    """Raised if a request's body is not an AdmissionReview for this kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,29 +49,29 @@ class AdmissionRequest:
 
     uid: str
     operation: str
-    """``CREATE``, ``UPDATE`` or ``DELETE``."""
+    """The operation: ``CREATE``, ``UPDATE`` or ``DELETE``."""
     kind: str
-    """The kind of the object, or that of its template."""
+    """The kind of the object, which may be a template kind."""
     spec_keys: tuple[str, ...]
-    """Where the object has the spec."""
+    """Path of the spec in the object, as a tuple of keys."""
     new: JSON
-    """The object; empty for a deletion."""
+    """The object in the request; empty for a deletion."""
     old: JSON
     """The stored object; empty for a creation."""
 
     @property
     def name(self) -> str:
-        """The name of the object, or the prefix from which it is generated."""
+        """Return the object's name, or the prefix that it is generated from."""
         found = (self.new or self.old).get("metadata") or {}
         return str(found.get("name") or found.get("generateName") or "")
 
     @property
     def spec_path(self) -> str:
-        """The path of the spec: ``spec`` or ``spec.template.spec``."""
+        """Return the path of the spec: ``spec`` or ``spec.template.spec``."""
         return ".".join(self.spec_keys)
 
     def spec_of(self, obj: JSON) -> Any:
-        """Return the spec of an object in this request; empty if it has none."""
+        """Return an object's spec in this request; empty if it has none."""
         found: Any = obj
         for key in self.spec_keys:
             found = found.get(key) if isinstance(found, dict) else None
@@ -80,10 +80,10 @@ class AdmissionRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The decision about a request: allowed or refused, with warnings and a patch."""
+    """The decision on a request: allowed or rejected, with warnings and a patch."""
 
     status: JSON | None = None
-    """A Status of Kubernetes that refuses the request; None accepts it."""
+    """The Kubernetes Status that rejects the request; None if it is accepted."""
     warnings: Sequence[str] = ()
     patch: Sequence[Operation] = ()
 
@@ -92,7 +92,10 @@ ACCEPTED: Final = Verdict()
 
 
 def read_review(body: bytes, kind: AdmittedKind) -> AdmissionRequest:
-    """Return the request of an AdmissionReview v1; raise AdmissionReviewError for another body."""
+    """Return the request in an AdmissionReview v1.
+
+    Raises AdmissionReviewError for any other body.
+    """
     try:
         review = msgspec.json.decode(body, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
@@ -134,7 +137,7 @@ def write_review(request: AdmissionRequest, verdict: Verdict) -> Response:
 def build_refusal(
     status: HTTPStatus, reason: str, message: str, details: JSON | None = None
 ) -> JSON:
-    """Return the Kubernetes Status for a refused request."""
+    """Create the Kubernetes Status for a rejected request."""
     text = shorten_message(message.encode(errors="replace").decode())
     found: JSON = {"status": "Failure", "code": status.value, "reason": reason, "message": text}
     return found | ({"details": details} if details else {})
@@ -161,7 +164,7 @@ _WORDS: Final[dict[Reason, str]] = {
 def build_invalid_status(
     kind: AdmittedKind, request: AdmissionRequest, errors: Sequence[FieldError]
 ) -> JSON:
-    """Return a Status 422 with all errors of the object; ``errors`` must not be empty."""
+    """Create a Status 422 with all of the object's errors; ``errors`` must not be empty."""
     causes = [
         {
             "field": _full_path(request.spec_path, error.field),
@@ -178,7 +181,7 @@ def build_invalid_status(
 
 
 def build_decoding_error(request: AdmissionRequest, error: DecodingError) -> FieldError:
-    """Return the field error for a spec that cannot be decoded."""
+    """Create the field error for a spec that cannot be decoded."""
     field = error.path.removeprefix(request.spec_path).removeprefix(".")
     return FieldError(field, str(error).removeprefix(f"{error.path}: "))
 
@@ -197,7 +200,7 @@ def _text(text: str) -> str:
 def build_spec_patch(obj: JSON, keys: tuple[str, ...], before: Any, after: Any) -> list[Operation]:
     """Return the JSON patch for a typed spec that changed; ``keys`` lead to the spec in ``obj``.
 
-    Unchanged fields stay as the user wrote them, including fields that the type does not know.
+    Unchanged fields stay as the user wrote them, including fields that the type does not have.
     """
     return json_patch(obj, _changed(obj, keys, encode(before), encode(after)))
 
@@ -228,13 +231,13 @@ def _with_changes(
 _log = get_logger("admission")
 
 MARGIN_SECONDS: Final = 0.5
-"""The API server's time-out covers the way here and back as well."""
+"""Seconds of the API server's timeout that are reserved for the network."""
 MAX_RESULTS: Final = 100
-"""Errors and warnings that are reported; a generator may have no end."""
+"""Maximum number of reported errors and warnings, as a generator may be endless."""
 
 
 class AdmissionHandler:
-    """Handles requests for one kind by its validator and defaulter; never raises."""
+    """Handles one kind's requests with its validator and defaulter; never raises."""
 
     def __init__(self, kind: AdmittedKind, metrics: Metrics, *, threads: int) -> None:
         self._kind = kind
@@ -253,7 +256,7 @@ class AdmissionHandler:
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
-        """The handlers by path."""
+        """Return the handlers by path."""
         found: dict[str, RequestHandler] = {}
         if self._validator is not None:
             found[self._kind.validate_path] = self.validate
@@ -262,11 +265,11 @@ class AdmissionHandler:
         return found
 
     async def validate(self, request: Request) -> Response:
-        """Return the response to a request of the validating webhook."""
+        """Return the validating webhook's response to a request."""
         return await self._respond(request, self._validated, "validation")
 
     async def mutate(self, request: Request) -> Response:
-        """Return the response to a request of the mutating webhook."""
+        """Return the mutating webhook's response to a request."""
         return await self._respond(request, self._defaulted, "defaulting")
 
     async def _respond(
@@ -325,10 +328,10 @@ class AdmissionHandler:
         return Verdict(patch=build_spec_patch(request.new, request.spec_keys, obj.spec, spec))
 
     def _is_accepted(self, request: AdmissionRequest) -> bool:
-        """Return whether the author's code must not be asked.
+        """Return whether the request is accepted without calling the author's code.
 
-        Finalizers have to go from objects that are invalid, and managers write the contract's
-        fields of such objects: what already exists must not be lost (MV-08).
+        It must be possible to remove finalizers from invalid objects, and managers write the
+        contract's fields of such objects: existing infrastructure must not be lost (MV-08).
         """
         if request.operation == "DELETE":
             return is_deleted_for_move(request.old)
@@ -380,7 +383,10 @@ class AdmissionHandler:
         )
 
     def _decoded_old(self, request: AdmissionRequest) -> AdmissionObject[Any] | None:
-        """Return the stored object; None if it cannot be read, as nothing may depend on that."""
+        """Return the stored object.
+
+        None if it cannot be decoded, since nothing may depend on that.
+        """
         try:
             return self._decoded(request, request.old)
         except DecodingError:
@@ -400,7 +406,7 @@ class AdmissionHandler:
 
 
 def _collected(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the method with its results in a tuple: a generator has to run in its thread."""
+    """Return a method that collects results in a tuple, so generators run in its thread."""
 
     @functools.wraps(method)
     def call(*objects: Any) -> Any:

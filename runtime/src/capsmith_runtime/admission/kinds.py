@@ -22,27 +22,27 @@ class AdmittedKind:
     kind: str
     plural: str
     spec: type[Any]
-    """The dataclass of its spec."""
+    """Dataclass of the kind's spec."""
     validator: type[Validator[Any]] | None = None
     defaulter: type[Defaulter[Any]] | None = None
     template: str = ""
-    """The kind of its templates, if they are treated like its objects."""
+    """Name of the template kind that is validated and defaulted, too; empty if there is none."""
     timeout_seconds: int = 10
-    """How long the API server waits, from 1 to 30."""
+    """Seconds that the API server waits for a response, from 1 to 30."""
 
     @property
     def validate_path(self) -> str:
-        """The path of the validating webhook."""
+        """Return the validating webhook's path."""
         return f"/validate/{self.plural}.{self.group}"
 
     @property
     def mutate_path(self) -> str:
-        """The path of the mutating webhook."""
+        """Return the mutating webhook's path."""
         return f"/mutate/{self.plural}.{self.group}"
 
     @cached_property
     def own_fields(self) -> frozenset[str]:
-        """The author's fields in the spec; all other fields belong to the contract."""
+        """Return the author's fields in the spec; all other fields belong to the contract."""
         return frozenset(json_name(field) for field in fields(self.spec))
 
     def spec_keys(self, kind: str) -> tuple[str, ...] | None:

@@ -1,7 +1,7 @@
-"""Convert JSON objects of Kubernetes into the dataclasses of their kinds, and back.
+"""Converts Kubernetes JSON objects into the dataclasses of their kinds, and back.
 
-Unknown keys are ignored: a newer API version may have written them.  A value of the wrong type is
-an error that names its path.  Optional values that are empty are not written.
+Unknown keys are ignored, because a newer API version may have written them.  A value of the wrong
+type is an error that names its path.  Optional values that are empty are not written.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class DecodingError(ValueError):
 
 
 def decode(cls: type[T], data: Mapping[str, Any], path: str) -> T:
-    """Return an instance of the dataclass ``cls``.
+    """Decode ``data`` as an instance of the dataclass ``cls``.
 
-    ``path`` is the path of ``data`` in the object, such as ``spec``.  Raises
-    :class:`DecodingError`.
+    ``path`` is the path of ``data`` in the object, such as ``spec``. Raises :class:`DecodingError`
+    for a value of the wrong type.
     """
     expected: Any = cls
     value: T = _decoder(expected)(data, path)
@@ -145,13 +145,13 @@ def _dataclass_decoder(cls: type[Any]) -> _Decoder:
 
 
 def json_name(field: Field[Any]) -> str:
-    """Return the JSON key of a field of a dataclass."""
+    """Return the JSON key of a dataclass field."""
     name: str = field.metadata.get("json", field.name)
     return name
 
 
 def has_default(field: Field[Any]) -> bool:
-    """Return whether a field of a dataclass is optional."""
+    """Return whether a dataclass field is optional."""
     return field.default is not MISSING or field.default_factory is not MISSING
 
 
@@ -173,7 +173,7 @@ def encode_status(value: Any) -> dict[str, Any]:
 
 
 def encode(value: Any) -> Any:
-    """Return plain JSON for a dataclass and everything in it."""
+    """Return a dataclass, and everything in it, as plain JSON."""
     if is_dataclass(value) and not isinstance(value, type):
         found = ((field, encode(getattr(value, field.name))) for field in fields(value))
         return {

@@ -1,4 +1,4 @@
-"""Bootstrap providers, which generate the data that machines run at their first start."""
+"""Bootstrap providers, which generate the data that machines run on first boot."""
 
 from capsmith_runtime.api.serialization import DecodingError
 from capsmith_runtime.bootstrap import sentinel

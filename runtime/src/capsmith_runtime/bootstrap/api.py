@@ -1,4 +1,4 @@
-"""The reconciler of a bootstrap provider, with its argument and results.
+"""A bootstrap provider's reconciler, with its argument and results.
 
 Its only method generates bootstrap data: once for a Machine, and repeatedly for a MachinePool,
 whose later machines need data that are still valid.  The runtime handles everything else: the
@@ -27,10 +27,13 @@ from capsmith_runtime.reconcile.sessions import SessionUser
 Spec = TypeVar("Spec")
 
 CertificatePurpose = Literal["ca", "etcd", "proxy", "sa", "apiserver-etcd-client"]
-"""The purposes of the Secrets with a certificate and its key of a cluster (SEC-03)."""
+"""Purpose of a cluster's Secret with a certificate and its key (SEC-03)."""
 
 MAX_DOCUMENT_BYTES: Final = 1_000_000
-"""A Secret holds 1 MiB; infrastructures often accept far less."""
+"""Maximum size of bootstrap data in bytes.
+
+A Secret can hold 1 MiB; infrastructures often accept much less.
+"""
 _FORMAT: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 
@@ -39,10 +42,12 @@ class CertificatePair:
     """A certificate and its key in PEM; for the purpose ``sa``, a public and a private key."""
 
     certificate: str
-    """The certificate; for the purpose ``sa`` the public key."""
+    """The certificate; for the purpose ``sa``, the public key."""
     private_key: str | None = field(repr=False)
-    """None when it is kept outside of the cluster.  The key of ``ca`` gives full access to the
-    cluster: give it to control plane machines only."""
+    """The private key; None if it is kept outside the cluster.
+
+    The key for ``ca`` gives full access to the cluster, so write it only to control plane machines.
+    """
 
 
 CertificateReader = Callable[[CertificatePurpose], Awaitable[CertificatePair]]
@@ -50,20 +55,24 @@ CertificateReader = Callable[[CertificatePurpose], Awaitable[CertificatePair]]
 
 @dataclass(frozen=True, slots=True)
 class BootstrapDocument:
-    """The bootstrap data that a machine runs at its first start, and their format."""
+    """The bootstrap data that a machine runs on first boot, and their format."""
 
     value: bytes = field(repr=False)
     """The data, from 1 to 1,000,000 bytes."""
     format: str = "cloud-config"
-    """``cloud-config``, ``ignition``, or another format that your infrastructures support."""
+    """Format of the data: ``cloud-config``, ``ignition`` or another supported format."""
     refresh_after: float | None = None
-    """Seconds until the data of a pool are generated again, because a token in them expires; only
-    for a MachinePool, as the data of a Machine are used once (MP-19)."""
+    """Seconds until a pool's data must be regenerated, because a token in them expires.
+
+    Only for a MachinePool, since a Machine's data are used once (MP-19).
+    """
     certificates_expiry: datetime | None = None
-    """When the certificates of a control plane machine expire, with a time zone: control planes
-    replace the machine before that (BC-16)."""
+    """Expiry time of a control plane machine's certificates, with a time zone.
+
+    Control planes replace the machine before that time (BC-16).
+    """
     status: Any = None
-    """An instance of the kind's generated Status class, if it has status fields of its own."""
+    """Instance of the generated Status class; None if the kind has no status fields of its own."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.value, bytes):
@@ -84,41 +93,45 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
     """A bootstrap configuration, and the Machine or MachinePool that needs its data."""
 
     spec: Spec
-    """The spec, as an instance of the generated class."""
+    """The configuration's spec, as an instance of the generated class."""
     cluster: Cluster
-    """The Cluster that the machine or the pool belongs to."""
+    """The Cluster that the machine or pool belongs to."""
     machine: Machine | None
-    """None when the data are for a pool."""
+    """The Machine that needs the data; None if they are for a pool."""
     machine_pool: MachinePool | None
-    """None when the data are for a Machine."""
+    """The MachinePool that needs the data; None if they are for a Machine."""
     is_first_control_plane: bool
-    """Whether this machine has to initialise the cluster; all others join it.
+    """Whether this machine must initialise the cluster; all other machines join it.
 
-    It is true for one machine at a time: for a second one only after the first is gone.
+    It is true for only one machine at a time: for another one only after the first is gone.
     """
     node_taints: tuple[Taint, ...]
     """The taints to register the Node with; core removes them later (BC-14)."""
     previous: BootstrapData | None
-    """The current data of a pool; None when there are none yet."""
+    """A pool's current data; None if there are none yet."""
     _certificates: CertificateReader = field(repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
     @property
     def is_control_plane(self) -> bool:
-        """Whether the machine belongs to the control plane; machines of pools are workers."""
+        """Return whether the machine belongs to the control plane.
+
+        A pool's machines are workers.
+        """
         return self.machine is not None and self.machine.is_control_plane
 
     @property
     def version(self) -> str | None:
-        """The Kubernetes version to install."""
+        """Return the Kubernetes version to install; None if not set."""
         owner = self.machine or self.machine_pool
         return owner.version if owner is not None else None
 
     @property
     def endpoint(self) -> Endpoint:
-        """The endpoint of the control plane.
+        """Return the control plane's endpoint.
 
-        Raises NotAvailableError until it is known; let it propagate, to wait for the endpoint.
+        Raises NotAvailableError until it is known; do not catch it, so that the configuration
+        waits.
         """
         endpoint = self.cluster.control_plane_endpoint
         if endpoint is None:
@@ -127,20 +140,20 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
         return endpoint
 
     def certificate(self, purpose: CertificatePurpose) -> CertificatePair:
-        """Return a certificate of the cluster, in synchronous code; each call is a request.
+        """Return a certificate of the cluster, from synchronous code.
 
-        Raises NotAvailableError if its Secret does not exist; let it propagate, to wait for the
-        Secret.
+        Each call sends a request to the API server.  Raises NotAvailableError if the certificate's
+        Secret does not exist; do not catch it, so that the configuration waits for the Secret.
         """
         return wait_for(lambda: self._certificates(purpose), self._loop)
 
     async def certificate_async(self, purpose: CertificatePurpose) -> CertificatePair:
-        """Return a certificate of the cluster, in asynchronous code; see ``certificate``."""
+        """Return a certificate of the cluster, from asynchronous code; see ``certificate``."""
         return await self._certificates(purpose)
 
 
 class BootstrapConfigReconciler(SessionUser, ABC, Generic[Spec]):
-    """Base class of reconcilers that generate the data of a machine's first start."""
+    """Base class of reconcilers that generate the data for a machine's first boot."""
 
     @abstractmethod
     def bootstrap_data(

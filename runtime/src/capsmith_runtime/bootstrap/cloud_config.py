@@ -1,4 +1,4 @@
-"""Write cloud-init's cloud-config from plain data, as YAML that all parsers read in the same way.
+"""Writes cloud-init's cloud-config from plain data, as YAML that all parsers read alike.
 
 All strings are quoted, so none of them is read as a number, a date or a boolean, or ends the value
 that contains it.
@@ -25,7 +25,10 @@ def cloud_config(document: Mapping[str, Any]) -> bytes:
 
 
 def write_file(path: str, content: str, permissions: str = "0644") -> dict[str, str]:
-    """Return one entry of ``write_files``; root owns the file."""
+    """Create a ``write_files`` entry for a file that root owns.
+
+    ``permissions`` is the file mode in octal notation.
+    """
     return {"path": path, "owner": "root:root", "permissions": permissions, "content": content}
 
 

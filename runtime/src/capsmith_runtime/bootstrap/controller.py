@@ -1,8 +1,8 @@
-"""Reconcile bootstrap configurations: the flow of BC-12.
+"""Reconciles bootstrap configurations: the flow of BC-12.
 
 A worker whose cluster is ready costs three requests: one reads the Secret, one creates it, and one
-writes the status.  Configurations have no finalizer: Secret and lock are deleted with their
-owners, so a deletion needs neither Machine nor Cluster (BC-19).
+writes the status.  Configurations have no finalizer: Secret and lock are deleted with their owners,
+so a deletion needs neither Machine nor Cluster (BC-19).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from capsmith_runtime.reconcile.status_reporter import StatusReporter
 BootstrapConfigKind = Kind[BootstrapConfigReconciler[Any]]
 
 LOCK_RETRY_SECONDS: Final = 30.0
-"""Delay before the lock is tried again, in case the event that frees it is missed."""
+"""Seconds until the lock is tried again, in case the event that frees it is missed."""
 NAME_TAKEN_RETRY_SECONDS: Final = 60.0
 
 
@@ -62,7 +62,7 @@ def is_owned_by_machine(config: JSON) -> bool:
 
 
 class BootstrapConfigController:
-    """Controller of one BootstrapConfig kind."""
+    """Reconciles one BootstrapConfig kind."""
 
     def __init__(
         self,
@@ -94,10 +94,13 @@ class BootstrapConfigController:
         self._secrets = DataSecretStore(context.client)
         self._lock = ControlPlaneInitMutex(context.client, caches.reader.version)
         self._owner_checked: set[NamespacedName] = set()
-        """Configurations that own their Secret, in the current API version."""
+        """Configurations whose Secret has a correct owner reference in the current API version."""
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one configuration; report a failure in its conditions."""
+        """Reconcile a configuration.
+
+        Failures are reported in its conditions.
+        """
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
@@ -204,7 +207,7 @@ class BootstrapConfigController:
         )
 
     async def _acquire_init_lock(self, cluster: Cluster, owner: ConfigOwner) -> Waiting | None:
-        """Return None if the Machine may initialise the cluster, else what it has to wait for."""
+        """Return None if the Machine may initialise the cluster, else what it must wait for."""
         reason = bootstrap.REASON_WAITING_FOR_CONTROL_PLANE
         if owner.machine is None or not owner.is_control_plane:
             message = f"the control plane of Cluster {cluster.name} is not initialized yet"
@@ -223,7 +226,7 @@ class BootstrapConfigController:
         return None
 
     async def _restore_status(self, patcher: Patcher, cluster: Cluster, used_name: str) -> Result:
-        """Write the status again for a Machine that has data: a move drops the status (ST-11)."""
+        """Write the status again for a Machine that has data; a move drops the status (ST-11)."""
         content = None
         if used_name == data_secret_of(patcher.obj):
             with suppress(DataSecretNameTakenError):
@@ -248,14 +251,14 @@ class BootstrapConfigController:
         )
 
     def _is_outdated(self, content: DataContent, patcher: Patcher, owner: ConfigOwner) -> bool:
-        """Return whether later machines of a pool need other data than the current ones (MP-19)."""
+        """Return whether later machines of a pool need data other than the current ones (MP-19)."""
         if owner.pool is None:
             return False
         changed = bool(content.inputs) and content.inputs != owner.inputs_digest(patcher.obj)
         return changed or self._seconds_left(content) == 0
 
     def _seconds_left(self, content: DataContent) -> float | None:
-        """Return the time until data of a pool have to be generated again; None for never."""
+        """Return the seconds until a pool's data must be regenerated; None for never."""
         if not content.refresh_at:
             return None
         try:
@@ -275,7 +278,7 @@ class BootstrapConfigController:
     async def _report_created(
         self, patcher: Patcher, secret: str, content: DataContent | None = None, extra: Any = None
     ) -> Result:
-        """Report in the status that the data are created, and in which Secret."""
+        """Report in the status that the data exist, and the name of their Secret."""
         if content is not None and content.certificates_expiry:
             annotation = bootstrap.CERTIFICATES_EXPIRY_ANNOTATION
             await patcher.annotate(annotation, content.certificates_expiry)

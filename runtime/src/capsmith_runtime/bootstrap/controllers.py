@@ -1,4 +1,4 @@
-"""The controllers of a bootstrap provider, with their caches and watches."""
+"""A bootstrap provider's controllers, with their caches and watches."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from capsmith_runtime.reconcile.kinds import core_type
 from capsmith_runtime.reconcile.watches import on_change
 
 _WITHOUT_DATA = "cluster, without data"
-"""Index of configurations whose data are not created yet, by Cluster."""
+"""Index of configurations without data, by Cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapControllers:
-    """Factory of the controllers of a provider's BootstrapConfig kinds."""
+    """Factory for the controllers of a provider's BootstrapConfig kinds."""
 
     kinds: tuple[BootstrapConfigKind, ...]
 
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
-        """Return the controllers for one manager."""
+        """Create the controllers for one manager."""
         return BootstrapGroup(self.kinds, caches, context)
 
 
 class BootstrapGroup(ControllerGroup):
-    """The controllers of all BootstrapConfig kinds of a provider."""
+    """The controllers of all of a provider's BootstrapConfig kinds."""
 
     def __init__(
         self,
@@ -68,11 +68,11 @@ class BootstrapGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Return the informers of configurations and MachinePools."""
+        """Return the informers for configurations and MachinePools."""
         return (*self._configs.values(), self._pools)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield one reconciler for each kind."""
+        """Yield the name and the reconcile function of each kind."""
         owners = ConfigOwnerFinder(self._caches, self._pools)
         for kind in self._kinds:
             name = kind.resource.kind
@@ -82,7 +82,7 @@ class BootstrapGroup(ControllerGroup):
             yield name, controller.reconcile
 
     def setup_watches(self, queues: Queues) -> None:
-        """Register the handlers of configurations, their owners and Clusters."""
+        """Register the handlers for configurations, their owners and Clusters."""
         caches = self._caches
 
         def requeue(configs: Iterable[JSON]) -> None:
@@ -154,12 +154,12 @@ class BootstrapGroup(ControllerGroup):
 
 
 def _enqueue(queue: WorkQueue[NamespacedName]) -> Handler:
-    """Return a handler that queues the object itself."""
+    """Create a handler that queues the object itself."""
     return lambda delta: queue.add(delta.key)
 
 
 def _on_delete(callback: Callable[[JSON], None]) -> Handler:
-    """Return a handler that calls back with deleted objects only."""
+    """Create a handler that calls ``callback`` only with deleted objects."""
 
     def handle(delta: Delta) -> None:
         if delta.new is None:

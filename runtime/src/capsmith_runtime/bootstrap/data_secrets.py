@@ -32,7 +32,7 @@ from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 
 CERTIFICATES_SECONDS: Final = 10.0
-"""Delay before missing certificates are read again, as no watch reports them."""
+"""Seconds until missing certificates are read again, as no watch reports them."""
 
 
 class DataSecretNameTakenError(Exception):
@@ -40,9 +40,9 @@ class DataSecretNameTakenError(Exception):
 
 
 class DataSecretStore:
-    """Reads and writes Secrets with bootstrap data, each by name.
+    """Reads and writes bootstrap data Secrets, each by its name.
 
-    It has no cache, because a cache would hold all Secrets of the management cluster.
+    It has no cache, because a cache would hold all of the management cluster's Secrets.
     """
 
     def __init__(self, client: KubeClient) -> None:
@@ -53,7 +53,8 @@ class DataSecretStore:
 
         A Secret whose owner has another UID was restored together with its configuration, or is
         left over from a former one.  It is adopted if ``in_use`` is true, which means that a
-        Machine or MachinePool names it, and deleted otherwise.  Raises DataSecretNameTakenError.
+        Machine or MachinePool names it, and deleted otherwise.  Raises DataSecretNameTakenError if
+        the Secret belongs to another object.
         """
         try:
             secret = await self._client.get(SECRET, _key(config))
@@ -72,7 +73,7 @@ class DataSecretStore:
     async def write(
         self, config: JSON, cluster: str, content: DataContent, *, replace: bool
     ) -> None:
-        """Create the Secret, or replace its content in place (MP-19)."""
+        """Create the Secret, or replace its content in place if ``replace`` is set (MP-19)."""
         if not replace:
             manifest = build_data_secret(config, cluster, content)
             await self._client.create(SECRET, manifest)
@@ -84,7 +85,7 @@ class DataSecretStore:
         await self._client.patch(SECRET, _key(config), body)
 
     async def ensure_owner(self, config: JSON, cluster: str) -> None:
-        """Restore a lost owner reference of the Secret, or update its API version (SM-11, CRD-16).
+        """Restore the Secret's lost owner reference, or update its API version (SM-11, CRD-16).
 
         Does nothing if the Secret does not exist or belongs to another object.
         """
@@ -118,7 +119,7 @@ class DataSecretStore:
 
 
 def create_certificate_reader(client: KubeClient, cluster: Cluster) -> CertificateReader:
-    """Return a function for the reconciler that reads certificates of a Cluster (SEC-03)."""
+    """Create the function by which the reconciler reads a Cluster's certificates (SEC-03)."""
 
     async def read(purpose: CertificatePurpose) -> CertificatePair:
         name = f"{cluster.name}-{purpose}"

@@ -20,13 +20,13 @@ from capsmith_runtime.reconcile.kinds import core_type
 
 CONFIG_MAP: Final = ResourceType("", "v1", "ConfigMap", "configmaps")
 _MAX_RELEASED: Final = 10_000
-"""Clusters whose lock is known to be released; for others that costs a request."""
+"""Maximum number of Clusters remembered as released; others cost a request."""
 
 
 class ControlPlaneInitMutex:
     """A mutex on the API server for the initialisation of a control plane.
 
-    Every call reads from the API server and not from a cache: two managers with outdated caches
+    Every call reads from the API server rather than a cache: two managers with outdated caches
     could otherwise both take the lock.
     """
 
@@ -39,8 +39,8 @@ class ControlPlaneInitMutex:
     async def acquire(self, cluster: Cluster, machine: Machine) -> str:
         """Try to take the lock; return the name of the Machine that holds it afterwards.
 
-        The name is empty if a ConfigMap of that name exists that is not a lock.  Raises Conflict
-        if another machine took the lock at the same time.
+        The name is empty if a ConfigMap of that name exists that is not a lock.  Raises
+        ConflictError if another machine took the lock at the same time.
         """
         try:
             lock = await self._client.get(CONFIG_MAP, _key(cluster))
@@ -55,7 +55,7 @@ class ControlPlaneInitMutex:
         return await self._take_over(lock, machine)
 
     async def release(self, cluster: Cluster) -> None:
-        """Delete the lock of an initialised cluster.
+        """Delete an initialised cluster's lock.
 
         Only the first call for a cluster sends requests.
         """
@@ -82,9 +82,9 @@ class ControlPlaneInitMutex:
         return True
 
     async def _take_over(self, lock: JSON, machine: Machine) -> str:
-        """Take the lock of a Machine that is gone.
+        """Take over the lock of a Machine that is gone; return the name of the new holder.
 
-        Another machine may try the same now: the resource version decides.
+        If another machine tries the same now, the resource version decides.
         """
         key = NamespacedName(metadata.namespace(lock), metadata.name(lock))
         version = metadata.text(lock, "metadata", "resourceVersion")

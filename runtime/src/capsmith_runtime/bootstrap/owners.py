@@ -26,29 +26,32 @@ class ConfigOwner:
 
     @property
     def cluster_name(self) -> str:
-        """The name of the owner's Cluster."""
+        """Return the name of the owner's Cluster."""
         return self._owner.cluster_name
 
     @property
     def data_secret_name(self) -> str | None:
-        """The name of the data Secret in the owner's spec, written by core or by the user."""
+        """Return the data Secret's name in the owner's spec, written by core or by the user.
+
+        None if it is not set.
+        """
         return self._owner.data_secret_name or None
 
     @property
     def deleting(self) -> bool:
-        """Whether the owner is being deleted, so that it no longer needs data."""
+        """Return whether the owner is being deleted, so that it no longer needs data."""
         return self._owner.deleting
 
     @property
     def is_control_plane(self) -> bool:
-        """Whether the owner is a control plane machine."""
+        """Return whether the owner is a control plane machine."""
         return self.machine is not None and self.machine.is_control_plane
 
     def inputs_digest(self, config: Object) -> str:
         """Return a digest of the inputs of a pool's bootstrap data; empty for a Machine.
 
-        The data of a Machine are used once.  The data of a pool are generated again when an input
-        changes, because machines that the pool creates later use them (MP-19).
+        A Machine's data are used once.  A pool's data are regenerated when an input changes,
+        because machines that the pool creates later use them (MP-19).
         """
         if self.pool is None:
             return ""
@@ -70,7 +73,7 @@ class ConfigOwnerFinder:
         self._pools = pools
 
     def find(self, config: JSON) -> ConfigOwner | None:
-        """Return the owner, or None if the configuration has no owner in the cache yet.
+        """Return the configuration's owner; None if it is not in the cache yet.
 
         A clone of a template gets its owner from core shortly after its creation.
         """
@@ -84,9 +87,9 @@ class ConfigOwnerFinder:
         return ConfigOwner(machine=None, pool=read_machine_pool(obj))
 
     def machine_with_data(self, machine: Machine) -> str:
-        """Return the name of another control plane machine that has data; "" if there is none.
+        """Return the name of another control plane machine that has data; empty if there is none.
 
-        Without such a machine the caller may initialise the control plane (BC-12).
+        Without such a machine, ``machine`` may initialise the control plane (BC-12).
         """
         cluster = f"{machine.namespace}/{machine.cluster_name}"
         for obj in self._caches.machines.by_index(BY_CLUSTER, cluster):
@@ -97,7 +100,7 @@ class ConfigOwnerFinder:
 
 
 def owner_keys(config: JSON) -> Iterable[str]:
-    """Yield the index keys under which the owner of a configuration finds it."""
+    """Yield the index keys by which an owner finds its configuration."""
     for kind in (MACHINE_KIND, MACHINE_POOL_KIND):
         name = metadata.owner_name(config, kind, CORE_GROUP)
         if name:
@@ -105,5 +108,5 @@ def owner_keys(config: JSON) -> Iterable[str]:
 
 
 def owner_key(kind: str, namespace: str, name: str) -> str:
-    """Return the index key of one owner."""
+    """Return an owner's index key."""
     return f"{kind}/{namespace}/{name}"

@@ -1,7 +1,7 @@
 """The sentinel file of a machine whose bootstrap has succeeded (BC-13).
 
-Infrastructures check it to tell a failed bootstrap from a slow one (IM-23), so it must not exist
-unless everything before it succeeded.
+Infrastructures check the file to distinguish a failed bootstrap from a slow one (IM-23), so it must
+not exist unless everything before it succeeded.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shlex
 from typing import Final
 
 LINUX_SENTINEL: Final = "/run/cluster-api/bootstrap-success.complete"
-"""Path of the sentinel file on Linux."""
+"""Path to the sentinel file on Linux."""
 WINDOWS_SENTINEL: Final = r"C:\run\cluster-api\bootstrap-success.complete"
 """Path of the sentinel file on Windows."""
 TEXT: Final = "success"
@@ -30,7 +30,7 @@ def shell_script(*commands: str, sentinel: str = LINUX_SENTINEL) -> str:
 
 
 def run_command(*commands: str, sentinel: str = LINUX_SENTINEL) -> list[str]:
-    """Return the script as one entry of cloud-init's ``runcmd``, or as arguments of a systemd unit.
+    """Return the script as an entry of cloud-init's ``runcmd``, or a systemd unit's arguments.
 
     All commands are in one entry, because cloud-init runs an entry even if the one before has
     failed.

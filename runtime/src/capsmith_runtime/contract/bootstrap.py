@@ -32,13 +32,16 @@ class BootstrapStatusWriter(Protocol):
         ...
 
     def is_created(self, obj: Object) -> bool:
-        """Return whether the status reports that the data exist (BC-01 to BC-04)."""
+        """Return whether the status reports that the bootstrap data exist (BC-01 to BC-04)."""
         ...
 
     def build_created_status(
         self, obj: Object, secret: str, extra: Mapping[str, Any], features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status of an object whose data are in ``secret``; ``extra`` are own fields."""
+        """Return the status of an object whose data are in the Secret called ``secret``.
+
+        ``extra`` contains status fields that only this kind has.
+        """
         ...
 
 
@@ -48,7 +51,7 @@ def data_secret_name(obj: Object) -> str:
 
 
 CERTIFICATES_EXPIRY_ANNOTATION: Final = "machine.cluster.x-k8s.io/certificates-expiry"
-"""When the certificates of a control plane machine expire, in RFC 3339 (BC-16)."""
+"""Time when a control plane machine's certificates expire, in RFC 3339 (BC-16)."""
 UPDATE_IN_PROGRESS_ANNOTATION: Final = (
     "in-place-updates.internal.cluster.x-k8s.io/update-in-progress"
 )
@@ -63,27 +66,27 @@ TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A taint with which a Node is registered."""
+    """A taint that a Node is registered with."""
 
     key: str
     """Key of the taint, such as ``node.cluster.x-k8s.io/uninitialized``."""
     effect: TaintEffect
-    """``NoSchedule``, ``PreferNoSchedule`` or ``NoExecute``."""
+    """Effect of the taint: ``NoSchedule``, ``PreferNoSchedule`` or ``NoExecute``."""
     value: str = ""
-    """Value of the taint; optional in Kubernetes."""
+    """Value of the taint; empty if it has none."""
 
     def __str__(self) -> str:
-        """Return it in the form of the kubelet's ``--register-with-taints``."""
+        """Return the taint in the format of the kubelet's ``--register-with-taints``."""
         value = f"={self.value}" if self.value else ""
         return f"{self.key}{value}:{self.effect}"
 
 
 UNINITIALIZED_TAINT: Final = Taint("node.cluster.x-k8s.io/uninitialized", "NoSchedule")
-"""Keeps pods away from a worker until core has synced its labels, and then removed it (BC-14)."""
+"""Keeps pods off a new worker until core has synced its labels and removes the taint (BC-14)."""
 
 
 def is_updating_in_place(obj: Object) -> bool:
-    """Return whether the machine is being updated in place, during which data must not change.
+    """Return whether the machine is being updated in place; its data must not change meanwhile.
 
     See BC-15.
     """
@@ -96,28 +99,31 @@ DEFAULT_FORMAT: Final = "cloud-config"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataContent:
-    """The content of a Secret with bootstrap data."""
+    """The content of a bootstrap data Secret."""
 
     value: bytes
     format: str
     refresh_at: str = ""
-    """When to generate the data of a pool again, in RFC 3339; empty for never (MP-19)."""
+    """Time when a pool's data must be regenerated, in RFC 3339; empty for never (MP-19)."""
     inputs: str = ""
-    """Digest of the inputs of the data of a pool; empty for a Machine."""
+    """Digest of the inputs that a pool's data were generated from; empty for a Machine."""
     certificates_expiry: str = ""
-    """In RFC 3339; empty when the reconciler did not return it (BC-16)."""
+    """Expiry time of the certificates in RFC 3339.
+
+    Empty if the reconciler returned none (BC-16).
+    """
     external_id: str = ""
-    """The external id of the configuration; empty in Secrets of capsmith 0.1."""
+    """The configuration's external id; empty in Secrets created by capsmith 0.1."""
 
 
 class Ownership(Enum):
-    """How a configuration and a Secret with its name are related."""
+    """Relation between a configuration and a Secret that has its name."""
 
     OURS = auto()
     UNOWNED = auto()
-    """It has no controller, but the right type and cluster."""
+    """The Secret has no controller, but the right type and cluster."""
     FORMER = auto()
-    """Its owner has the same name and another UID: a former or a restored configuration."""
+    """The Secret's owner has the same name but another UID: a former or restored configuration."""
     FOREIGN = auto()
 
 
@@ -127,7 +133,7 @@ def data_secret_of(config: Object) -> str:
 
 
 def build_data_secret(config: Object, cluster: str, content: DataContent) -> dict[str, Any]:
-    """Return the Secret of a configuration (BC-06)."""
+    """Create the Secret manifest with a configuration's data (BC-06)."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -144,7 +150,7 @@ def build_data_secret(config: Object, cluster: str, content: DataContent) -> dic
 
 
 def encode_data(content: DataContent) -> dict[str, str]:
-    """Return the ``data`` of the Secret."""
+    """Return ``content`` as the Secret's ``data``, encoded in base64."""
     return {
         "value": base64.b64encode(content.value).decode(),
         "format": base64.b64encode(content.format.encode()).decode(),
@@ -152,7 +158,7 @@ def encode_data(content: DataContent) -> dict[str, str]:
 
 
 def data_annotations(config: Object, content: DataContent) -> dict[str, str | None]:
-    """Return the annotations of the Secret; None for an annotation to remove."""
+    """Return the Secret's annotations; the value is None for an annotation to remove."""
     group = _group(config)
     return {
         f"{group}/refresh-at": content.refresh_at or None,
@@ -163,7 +169,7 @@ def data_annotations(config: Object, content: DataContent) -> dict[str, str | No
 
 
 def read_data_secret(secret: Object, config: Object) -> DataContent:
-    """Return the content of the Secret of a configuration."""
+    """Return the content of a configuration's Secret."""
     data, annotations = metadata.mapping(secret, "data"), metadata.annotations(secret)
     group = _group(config)
     return DataContent(
@@ -177,7 +183,7 @@ def read_data_secret(secret: Object, config: Object) -> DataContent:
 
 
 def find_ownership(secret: Object, config: Object, cluster: str) -> Ownership:
-    """Return how a configuration and a Secret with its name are related."""
+    """Return the relation between a configuration and a Secret that has its name."""
     # Without value it is one of the cluster's other Secrets, such as certificates, which have the
     # same type.
     if secret.get("type") != SECRET_TYPE or "value" not in metadata.mapping(secret, "data"):
@@ -194,7 +200,7 @@ def find_ownership(secret: Object, config: Object, cluster: str) -> Ownership:
 
 
 def add_owner(secret: Object, config: Object) -> list[dict[str, Any]]:
-    """Return the owner references of a Secret with the configuration as controller.
+    """Return a Secret's owner references, with the configuration added as its controller.
 
     A reference to a former configuration of the same name is replaced.
     """
@@ -232,12 +238,12 @@ _KEY: Final = "lock-information"
 
 
 def init_lock_name(cluster: Cluster) -> str:
-    """Return the name of the ConfigMap that is the init lock of a Cluster."""
+    """Return the name of the ConfigMap that serves as a Cluster's init lock."""
     return f"{cluster.name}-lock"
 
 
 def build_init_lock(cluster: Cluster, core_version: str, machine: str) -> dict[str, Any]:
-    """Return the init lock of a Cluster: a ConfigMap that the Cluster owns and a Machine holds."""
+    """Create a Cluster's init lock: a ConfigMap owned by the Cluster and held by ``machine``."""
     owner = {
         "apiVersion": f"{CORE_GROUP}/{core_version}",
         "kind": CLUSTER_KIND,
@@ -258,7 +264,7 @@ def build_init_lock(cluster: Cluster, core_version: str, machine: str) -> dict[s
 
 
 def init_lock_data(machine: str) -> dict[str, str]:
-    """Return the ``data`` of an init lock that this Machine holds."""
+    """Return the ``data`` of an init lock that is held by the Machine called ``machine``."""
     return {_KEY: json.dumps({"machineName": machine})}
 
 
@@ -317,4 +323,4 @@ _WRITERS: Final[tuple[BootstrapStatusWriter, ...]] = (
 BOOTSTRAP_STATUS_WRITERS: Final[Mapping[str, BootstrapStatusWriter]] = {
     writer.contract: writer for writer in _WRITERS
 }
-"""Writers by contract version."""
+"""BootstrapStatusWriter for each contract version."""

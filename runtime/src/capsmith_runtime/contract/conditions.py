@@ -1,7 +1,7 @@
-"""Condition lists, in the shape of metav1.Condition and in the older one of v1beta1.
+"""Condition lists, in the format of metav1.Condition and in the older v1beta1 format.
 
-A patch replaces a list as a whole, so both merge functions return the complete list.  Conditions
-of other writers stay as they are, and an unchanged condition keeps its ``lastTransitionTime``.
+A patch replaces a list as a whole, so both merge functions return the complete list.  Other
+writers' conditions stay as they are, and an unchanged condition keeps its ``lastTransitionTime``.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ _WORDS: Mapping[bool | None, str] = {True: "True", False: "False", None: "Unknow
 
 
 def find(conditions: Sequence[Object], condition_type: str) -> Object | None:
-    """Return the condition of this type; None if there is none."""
+    """Return the condition of type ``condition_type``; None if there is none."""
     return next((entry for entry in conditions if entry.get("type") == condition_type), None)
 
 
 def merge(
     existing: Sequence[Object], wanted: Iterable[Condition], *, generation: int, now: str
 ) -> list[dict[str, Any]]:
-    """Return the list with the ``wanted`` conditions merged in, as metav1.Condition (ST-01)."""
+    """Return the list as metav1.Condition, with the ``wanted`` conditions merged in (ST-01).
+
+    ``generation`` is written as their ``observedGeneration``; ``now`` is a time in RFC 3339.
+    """
     fresh = {}
     for condition in wanted:
         entry: dict[str, Any] = {
@@ -40,9 +43,9 @@ def merge(
 def merge_old_shape(
     existing: Sequence[Object], wanted: Iterable[Condition], *, now: str
 ) -> list[dict[str, Any]]:
-    """Return the list with the ``wanted`` conditions merged in, in the shape of v1beta1 (ST-02).
+    """Return the list in the v1beta1 format, with the ``wanted`` conditions merged in (ST-02).
 
-    A severity is written only if the status is False.
+    ``now`` is a time in RFC 3339. A severity is written only for conditions that are False.
     """
     fresh = {}
     for condition in wanted:
@@ -60,7 +63,7 @@ def merge_old_shape(
 
 
 def remove(existing: Sequence[Object], condition_type: str) -> list[dict[str, Any]]:
-    """Return the list without the condition of this type."""
+    """Return the list without the condition of type ``condition_type``."""
     return [dict(entry) for entry in existing if entry.get("type") != condition_type]
 
 
@@ -85,17 +88,17 @@ def _replace(
 # an annotation lists the author's types; it is written before the conditions, which makes it
 # complete after a crash between the two.
 def record_annotation(group: str) -> str:
-    """Return the name of the annotation that records types of conditions."""
+    """Return the name of the annotation that records condition types."""
     return f"{group}/conditions"
 
 
 def recorded_types(obj: Object, group: str) -> frozenset[str]:
-    """Return the types of the conditions that the author's code wrote, as recorded."""
+    """Return the recorded types of the conditions that the author's code wrote."""
     text = metadata.annotations(obj).get(record_annotation(group), "")
     return frozenset(name for name in text.split(",") if name)
 
 
 def record_types(obj: Object, group: str, types: Set[str]) -> dict[str, str]:
-    """Return the annotations of the object, with these types recorded."""
+    """Return the object's annotations with ``types`` recorded in them."""
     others = {k: v for k, v in metadata.annotations(obj).items() if k != record_annotation(group)}
     return {**others, record_annotation(group): ",".join(sorted(types))} if types else others

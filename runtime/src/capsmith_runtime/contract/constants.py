@@ -18,11 +18,11 @@ WATCH_FILTER_LABEL: Final = "cluster.x-k8s.io/watch-filter"
 
 PAUSED_ANNOTATION: Final = "cluster.x-k8s.io/paused"
 MANAGED_BY_ANNOTATION: Final = "cluster.x-k8s.io/managed-by"
-"""An annotation, not a label: only its presence counts (IC-15)."""
+"""Annotation for externally managed objects; only its presence counts, not its value (IC-15)."""
 DELETE_FOR_MOVE_ANNOTATION: Final = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
 OBSERVED_GENERATION: Final = "observedGeneration"
-"""A feature of kinds, and the field of the status that it adds (CRD-14)."""
+"""Name of the feature that adds the field ``observedGeneration`` to a kind's status (CRD-14)."""
 
 READY_CONDITION: Final = "Ready"
 PAUSED_CONDITION: Final = "Paused"

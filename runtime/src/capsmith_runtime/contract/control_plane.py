@@ -1,4 +1,4 @@
-"""Control planes and their Machines, independent of the versions of core and of the contract."""
+"""Control planes and their Machines, independent of the core and contract versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capsmith_runtime.contract.model import ADDRESS_TYPES, Address, Condition, O
 PRE_TERMINATE_PREFIX: Final = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/"
 WAITING_FOR_PRE_TERMINATE: Final = "WaitingForPreTerminateHook"
 DEFAULT_DELETION_SECONDS: Final = 10
-"""Default of core's webhook for the time that deleting a Node may take."""
+"""Default that core's webhook sets for the seconds that deleting a Node may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,35 +27,35 @@ class MachineCondition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlaneMachine:
-    """A Machine of the control plane; read-only."""
+    """Read-only view of a control plane Machine."""
 
     name: str
     namespace: str
     uid: str
     created: str
-    """RFC 3339."""
+    """Creation timestamp in RFC 3339."""
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     deleted: str | None
-    """Deletion timestamp; None if it is not being deleted."""
+    """Deletion timestamp in RFC 3339; None if the Machine is not being deleted."""
     version: str | None
-    """The Kubernetes version that it was created with."""
+    """The Kubernetes version that the Machine was created with."""
     failure_domain: str | None
-    """The failure domain in which it is created; None for any."""
+    """The failure domain in which the Machine is created; None if it may be created in any."""
     provider_id: str | None
-    """None until its infrastructure is provisioned."""
+    """The Machine's provider id; None until its infrastructure is provisioned."""
     node_name: str | None
-    """None until core has found its Node."""
+    """Name of the Machine's Node; None until core has found it."""
     addresses: tuple[Address, ...]
-    """The addresses in its status."""
+    """The addresses in the Machine's status."""
     infrastructure: ObjectRef | None
-    """Group, kind and name of its infrastructure machine."""
+    """Group, kind and name of the Machine's infrastructure machine."""
     bootstrap: ObjectRef | None
-    """Group, kind and name of its bootstrap configuration."""
+    """Group, kind and name of the Machine's bootstrap configuration."""
     certificates_expiry: str | None
-    """When its certificates expire, in RFC 3339; None if that is not known."""
+    """Expiry time of the Machine's certificates in RFC 3339; None if unknown."""
     conditions: Mapping[str, MachineCondition]
-    """Status, reason and message of each condition, by type."""
+    """Status, reason and message of each condition, keyed by condition type."""
 
     @property
     def deleting(self) -> bool:
@@ -63,12 +63,12 @@ class ControlPlaneMachine:
         return self.deleted is not None
 
     def has_condition(self, condition_type: str, status: str) -> bool:
-        """Return whether the Machine has a condition of this type and status."""
+        """Return whether the condition of type ``condition_type`` has this status."""
         condition = self.conditions.get(condition_type)
         return condition is not None and condition.status == status
 
     says = has_condition
-    """The name of ``has_condition`` in capsmith 0.1; reconcilers of that time call it."""
+    """Name of ``has_condition`` in capsmith 0.1, kept for existing reconcilers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +91,13 @@ class MachineDraft:
     version: str
     failure_domain: str | None
     infrastructure: Object
-    """The object that the Machine references."""
+    """The infrastructure object that the Machine references."""
     bootstrap: Object
     settings: MachineSettings = field(default_factory=MachineSettings)
 
 
 class CoreMachines(Protocol):
-    """Reads and writes Machines of one version of cluster.x-k8s.io."""
+    """Reads and writes Machines in one version of cluster.x-k8s.io."""
 
     @property
     def version(self) -> str:
@@ -109,21 +109,21 @@ class CoreMachines(Protocol):
         ...
 
     def read_failure_domains(self, cluster: Object) -> tuple[str, ...]:
-        """Return the names of the Cluster's failure domains for control planes (CP-24)."""
+        """Return the names of the Cluster's failure domains for control plane machines (CP-24)."""
         ...
 
     def build(self, draft: MachineDraft) -> dict[str, Any]:
-        """Return the Machine to create from a draft."""
+        """Create the manifest of a Machine from a draft."""
         ...
 
     def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
-        """Return the whole spec of a Machine with these settings; other fields are kept."""
+        """Return a Machine's whole spec with ``settings`` applied; other fields are kept."""
         ...
 
     def build_status(
         self, obj: Object, present: Sequence[Condition], absent: Iterable[str], now: str
     ) -> dict[str, Any]:
-        """Return the whole status of a Machine after conditions were set and removed.
+        """Return a Machine's whole status with conditions set and removed.
 
         ``present`` are the conditions to set, ``absent`` the types to remove; ``now`` is a time in
         RFC 3339.
@@ -138,7 +138,7 @@ def read_control_plane_machine(
     bootstrap: ObjectRef | None,
     conditions: Sequence[Object],
 ) -> ControlPlaneMachine:
-    """Return the view of a Machine, given the fields that depend on the version of core."""
+    """Return the view of a Machine, given the fields that depend on core's version."""
     return ControlPlaneMachine(
         name=metadata.name(obj),
         namespace=metadata.namespace(obj),
@@ -172,7 +172,7 @@ def is_control_plane(obj: Object) -> bool:
 
 
 def is_waiting_for_pre_terminate(machine: ControlPlaneMachine) -> bool:
-    """Return whether only pre-terminate hooks delay the deletion of a Machine (SM-05)."""
+    """Return whether only pre-terminate hooks delay a Machine's deletion (SM-05)."""
     condition = machine.conditions.get("Deleting")
     return condition is not None and condition.reason == WAITING_FOR_PRE_TERMINATE
 
@@ -180,9 +180,9 @@ def is_waiting_for_pre_terminate(machine: ControlPlaneMachine) -> bool:
 def build_machine(
     draft: MachineDraft, *, version: str, bootstrap: Object, infrastructure: Object
 ) -> dict[str, Any]:
-    """Return the Machine of a draft without its settings.
+    """Create the manifest of a Machine from a draft, without its settings.
 
-    The caller passes the references, whose shape depends on the version of core.
+    The caller passes the references, whose format depends on core's version.
     """
     spec: dict[str, Any] = {
         "clusterName": draft.cluster_name,
@@ -200,7 +200,7 @@ def build_machine(
 
 
 def set_or_remove(obj: dict[str, Any], name: str, value: Any) -> None:
-    """Set a value in ``obj``; remove it if it is None or an empty list."""
+    """Set ``obj[name]``, or remove it if ``value`` is None or an empty list."""
     if value is None or value == []:
         obj.pop(name, None)
     else:
@@ -227,7 +227,7 @@ REMEDIATING: Final = "Remediating"
 DELETING: Final = "Deleting"
 
 NEGATIVE: Final = frozenset({ROLLING_OUT, SCALING_UP, SCALING_DOWN, REMEDIATING, DELETING})
-"""Conditions that are normally False."""
+"""Types of the conditions that are normally False."""
 OWN_CONDITIONS: Final = NEGATIVE | {
     AVAILABLE,
     INITIALIZED,
@@ -240,17 +240,17 @@ OWN_CONDITIONS: Final = NEGATIVE | {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaFacts:
-    """Counts of Machines; core decides which are ready and available (CP-07)."""
+    """Counts of Machines; core decides which Machines are ready and available (CP-07)."""
 
     desired: int
     current: int
     ready: int
     available: int
     nodes_ready: int
-    """``readyReplicas`` of contract v1beta1."""
+    """Number of Machines with a ready Node: ``readyReplicas`` in contract v1beta1."""
     up_to_date: int
     selector: str
-    """Label selector of the Machines, as text."""
+    """Label selector of the Machines, as a string."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,20 +258,23 @@ class ControlPlaneFacts:
     """The observed state of a control plane."""
 
     initialized: bool
-    """Whether the API server has ever answered; never reset (CP-02, CP-03)."""
+    """Whether the API server has ever responded; never reset (CP-02, CP-03)."""
     versions: Sequence[tuple[str, int]] = ()
-    """Running versions with their number, the oldest first; 0 if not counted (CP-09)."""
+    """Running versions with the number of Nodes, oldest first.
+
+    The number is 0 if unknown (CP-09).
+    """
     replicas: ReplicaFacts | None = None
-    """None for a control plane without Machines."""
+    """Counts of the control plane's Machines; None for a control plane without Machines."""
     externally_managed: bool = False
     """Whether the control plane has no Nodes (CP-25)."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """The kind's own status fields."""
+    """Status fields that only this kind has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineTemplate:
-    """``spec.machineTemplate`` of a control plane (CP-11, CP-13)."""
+    """Content of a control plane's ``spec.machineTemplate`` (CP-11, CP-13)."""
 
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -280,7 +283,7 @@ class MachineTemplate:
 
 
 class ControlPlaneShape(Protocol):
-    """Reads and writes control planes in the shape of one contract version."""
+    """Reads and writes control planes in the format of one contract version."""
 
     @property
     def contract(self) -> str:
@@ -302,9 +305,9 @@ class ControlPlaneShape(Protocol):
         ...
 
     def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
-        """Return those of ``conditions`` that this contract version writes."""
+        """Return those of ``conditions`` that this contract version has."""
         ...
 
     def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:
-        """Return the types of conditions to remove."""
+        """Return the types of the conditions to remove."""
         ...

@@ -1,4 +1,4 @@
-"""Control planes and their Machines, in the shapes of each contract version and core version."""
+"""Control planes and their Machines, in the format of each contract version and core version."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ class V1Beta1ControlPlane:
         return set_extra_fields(status, facts.extra)
 
     def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
-        """Return the conditions to write: Available also as Ready, none that is normally False.
+        """Return the conditions to write: Available is also written as Ready.
 
-        See CP-27 and ST-02.
+        Conditions that are normally False are left out; see CP-27 and ST-02.
         """
         shown = [c for c in conditions if c.type not in NEGATIVE or c.status is True]
         available = next((c for c in conditions if c.type == AVAILABLE), None)
@@ -95,7 +95,7 @@ class V1Beta1ControlPlane:
         return shown
 
     def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:
-        """Return the types of conditions that are normally False and are False now."""
+        """Return the types of conditions that are normally False and currently False."""
         return frozenset(c.type for c in conditions if c.type in NEGATIVE and c.status is not True)
 
 
@@ -161,11 +161,11 @@ class V1Beta2ControlPlane:
         return set_extra_fields(status, facts.extra)
 
     def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
-        """Return all conditions: this contract has no Ready, Available replaces it (CP-26)."""
+        """Return all conditions: this contract version has Available instead of Ready (CP-26)."""
         return conditions
 
     def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:
-        """Return no types: in this contract every condition is always present."""
+        """Return an empty set: in this contract version every condition is always present."""
         return frozenset()
 
 
@@ -173,7 +173,7 @@ _SHAPES: Final[tuple[ControlPlaneShape, ...]] = (V1Beta2ControlPlane(), V1Beta1C
 CONTROL_PLANE_SHAPES: Final[Mapping[str, ControlPlaneShape]] = {
     known.contract: known for known in _SHAPES
 }
-"""By contract version."""
+"""ControlPlaneShape for each contract version."""
 
 
 class CoreMachinesV1Beta1:
@@ -184,7 +184,7 @@ class CoreMachinesV1Beta1:
     def read(self, obj: Object) -> ControlPlaneMachine:
         """Return the view of a Machine.
 
-        Core from v1.9 writes metav1 conditions in addition to the old ones.
+        Core v1.9 and later writes metav1 conditions in addition to the v1beta1 ones.
         """
         old = metadata.items(obj, "status", "conditions")
         new = metadata.items(obj, "status", "v1beta2", "conditions")
@@ -201,12 +201,12 @@ class CoreMachinesV1Beta1:
         )
 
     def read_failure_domains(self, cluster: Object) -> tuple[str, ...]:
-        """Return the names of failure domains, which are the keys of an object."""
+        """Return the names of the failure domains, which are the keys of an object."""
         domains = metadata.mapping(cluster, "status", "failureDomains")
         return tuple(sorted(name for name, d in domains.items() if d.get("controlPlane") is True))
 
     def build(self, draft: MachineDraft) -> dict[str, Any]:
-        """Return the Machine to create from a draft."""
+        """Create the manifest of a Machine from a draft."""
         obj = build_machine(
             draft,
             version=self.version,
@@ -216,9 +216,9 @@ class CoreMachinesV1Beta1:
         return {**obj, "spec": self.build_spec(obj, draft.settings)}
 
     def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
-        """Return the whole spec, with time-outs as durations.
+        """Return a Machine's whole spec, with timeouts as durations.
 
-        A duration that already has the same length stays as it is written.
+        A duration that already has the same length keeps its spelling.
         """
         deletion = settings.deletion_seconds
         timeouts = {
@@ -241,7 +241,10 @@ class CoreMachinesV1Beta1:
     def build_status(
         self, obj: Object, present: Sequence[Condition], absent: Iterable[str], now: str
     ) -> dict[str, Any]:
-        """Return the whole status: metav1 conditions set, conditions removed in both lists."""
+        """Return the whole status.
+
+        Conditions are set as metav1 conditions, and removed from both lists.
+        """
         status = dict(metadata.mapping(obj, "status"))
         new: Sequence[Object] = metadata.items(obj, "status", "v1beta2", "conditions")
         old: Sequence[Object] = metadata.items(obj, "status", "conditions")
@@ -273,12 +276,12 @@ class CoreMachinesV1Beta2:
         )
 
     def read_failure_domains(self, cluster: Object) -> tuple[str, ...]:
-        """Return the names of failure domains, which are items of a list."""
+        """Return the names of the failure domains, which are items of a list."""
         domains = metadata.items(cluster, "status", "failureDomains")
         return tuple(sorted(d["name"] for d in domains if d.get("controlPlane") is True))
 
     def build(self, draft: MachineDraft) -> dict[str, Any]:
-        """Return the Machine to create from a draft."""
+        """Create the manifest of a Machine from a draft."""
         obj = build_machine(
             draft,
             version=self.version,
@@ -288,7 +291,7 @@ class CoreMachinesV1Beta2:
         return {**obj, "spec": self.build_spec(obj, draft.settings)}
 
     def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
-        """Return the whole spec, with time-outs in seconds.
+        """Return a Machine's whole spec, with timeouts in seconds.
 
         ``minReadySeconds`` is always written, even if it is 0 (CP-32).
         """
@@ -312,7 +315,7 @@ class CoreMachinesV1Beta2:
     def build_status(
         self, obj: Object, present: Sequence[Condition], absent: Iterable[str], now: str
     ) -> dict[str, Any]:
-        """Return the whole status, with conditions set and removed in its only list."""
+        """Return the whole status, with conditions set in and removed from its single list."""
         listed: Sequence[Object] = metadata.items(obj, "status", "conditions")
         for name in absent:
             listed = conditions.remove(listed, name)
@@ -327,4 +330,4 @@ _CORE_MACHINES: Final[tuple[CoreMachines, ...]] = (CoreMachinesV1Beta2(), CoreMa
 CORE_MACHINES: Final[Mapping[str, CoreMachines]] = {
     known.version: known for known in _CORE_MACHINES
 }
-"""By version of core."""
+"""CoreMachines for each version of core."""

@@ -1,7 +1,7 @@
-"""Views of Cluster and Machine in any version of core, and rules on when to leave objects alone.
+"""Views of Cluster and Machine in any version of core, and rules on when not to reconcile.
 
-Views contain only the fields on which providers act: an event that does not change the view needs
-no reconcile.
+Views contain only the fields that providers act on: an event that does not change the view needs no
+reconcile.
 """
 
 from __future__ import annotations
@@ -24,37 +24,41 @@ from capsmith_runtime.contract.model import Endpoint, Object, ObjectRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """The Cluster that an object belongs to; read-only."""
+    """Read-only view of the Cluster that an object belongs to."""
 
     name: str
     namespace: str
     uid: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
-    """A change of them wakes only machines that wait; others see it at their next reconcile."""
+    """The Cluster's annotations.
+
+    Changes to annotations enqueue only machines that are waiting; other objects see them at their
+    next reconcile.
+    """
     deleting: bool
-    """Whether it is being deleted."""
+    """Whether the Cluster is being deleted."""
     paused: bool
-    """``spec.paused``."""
+    """Value of ``spec.paused``."""
     infrastructure_provisioned: bool
     """Whether the infrastructure cluster was reported as provisioned."""
     control_plane_initialized: bool
-    """Whether the API server of the cluster has accepted requests."""
+    """Whether the cluster's API server has ever accepted requests."""
     control_plane_endpoint: Endpoint | None
-    """``spec.controlPlaneEndpoint``; None until host and port are set."""
+    """Value of ``spec.controlPlaneEndpoint``; None until host and port are set."""
     infrastructure: ObjectRef | None
-    """Group, kind and name of its infrastructure cluster; None if it has none."""
+    """Group, kind and name of the infrastructure cluster; None if the Cluster has none."""
     pod_cidrs: tuple[str, ...]
-    """``spec.clusterNetwork.pods.cidrBlocks``; empty if not set."""
+    """Value of ``spec.clusterNetwork.pods.cidrBlocks``; empty if not set."""
     service_cidrs: tuple[str, ...]
-    """``spec.clusterNetwork.services.cidrBlocks``; empty if not set."""
+    """Value of ``spec.clusterNetwork.services.cidrBlocks``; empty if not set."""
     api_server_port: int | None
-    """``spec.clusterNetwork.apiServerPort``; None if it is not set."""
+    """Value of ``spec.clusterNetwork.apiServerPort``; None if not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The Machine of an infrastructure machine; read-only."""
+    """Read-only view of the Machine that owns an infrastructure machine."""
 
     name: str
     namespace: str
@@ -62,30 +66,35 @@ class Machine:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     deleting: bool
-    """Whether it is being deleted."""
+    """Whether the Machine is being deleted."""
     cluster_name: str
-    """Name of the Cluster that it belongs to."""
+    """Name of the Cluster that the Machine belongs to."""
     version: str | None
-    """The desired Kubernetes version."""
+    """The desired Kubernetes version; None if not set."""
     failure_domain: str | None
-    """The failure domain in which to create the machine (IM-06)."""
+    """The failure domain in which to create the machine; None if any is allowed (IM-06)."""
     data_secret_name: str | None
-    """None until bootstrap data are available; empty for machines of a machine pool (IM-21)."""
+    """Name of the Secret with the bootstrap data.
+
+    None until the data are available; empty for machines of a machine pool (IM-21).
+    """
     pool_name: str | None
-    """Name of the MachinePool that owns it; None if no MachinePool does."""
+    """Name of the MachinePool that owns the Machine; None if no MachinePool does."""
     is_control_plane: bool
-    """Whether it has the label of control plane machines."""
+    """Whether the Machine has the control plane label."""
     infrastructure: ObjectRef | None
-    """Group, kind and name of its infrastructure machine."""
+    """Group, kind and name of the Machine's infrastructure machine."""
     node_name: str | None = None
-    """Name of the Node of the machine, after it joined the cluster."""
+    """Name of the machine's Node; None until the machine has joined the cluster."""
     phase: str = field(default="", compare=False)
-    """``Pending``, ``Provisioning``, ``Running`` and so on, for display: its changes are no events
-    for reconcilers."""
+    """The Machine's phase, such as ``Pending``, ``Provisioning`` or ``Running``, for display only.
+
+    Reconcilers are not called when only the phase changes.
+    """
 
 
 class CoreReader(Protocol):
-    """Reads the objects of one version of cluster.x-k8s.io."""
+    """Reads objects in one version of cluster.x-k8s.io."""
 
     @property
     def version(self) -> str:
@@ -108,7 +117,7 @@ def read_cluster(
     control_plane_initialized: bool,
     infrastructure: ObjectRef | None,
 ) -> Cluster:
-    """Return the view of a Cluster, given the fields that depend on the version of core."""
+    """Return the view of a Cluster, given the fields that depend on core's version."""
     return Cluster(
         name=metadata.name(obj),
         namespace=metadata.namespace(obj),
@@ -128,7 +137,7 @@ def read_cluster(
 
 
 def read_machine(obj: Object, *, infrastructure: ObjectRef | None) -> Machine:
-    """Return the view of a Machine, given the field that depends on the version of core."""
+    """Return the view of a Machine, given the field that depends on core's version."""
     return Machine(
         name=metadata.name(obj),
         namespace=metadata.namespace(obj),
@@ -149,7 +158,7 @@ def read_machine(obj: Object, *, infrastructure: ObjectRef | None) -> Machine:
 
 
 def read_endpoint(obj: Object) -> Endpoint | None:
-    """Return ``spec.controlPlaneEndpoint``, or None if it is incomplete; valid for all kinds."""
+    """Return ``spec.controlPlaneEndpoint`` of any kind; None if host or port is missing."""
     host = metadata.text(obj, "spec", "controlPlaneEndpoint", "host")
     port = metadata.lookup(obj, "spec", "controlPlaneEndpoint", "port")
     if not host or not isinstance(port, int) or not 1 <= port <= 65535:
@@ -158,34 +167,37 @@ def read_endpoint(obj: Object) -> Endpoint | None:
 
 
 def _cidrs(obj: Object, what: str) -> tuple[str, ...]:
-    """Return ``spec.clusterNetwork.<what>.cidrBlocks``."""
+    """Return ``spec.clusterNetwork.<what>.cidrBlocks``; empty if not set."""
     return tuple(metadata.items(obj, "spec", "clusterNetwork", what, "cidrBlocks"))
 
 
 def _port(obj: Object) -> int | None:
-    """Return ``spec.clusterNetwork.apiServerPort``."""
+    """Return ``spec.clusterNetwork.apiServerPort``; None if not set."""
     port = metadata.lookup(obj, "spec", "clusterNetwork", "apiServerPort")
     return port if isinstance(port, int) else None
 
 
 def _data_secret_name(obj: Object) -> str | None:
-    """Return ``spec.bootstrap.dataSecretName``; empty and absent differ (IM-21)."""
+    """Return ``spec.bootstrap.dataSecretName``.
+
+    None if absent, which differs from empty (IM-21).
+    """
     value = metadata.lookup(obj, "spec", "bootstrap", "dataSecretName")
     return value if isinstance(value, str) else None
 
 
 def is_externally_managed(obj: Object) -> bool:
-    """Return whether another system manages the object, so that it must not be changed (IC-15)."""
+    """Return whether another system manages the object, which must then not be changed (IC-15)."""
     return MANAGED_BY_ANNOTATION in metadata.annotations(obj)
 
 
 def is_deleted_for_move(obj: Object) -> bool:
-    """Return whether ``clusterctl move`` is deleting this copy: keep its infrastructure (MV-08)."""
+    """Return whether ``clusterctl move`` is deleting this copy, so infrastructure stays (MV-08)."""
     return DELETE_FOR_MOVE_ANNOTATION in metadata.annotations(obj)
 
 
 def pause_message(obj: Object, kind: str, cluster: Cluster | None) -> str:
-    """Return why the object is paused; empty if it is not (SM-01, ST-08)."""
+    """Return the reason why the object is paused; empty if it is not paused (SM-01, ST-08)."""
     causes = []
     if cluster is not None and cluster.paused:
         causes.append("Cluster spec.paused is set to true")

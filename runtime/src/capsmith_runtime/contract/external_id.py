@@ -1,8 +1,8 @@
 """External ids: stable identities by which the author's code finds its infrastructure.
 
-``clusterctl move`` changes the uid of an object but keeps its annotations.  So the id is written
-once, together with the finalizer and before the first side effect, and never changes for the
-same object (SM-09).
+``clusterctl move`` changes an object's uid but keeps its annotations.  So the id is written once,
+together with the finalizer and before the first side effect, and never changes for the same object
+(SM-09).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def annotation(group: str) -> str:
 
 
 def create(obj: Object) -> str:
-    """Return a new external id for an object: ``<name>.<uid>``."""
+    """Create an external id for an object: ``<name>.<uid>``."""
     return f"{metadata.name(obj)}.{metadata.uid(obj)}"
 
 
 def stored(obj: Object, group: str) -> str | None:
-    """Return the stored external id, unless it was copied from another object."""
+    """Return the stored external id; None if there is none or it was copied from another object."""
     value = metadata.annotations(obj).get(annotation(group))
     # `kubectl get -o yaml` copies annotations to the new name; a UID contains no dot, names may.
     if value is None or value.rpartition(".")[0] != metadata.name(obj):
@@ -36,7 +36,10 @@ def stored(obj: Object, group: str) -> str | None:
 
 
 def of(obj: Object, group: str) -> str:
-    """Return the stored external id, or the one that :func:`create` would return; write nothing."""
+    """Return the stored external id, or else the one that :func:`create` returns.
+
+    Nothing is written.
+    """
     return stored(obj, group) or create(obj)
 
 

@@ -15,31 +15,31 @@ from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL, READY_CONDIT
 from capsmith_runtime.contract.model import Condition, Object, ObjectRef
 
 PROTECT_ADDRESS: Final = "ipam.cluster.x-k8s.io/protect-address"
-"""The finalizer of an address that is in use (IP-09)."""
+"""Finalizer that keeps an address while it is in use (IP-09)."""
 
 REASON_ALLOCATION_FAILED: Final = "AllocationFailed"
 REASON_POOL_NOT_READY: Final = "PoolNotReady"
 REASON_POOL_EXHAUSTED: Final = "PoolExhausted"
-"""The reasons that other IPAM providers use too (IP-05)."""
+"""Reason for an exhausted pool, the same as in other IPAM providers (IP-05)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IPAddressClaim:
-    """A claim for an address; read-only."""
+    """Read-only view of a claim for an IP address."""
 
     name: str
     namespace: str
     uid: str
     cluster_name: str
-    """Empty when the claim does not belong to a Cluster."""
+    """Name of the Cluster that the claim belongs to; empty if it belongs to none."""
     pool: ObjectRef
     address_name: str
-    """The IPAddress in the claim's status; empty until it is written."""
+    """Name of the IPAddress in the claim's status; empty until it is written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IPAddress:
-    """An allocated address; read-only."""
+    """Read-only view of an allocated address."""
 
     name: str
     namespace: str
@@ -51,7 +51,7 @@ class IPAddress:
 
 
 class IpamDialect(ABC):
-    """Reads and writes objects of one version of ipam.cluster.x-k8s.io (IP-07)."""
+    """Reads and writes objects in one version of ipam.cluster.x-k8s.io (IP-07)."""
 
     version: ClassVar[str]
 
@@ -86,7 +86,7 @@ class IpamDialect(ABC):
         return {**cluster, "poolRef": _reference(pool)}
 
     def build_address_spec(self, address: IPAddress) -> dict[str, Any]:
-        """Return the spec of a new address; a prefix of 0 is written, too (IP-06)."""
+        """Return the spec of a new address; a prefix length of 0 is written as well (IP-06)."""
         return {
             "address": address.address,
             "prefix": address.prefix,
@@ -96,15 +96,17 @@ class IpamDialect(ABC):
         }
 
     def set_address_ref(self, obj: Object, address_name: str) -> dict[str, Any]:
-        """Return the status of a claim, with a reference to its IPAddress added."""
+        """Return a claim's status with a reference to the IPAddress called ``address_name``."""
         return {**metadata.mapping(obj, "status"), "addressRef": {"name": address_name}}
 
     def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
     ) -> dict[str, Any]:
-        """Return ``status`` with the ``wanted`` conditions; ``now`` is a time in RFC 3339.
+        """Return ``status`` with the ``wanted`` conditions merged in.
 
-        Claims have the condition Ready and no other (IP-05).
+        ``now`` is a time in RFC 3339.
+
+        Claims have only the condition Ready (IP-05).
         """
         conditions = [condition for condition in wanted if condition.type == READY_CONDITION]
         return {**status, "conditions": self._merged(obj, conditions, now)}
@@ -116,7 +118,10 @@ class IpamDialect(ABC):
 
 
 def _pool(obj: Object) -> ObjectRef:
-    """Return ``spec.poolRef``; v1beta1 allows one without group, which names no provider's pool."""
+    """Return ``spec.poolRef``.
+
+    In v1beta1 the group may be missing; such a reference matches no provider's pool.
+    """
     reference = metadata.mapping(obj, "spec", "poolRef")
     return ObjectRef(
         metadata.text(reference, "apiGroup"),
@@ -132,7 +137,7 @@ def _reference(pool: ObjectRef) -> dict[str, str]:
 # Core ships the CRDs of its groups in one release, and every release so far gave this group the
 # same versions as cluster.x-k8s.io, so the version that was chosen at start applies here too.
 class IpamV1Beta1(IpamDialect):
-    """IpamDialect for v1beta1, with conditions in the old shape (ST-02)."""
+    """IpamDialect for v1beta1, with conditions in the v1beta1 format (ST-02)."""
 
     version = "v1beta1"
 
@@ -154,4 +159,4 @@ class IpamV1Beta2(IpamDialect):
 DIALECTS: Final[Mapping[str, IpamDialect]] = {
     dialect.version: dialect for dialect in (IpamV1Beta2(), IpamV1Beta1())
 }
-"""Dialects by version of core."""
+"""IpamDialect for each version of ipam.cluster.x-k8s.io."""

@@ -1,4 +1,4 @@
-"""Kubernetes versions: normalise, order and count them (CP-08 to CP-10)."""
+"""Functions to normalise, order and count Kubernetes versions (CP-08 to CP-10)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SortKey = tuple[int, int, int, int, tuple[_Part, ...], tuple[_Part, ...]]
 
 
 def normalize(version: str) -> str:
-    """Return the version with a leading ``v``, which users may leave out (CP-08)."""
+    """Return the version with a leading ``v``, which users may omit (CP-08)."""
     return version if version.startswith("v") else f"v{version}"
 
 
 def sort_key(version: str) -> SortKey:
-    """Return the sort key of a semantic version; unlike in SemVer, build metadata counts, too.
+    """Return the sort key of a semantic version; unlike in SemVer, build metadata counts too.
 
     Raises ValueError for any other string.
     """
@@ -33,7 +33,10 @@ def sort_key(version: str) -> SortKey:
 
 
 def count_versions(versions: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """Return each version with its count, the oldest first; other strings are ignored."""
+    """Return each version with its count, oldest first.
+
+    Strings that are not versions are ignored.
+    """
     known = Counter(version for version in versions if _VERSION.fullmatch(version))
     return tuple((version, known[version]) for version in sorted(known, key=sort_key))
 

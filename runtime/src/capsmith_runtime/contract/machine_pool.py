@@ -24,7 +24,7 @@ REPLICAS_MANAGED_BY_ANNOTATION: Final = "cluster.x-k8s.io/replicas-managed-by"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachinePool:
-    """The MachinePool of an infrastructure machine pool; read-only."""
+    """Read-only view of the MachinePool that owns an infrastructure machine pool."""
 
     name: str
     namespace: str
@@ -32,35 +32,35 @@ class MachinePool:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     deleting: bool
-    """Whether it is being deleted."""
+    """Whether the MachinePool is being deleted."""
     cluster_name: str
-    """Name of the Cluster that it belongs to."""
+    """Name of the Cluster that the MachinePool belongs to."""
     replicas: int
-    """Desired number of machines; the actual number while an autoscaler manages it."""
+    """Desired number of machines, or the actual number while an autoscaler manages it."""
     replicas_managed_elsewhere: bool
-    """Whether an autoscaler outside of Cluster API manages the number (MP-17)."""
+    """Whether an autoscaler outside Cluster API manages the number of machines (MP-17)."""
     version: str | None
-    """The desired Kubernetes version."""
+    """The desired Kubernetes version; None if not set."""
     failure_domains: tuple[str, ...]
-    """The failure domains in which to create machines; any if empty."""
+    """The failure domains in which to create machines; empty if all are allowed."""
     data_secret_name: str | None
-    """None until bootstrap data are available."""
+    """Name of the Secret with the bootstrap data; None until the data are available."""
     infrastructure: ObjectRef | None
-    """Group, kind and name of its infrastructure machine pool."""
+    """Group, kind and name of the MachinePool's infrastructure machine pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolMachine:
-    """The fields of a Machine that matter to its pool."""
+    """The fields of a Machine that its pool acts on."""
 
     name: str
     deleting: bool
     delete_requested: bool
-    """Whether to delete it first when the pool is scaled down (MP-10)."""
+    """Whether to delete the machine first when the pool is scaled down (MP-10)."""
     unhealthy: bool
-    """Whether a MachineHealthCheck requests its replacement by the owner."""
+    """Whether a MachineHealthCheck requests that the owner replaces the machine."""
     has_node: bool
-    """Whether its Node exists."""
+    """Whether the machine's Node exists."""
 
 
 def read_machine_pool(obj: Object) -> MachinePool:
@@ -87,7 +87,7 @@ def read_machine_pool(obj: Object) -> MachinePool:
 
 
 def read_pool_machine(obj: Object) -> PoolMachine:
-    """Return the view of a Machine for its pool."""
+    """Return the view of a Machine that its pool acts on."""
     found = metadata.items(obj, "status", "conditions")
     remediation = conditions.find(found, OWNER_REMEDIATED_CONDITION)
     return PoolMachine(

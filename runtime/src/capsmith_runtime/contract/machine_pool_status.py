@@ -1,4 +1,4 @@
-"""The status of an infrastructure machine pool, in the shape of each contract version."""
+"""The status of an infrastructure machine pool, in the format of each contract version."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from capsmith_runtime.contract.status_writer import (
 )
 
 MAX_INSTANCES: Final = 10_000
-"""The CRD allows no longer lists (MP-03, MP-06)."""
+"""Maximum length of the lists of instances and provider ids in the CRD (MP-03, MP-06)."""
 MAX_BYTES: Final = 5 * 2**18
-"""Limit of spec and status: etcd refuses objects of more than 1.5 MiB, metadata included."""
+"""Maximum size of spec and status in bytes: etcd rejects objects above 1.5 MiB with metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstanceFacts:
-    """One machine of a pool, as it appears in the status (MP-06)."""
+    """A single machine of a pool, as it appears in the status (MP-06)."""
 
     name: str
     provider_id: str
@@ -37,18 +37,18 @@ class PoolFacts:
     """The observed state of a pool."""
 
     provisioned: bool
-    """Whether the pool is provisioned; it stays so forever (MP-01, MP-02)."""
+    """Whether the pool is provisioned, which is never reset (MP-01, MP-02)."""
     provider_ids: Sequence[str]
     provider_id: str | None = None
     instances: Sequence[InstanceFacts] = ()
     machine_kind: str | None = None
     """The kind of the machines, if core creates Machines for them (MP-07)."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Status fields of the kind itself."""
+    """Status fields that only this kind has."""
 
 
 class MachinePoolStatusWriter(Protocol):
-    """Writes the status of pools in the shape of one contract version."""
+    """Writes the status of pools in the format of one contract version."""
 
     @property
     def contract(self) -> str:
@@ -65,7 +65,7 @@ class MachinePoolStatusWriter(Protocol):
 
 
 def drop_addresses(facts: PoolFacts) -> PoolFacts:
-    """Return the facts without the addresses of machines, which serve display only (MP-06)."""
+    """Return the facts without the machines' addresses, which are for display only (MP-06)."""
     instances = [replace(instance, addresses=()) for instance in facts.instances]
     return replace(facts, instances=instances)
 
@@ -89,9 +89,10 @@ def build_pool_spec(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[s
 
 
 def build_common_status(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
-    """Return the status fields that are the same in all contracts (MP-01, MP-04, MP-06, MP-07).
+    """Return the status fields that are the same in all contract versions.
 
-    failureReason and failureMessage are never written: core panics on them (MP-13).
+    See MP-01, MP-04, MP-06 and MP-07. failureReason and failureMessage are never written: core
+    panics on them (MP-13).
     """
     status = {**(obj.get("status") or {}), "replicas": len(set(facts.provider_ids))}
     if facts.provisioned:
@@ -122,7 +123,7 @@ class V1Beta1PoolStatus:
     contract = "v1beta1"
 
     def is_provisioned(self, obj: Object) -> bool:
-        """Return whether the pool is reported as provisioned: ``status.ready`` (MP-01)."""
+        """Return ``status.ready``, which reports whether the pool is provisioned (MP-01)."""
         return metadata.lookup(obj, "status", "ready") is True
 
     def build_status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
@@ -136,7 +137,7 @@ class V1Beta2PoolStatus:
     contract = "v1beta2"
 
     def is_provisioned(self, obj: Object) -> bool:
-        """Return whether the pool is reported as provisioned, in either field (MP-01, MP-02)."""
+        """Return whether either status field reports the pool as provisioned (MP-01, MP-02)."""
         new = metadata.lookup(obj, "status", "initialization", "provisioned")
         return new is True or metadata.lookup(obj, "status", "ready") is True
 
@@ -157,4 +158,4 @@ _WRITERS: Final[tuple[MachinePoolStatusWriter, ...]] = (V1Beta2PoolStatus(), V1B
 POOL_STATUS_WRITERS: Final[Mapping[str, MachinePoolStatusWriter]] = {
     known.contract: known for known in _WRITERS
 }
-"""By contract version."""
+"""MachinePoolStatusWriter for each contract version."""

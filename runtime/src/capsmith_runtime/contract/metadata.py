@@ -12,7 +12,7 @@ from capsmith_runtime.contract.model import Object
 
 
 def lookup(obj: Object, *path: str) -> Any:
-    """Return the value at a path; None if a step is missing or its parent is not an object."""
+    """Return the value at ``path``; None if it does not exist."""
     value: Any = obj
     for step in path:
         if not isinstance(value, Mapping):
@@ -22,19 +22,19 @@ def lookup(obj: Object, *path: str) -> Any:
 
 
 def text(obj: Object, *path: str) -> str:
-    """Return the string at a path; empty if there is none."""
+    """Return the string at ``path``; empty if there is none."""
     value = lookup(obj, *path)
     return value if isinstance(value, str) else ""
 
 
 def mapping(obj: Object, *path: str) -> Mapping[str, Any]:
-    """Return the object at a path; empty if there is none."""
+    """Return the object at ``path``; empty if there is none."""
     value = lookup(obj, *path)
     return value if isinstance(value, Mapping) else {}
 
 
 def items(obj: Object, *path: str) -> list[Any]:
-    """Return the list at a path; empty if there is none."""
+    """Return the list at ``path``; empty if there is none."""
     value = lookup(obj, *path)
     return list(value) if isinstance(value, list) else []
 
@@ -81,7 +81,7 @@ def is_deleting(obj: Object) -> bool:
 
 
 def current_owners(obj: Object, owner: Object) -> list[Any]:
-    """Return the owner references, with references to ``owner`` in its current API version.
+    """Return the owner references, where references to ``owner`` have its current API version.
 
     The garbage collector cannot look up an owner in a version that is no longer served, and then
     does not delete its dependents.
@@ -94,15 +94,14 @@ def current_owners(obj: Object, owner: Object) -> list[Any]:
 
 
 def has_controller(obj: Object) -> bool:
-    """Return whether one of the object's owner references names a controller."""
+    """Return whether one of the object's owner references is a controller reference."""
     return any(owner.get("controller") for owner in items(obj, "metadata", "ownerReferences"))
 
 
 def owner_name(obj: Object, kind: str, group: str) -> str | None:
-    """Return the name of the owner of this kind and group.
+    """Return the name of the owner of this kind and group; None if there is none.
 
-    The ``controller`` flag is ignored: core sets it only for clusters with a topology
-    (IC-17).
+    The ``controller`` flag is ignored: core sets it only for clusters with a topology (IC-17).
     """
     for reference in items(obj, "metadata", "ownerReferences"):
         group_of = text(reference, "apiVersion").partition("/")[0]
@@ -117,7 +116,7 @@ _FNV_PRIME: Final = 0x01000193
 
 
 def label_value(name: str) -> str:
-    """Return the name if it is a valid label value, else ``hash_<base64>_z`` (MP-08).
+    """Return ``name`` if it is a valid label value, else ``hash_<base64>_z`` (MP-08).
 
     The hash is fnv32a, as in core, so that core finds objects by the label.
     """

@@ -1,8 +1,8 @@
 """Values of the contract that are the same in all contract versions.
 
-The author's code creates these values; their form in spec and status is defined by
-:mod:`.v1beta1` and :mod:`.v1beta2`.  Each rejects values that Cluster API would reject later, when
-the cause is harder to find.
+The author's code creates these values; :mod:`.v1beta1` and :mod:`.v1beta2` define their format in
+spec and status.  Each rejects values that Cluster API would reject later, when the cause is harder
+to find.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, Final, Literal
 from capsmith_runtime.errors import check_reason
 
 Object = Mapping[str, Any]
-"""A Kubernetes object as the API server sends it.  Treated as read-only everywhere."""
+"""A Kubernetes object as sent by the API server; always treated as read-only."""
 
 AddressType = Literal["Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"]
-"""The types of an address of a machine."""
+"""Type of a machine's address."""
 ADDRESS_TYPES: Final = ("Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS")
 Severity = Literal["Info", "Warning", "Error"]
 
@@ -30,7 +30,7 @@ _CONDITION_TYPE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ObjectRef:
-    """A reference in core's objects; it never contains a version."""
+    """A reference in core's objects, which never contains a version."""
 
     group: str
     kind: str
@@ -42,9 +42,9 @@ class Endpoint:
     """Address of the control plane (IC-02)."""
 
     host: str
-    """Host name or IP address, from 1 to 512 characters."""
+    """Host name or IP address, 1 to 512 characters long."""
     port: int = 6443
-    """From 1 to 65535."""
+    """Port number from 1 to 65535."""
 
     def __post_init__(self) -> None:
         _check_length("Endpoint.host", self.host, 512)
@@ -57,9 +57,9 @@ class FailureDomain:
     """A failure domain of the infrastructure (IC-08)."""
 
     name: str
-    """From 1 to 256 characters."""
+    """Name of the failure domain, 1 to 256 characters long."""
     control_plane: bool = True
-    """Whether control plane machines may be created in it."""
+    """Whether control plane machines may be created in the failure domain."""
     attributes: Mapping[str, str] = field(default_factory=dict)
     """Further information for users, such as the region."""
 
@@ -69,12 +69,12 @@ class FailureDomain:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """One address of a machine (IM-08)."""
+    """A single address of a machine (IM-08)."""
 
     type: AddressType
-    """One of ``AddressType``; any other value raises ValueError."""
+    """Type of the address; an unknown type raises ValueError."""
     address: str
-    """From 1 to 256 characters."""
+    """The host name or IP address, 1 to 256 characters long."""
 
     def __post_init__(self) -> None:
         if self.type not in ADDRESS_TYPES:
@@ -89,11 +89,11 @@ class Condition:
     type: str
     """Type of the condition; the runtime writes ``Ready`` and ``Paused`` itself."""
     status: bool | None
-    """None means Unknown."""
+    """Status of the condition; None for Unknown."""
     reason: str
-    """CamelCase, never empty."""
+    """Reason in CamelCase; must not be empty."""
     message: str = ""
-    """Keep it deterministic: each change of the text causes a write (ST-06)."""
+    """Message for users. Keep it deterministic: each change causes a write (ST-06)."""
     severity: Severity = "Warning"
     """Severity while the condition is False; written only in contract v1beta1."""
 
@@ -104,7 +104,7 @@ class Condition:
 
 
 def shorten_message(message: str) -> str:
-    """Return the message, cut to the length that a condition may have."""
+    """Return the message, cut to the maximum length of a condition message."""
     return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 3] + "..."
 
 

@@ -9,46 +9,49 @@ from typing import Any, Final, Protocol
 from capsmith_runtime.contract.model import Address, Condition, Endpoint, FailureDomain, Object
 
 READY_FIELD: Final = "ready"
-"""A feature of kinds that keep ``status.ready`` beside ``initialization``."""
+"""Name of the feature of kinds that keep ``status.ready`` in addition to ``initialization``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """The existing infrastructure of a cluster."""
+    """Observed state of a cluster's infrastructure."""
 
     endpoint: Endpoint | None
     failure_domains: Sequence[FailureDomain]
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Status fields of the kind itself."""
+    """Status fields that only this kind has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFacts:
-    """An existing machine."""
+    """Observed state of a machine."""
 
     provider_id: str
     addresses: Sequence[Address]
     failure_domain: str | None
     interruptible: bool
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Status fields of the kind itself."""
+    """Status fields that only this kind has."""
 
 
 class ConditionWriter(Protocol):
-    """Writes conditions in the shape of one API version."""
+    """Writes conditions in the format of one API version."""
 
     def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
     ) -> dict[str, Any]:
-        """Return ``status`` with the ``wanted`` conditions; ``now`` is a time in RFC 3339."""
+        """Return ``status`` with the ``wanted`` conditions merged in.
+
+        ``now`` is a time in RFC 3339.
+        """
         ...
 
 
 class StatusWriter(ConditionWriter, Protocol):
-    """Writes facts and conditions in the shape of one contract version.
+    """Writes facts and conditions in the format of one contract version.
 
     The methods return the whole new ``spec`` or ``status``, not a patch: other fields stay as they
-    are.  ``features`` names the optional parts of the contract that the kind has.
+    are.  ``features`` names the optional parts of the contract that the kind implements.
     """
 
     @property
@@ -57,50 +60,53 @@ class StatusWriter(ConditionWriter, Protocol):
         ...
 
     def add_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:
-        """Return the status with a terminal failure, where the contract has fields for it."""
+        """Return the status with a terminal failure, if the contract version has fields for it."""
         ...
 
     def remove_failure(self, status: Object) -> dict[str, Any]:
-        """Return the status without the fields of a terminal failure."""
+        """Return the status without the fields for terminal failures."""
         ...
 
     def is_provisioned(self, obj: Object) -> bool:
-        """Return whether the object is reported as provisioned, which never ends (IC-05, IM-03)."""
+        """Return whether the object is reported as provisioned.
+
+        This is never reset (IC-05, IM-03).
+        """
         ...
 
     def build_cluster_spec(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole spec with the observed values; the user's endpoint is kept."""
+        """Return the whole spec with the observed values; an endpoint set by the user is kept."""
         ...
 
     def build_cluster_status(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status of the provisioned infrastructure of a cluster."""
+        """Return the status for a cluster whose infrastructure is provisioned."""
         ...
 
     def set_failure_domains(
         self, status: Object, domains: Sequence[FailureDomain], features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status with these failure domains; without the field if there are none."""
+        """Return the status with these failure domains; the field is removed if there are none."""
         ...
 
     def build_machine_spec(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the spec with the observed values."""
+        """Return the whole spec with the observed values."""
         ...
 
     def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status of a provisioned machine."""
+        """Return the status for a provisioned machine."""
         ...
 
 
 def set_or_drop(status: dict[str, Any], key: str, value: Any) -> None:
-    """Set a value in ``status``; remove the key if the value is empty."""
+    """Set ``status[key]``, or remove it if ``value`` is empty."""
     if value is None or value in ("", [], {}):
         status.pop(key, None)
     else:
@@ -108,7 +114,7 @@ def set_or_drop(status: dict[str, Any], key: str, value: Any) -> None:
 
 
 def set_feature_field(status: Object, field: str, value: Any, features: Set[str]) -> dict[str, Any]:
-    """Return the status with the field of a feature, if ``features`` has that feature."""
+    """Return the status with ``field`` set, if ``features`` contains the feature of that name."""
     new = dict(status)
     if field in features:
         set_or_drop(new, field, value)
@@ -116,19 +122,19 @@ def set_feature_field(status: Object, field: str, value: Any, features: Set[str]
 
 
 def set_extra_fields(status: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the status with the kind's own fields; a value of None removes its field."""
+    """Return the status with the kind's own fields; fields whose value is None are removed."""
     for key, value in extra.items():
         set_or_drop(status, key, value)
     return status
 
 
 def build_addresses(addresses: Sequence[Address]) -> list[dict[str, str]]:
-    """Return the value of ``status.addresses``, which is the same in both contracts (IM-08)."""
+    """Return the value of ``status.addresses``, the same in both contract versions (IM-08)."""
     return [{"type": address.type, "address": address.address} for address in addresses]
 
 
 def add_endpoint(obj: Object, endpoint: Endpoint | None, features: Set[str]) -> dict[str, Any]:
-    """Return the spec with the endpoint, unless it already has one (IC-02)."""
+    """Return the spec with ``endpoint``, unless the spec already has one (IC-02)."""
     spec = dict(obj.get("spec") or {})
     given = spec.get("controlPlaneEndpoint") or {}
     host, port = given.get("host"), given.get("port")

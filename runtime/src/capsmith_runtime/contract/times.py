@@ -11,7 +11,7 @@ from typing import Final
 
 
 def parse_time(text: object) -> datetime | None:
-    """Return the time that a timestamp denotes; None if it is invalid."""
+    """Return the time of a timestamp in RFC 3339; None if it is invalid."""
     if not isinstance(text, str):
         return None
     try:
@@ -23,7 +23,7 @@ def parse_time(text: object) -> datetime | None:
 
 
 def format_time(time: datetime) -> str:
-    """Return the time in UTC as a timestamp, to the second."""
+    """Return the time as a timestamp in UTC, in whole seconds."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -37,7 +37,7 @@ _UNITS: Final = {
     "h": 3600.0,
 }
 _MOST_DIGITS: Final = 19
-"""Go refuses more in a duration: nanoseconds are an int64."""
+"""Maximum number of digits in a duration: Go counts its nanoseconds in an int64."""
 _PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
@@ -52,7 +52,7 @@ def parse_seconds(text: object) -> int | None:
 
 
 def format_seconds(seconds: int) -> str:
-    """Return seconds as a duration in Go's format, so that core sees no difference."""
+    """Return seconds as a duration formatted like Go's, so that core sees no difference."""
     hours, rest = divmod(seconds, 3600)
     minutes, rest = divmod(rest, 60)
     parts = [f"{hours}h"] if hours else []

@@ -1,4 +1,4 @@
-"""The shapes of version v1beta1: core's objects, and the status of each provider type."""
+"""The v1beta1 format of core's objects and of each provider type's status."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from capsmith_runtime.contract.status_writer import (
 
 
 def read_reference(reference: Object) -> ObjectRef | None:
-    """Return a reference to an object; None if it names no object."""
+    """Return the reference as an ObjectRef; None if it names no object."""
     name = metadata.text(reference, "name")
     if not name:
         return None
@@ -36,7 +36,7 @@ def read_reference(reference: Object) -> ObjectRef | None:
 
 
 def build_reference(obj: Object) -> dict[str, Any]:
-    """Return a reference to an object."""
+    """Create a reference to ``obj``."""
     return {
         "apiVersion": obj["apiVersion"],
         "kind": obj["kind"],
@@ -71,7 +71,10 @@ def _infrastructure(obj: Object) -> ObjectRef | None:
 
 
 def _has_condition(obj: Object, name: str) -> bool:
-    """Return whether a condition is True; ``status.controlPlaneReady`` would flip with health."""
+    """Return whether a condition is True.
+
+    Unlike it, ``status.controlPlaneReady`` changes with health.
+    """
     entry = conditions.find(metadata.items(obj, "status", "conditions"), name)
     return entry is not None and entry.get("status") == "True"
 
@@ -120,13 +123,13 @@ class V1Beta1Status:
     def set_failure_domains(
         self, status: Object, domains: Sequence[FailureDomain], features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status with the failure domains, an object keyed by name (IC-09)."""
+        """Return the status with the failure domains as an object keyed by name (IC-09)."""
         return set_feature_field(status, "failureDomains", _failure_domains(domains), features)
 
     def build_machine_spec(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the spec with ``providerID`` and failure domain, both read by core (IM-07)."""
+        """Return the spec with ``providerID`` and failure domain; core reads both (IM-07)."""
         spec = {**(obj.get("spec") or {}), "providerID": facts.provider_id}
         if "failureDomain" in features and facts.failure_domain:
             spec["failureDomain"] = facts.failure_domain
@@ -135,7 +138,7 @@ class V1Beta1Status:
     def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status with ``ready`` and addresses."""
+        """Return the status with ``ready`` and the addresses."""
         status = {**(obj.get("status") or {}), "ready": True}
         if "addresses" in features:
             set_or_drop(status, "addresses", build_addresses(facts.addresses))
@@ -146,10 +149,10 @@ class V1Beta1Status:
     def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
     ) -> dict[str, Any]:
-        """Return the status with conditions in the shape of contract v1beta1 (ST-02).
+        """Return the status with conditions in the v1beta1 format (ST-02).
 
-        In this contract a False condition reports an error, so an object that is not paused has no
-        condition Paused.
+        In this contract version a False condition reports an error, so an object that is not paused
+        has no Paused condition.
         """
         shown = [c for c in wanted if c.type != PAUSED_CONDITION or c.status]
         existing = metadata.items(obj, "status", "conditions")

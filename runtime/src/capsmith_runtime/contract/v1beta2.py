@@ -1,4 +1,4 @@
-"""The shapes of version v1beta2: core's objects, and the status of each provider type."""
+"""The v1beta2 format of core's objects and of each provider type's status."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from capsmith_runtime.contract.status_writer import (
 
 
 def read_reference(reference: Object) -> ObjectRef | None:
-    """Return a reference to an object; None if it names no object."""
+    """Return the reference as an ObjectRef; None if it names no object."""
     name = metadata.text(reference, "name")
     if not name:
         return None
@@ -30,7 +30,7 @@ def read_reference(reference: Object) -> ObjectRef | None:
 
 
 def build_reference(obj: Object) -> dict[str, Any]:
-    """Return a reference to an object."""
+    """Create a reference to ``obj``."""
     group = metadata.text(obj, "apiVersion").partition("/")[0]
     return {"apiGroup": group, "kind": obj["kind"], "name": metadata.name(obj)}
 
@@ -65,11 +65,11 @@ class V1Beta2Status:
     contract = "v1beta2"
 
     def add_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:
-        """Return the status unchanged: conditions report terminal failures (IC-13)."""
+        """Return the status unchanged: in v1beta2, conditions report terminal failures (IC-13)."""
         return dict(status)
 
     def remove_failure(self, status: Object) -> dict[str, Any]:
-        """Return the status unchanged: it has no fields for terminal failures (IC-13)."""
+        """Return the status unchanged: v1beta2 has no fields for terminal failures (IC-13)."""
         return dict(status)
 
     def is_provisioned(self, obj: Object) -> bool:
@@ -105,7 +105,7 @@ class V1Beta2Status:
     def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status with ``provisioned``, addresses and actual failure domain (IM-05)."""
+        """Return the status with ``provisioned``, addresses and the failure domain (IM-05)."""
         status = _provisioned_status(obj, features)
         if "addresses" in features:
             set_or_drop(status, "addresses", build_addresses(facts.addresses))
@@ -118,7 +118,7 @@ class V1Beta2Status:
     def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
     ) -> dict[str, Any]:
-        """Return the status with conditions as metav1.Condition (ST-01)."""
+        """Return the status with conditions in the format of metav1.Condition (ST-01)."""
         return {
             **status,
             "conditions": conditions.merge(

@@ -18,7 +18,7 @@ from capsmith_runtime.contract.v1beta2 import (
 )
 
 READERS: Final[tuple[CoreReader, ...]] = (CoreV1Beta2(), CoreV1Beta1())
-"""In order of preference."""
+"""Readers for all supported versions of core's API, in order of preference."""
 
 
 class CoreNotServedError(Exception):
@@ -44,4 +44,4 @@ def choose(served: Collection[str]) -> CoreReader:
 
 _KNOWN: Final[tuple[StatusWriter, ...]] = (V1Beta2Status(), V1Beta1Status())
 STATUS_WRITERS: Final[Mapping[str, StatusWriter]] = {known.contract: known for known in _KNOWN}
-"""By contract version."""
+"""StatusWriter for each contract version."""

@@ -1,4 +1,4 @@
-"""Restore owner references of control plane Machines, for example after a restore from a backup."""
+"""Restores the owner references of control plane Machines, for example after a backup's restore."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class MachineAdopter:
         ]
 
     def _has_own_bootstrap(self, machine: JSON) -> bool:
-        """Report whether a Machine is configured by the bootstrap provider of this kind."""
+        """Return whether this kind's bootstrap provider configures a Machine."""
         reference = self._core.read(machine).bootstrap
         own = (self._kind.bootstrap_group, self._kind.bootstrap_kind)
         return reference is not None and (reference.group, reference.kind) == own

@@ -20,50 +20,50 @@ from capsmith_runtime.contract.model import Object
 
 @dataclass(frozen=True, slots=True)
 class Annotations:
-    """Names of the annotations of one control plane kind and its objects (CP-37)."""
+    """Annotation names for a control plane kind and its objects (CP-37)."""
 
     domain: str
-    """``acmecontrolplane.controlplane.cluster.x-k8s.io``."""
+    """Prefix of the names, such as ``acmecontrolplane.controlplane.cluster.x-k8s.io``."""
 
     @property
     def pending_machine(self) -> str:
-        """On the control plane: the Machine that is being created."""
+        """Return the control plane annotation for the Machine that is being created."""
         return f"{self.domain}/pending-machine"
 
     @property
     def remediation_in_progress(self) -> str:
-        """On the control plane: the Machine that was deleted in order to be replaced."""
+        """Return the control plane annotation for the Machine that was deleted to be replaced."""
         return f"{self.domain}/remediation-in-progress"
 
     @property
     def remediation_for(self) -> str:
-        """On a Machine: the Machine that it replaces."""
+        """Return the Machine annotation that names the Machine it replaces."""
         return f"{self.domain}/remediation-for"
 
     @property
     def added(self) -> str:
-        """On a Machine: the ``after_add`` hook has completed."""
+        """Return the Machine annotation for a completed ``after_add`` hook."""
         return f"{self.domain}/added"
 
     @property
     def propagated(self) -> str:
-        """On a Machine and its objects: labels and annotations set from the machine template."""
+        """Return the annotation that records which metadata come from the machine template."""
         return f"{self.domain}/propagated"
 
     @property
     def bootstrap_spec(self) -> str:
-        """On a bootstrap configuration: digest of the spec from which it was created."""
+        """Return the bootstrap configuration annotation with the digest of its original spec."""
         return f"{self.domain}/bootstrap-spec"
 
     @property
     def pre_terminate_hook(self) -> str:
-        """On a Machine: core deletes its infrastructure only after this is removed (SM-05)."""
+        """Return the Machine annotation that delays the deletion of its infrastructure (SM-05)."""
         return PRE_TERMINATE_PREFIX + self.domain.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingMachine:
-    """A Machine, recorded before its first object is created so that none is created twice."""
+    """A Machine, recorded before its first object is created so that no object is created twice."""
 
     name: str
     domain: str | None
@@ -72,17 +72,17 @@ class PendingMachine:
     template: str
     """Name of the infrastructure template."""
     bootstrap_spec: str
-    """Digest."""
+    """Digest of the bootstrap spec."""
     version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemediationData:
-    """A Machine that was deleted because it was unhealthy, and the count of successive retries."""
+    """A Machine that was deleted because it was unhealthy, and the number of successive retries."""
 
     machine: str
     time: str
-    """RFC 3339."""
+    """Time of the deletion in RFC 3339."""
     retries: int
 
 
@@ -93,7 +93,7 @@ def digest(spec: Object) -> str:
 
 
 def encode(record: PendingMachine | RemediationData) -> str:
-    """Return the value of the annotation that holds a record."""
+    """Return the value of the annotation that holds ``record``."""
     return json.dumps(asdict(record), sort_keys=True, separators=(",", ":"))
 
 
@@ -110,7 +110,7 @@ def read_pending_machine(
 
 
 def read_remediation_data(values: Mapping[str, str], annotation: str) -> RemediationData | None:
-    """Return the record in an annotation; None if there is none or it cannot be read."""
+    """Return the record in ``annotation``; None if there is none or it cannot be read."""
     record = _decoded(values.get(annotation))
     try:
         return RemediationData(**record) if record else None
@@ -127,7 +127,7 @@ def _decoded(text: str | None) -> dict[str, Any] | None:
 
 
 MIN_HEALTHY_SECONDS: Final = 3600
-"""A replacement that was healthy for that long does not count as a retry."""
+"""Seconds after which replacing a healthy replacement no longer counts as a retry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,21 +135,24 @@ class RemediationStrategy:
     """The settings in ``spec.remediation``."""
 
     max_retry: int | None = None
-    """Unlimited if None."""
+    """Maximum number of retries; None if unlimited."""
     retry_period_seconds: int = 0
     min_healthy_seconds: int = MIN_HEALTHY_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class RemediationDelay:
-    """Why a Machine must not be replaced yet, and the seconds left; without message, it may be."""
+    """Reason why a Machine must not be replaced yet, and the seconds left.
+
+    The message is empty if the Machine may be replaced.
+    """
 
     message: str = ""
     seconds: float | None = None
 
 
 def read_remediation_strategy(obj: Object) -> RemediationStrategy:
-    """Return ``spec.remediation`` of a control plane."""
+    """Return the settings in a control plane's ``spec.remediation``."""
     spec = metadata.mapping(obj, "spec", "remediation")
     min_healthy = _integer(spec, "minHealthyPeriodSeconds")
     return RemediationStrategy(
@@ -162,9 +165,9 @@ def read_remediation_strategy(obj: Object) -> RemediationStrategy:
 def find_remediation_delay(
     machine: ControlPlaneMachine, annotation: str, strategy: RemediationStrategy, now: datetime
 ) -> RemediationDelay:
-    """Return why replacing the Machine has to wait; without message if it may be replaced.
+    """Return why the Machine's replacement must wait; the message is empty if it need not.
 
-    Without ``seconds`` the limit of retries is reached, and waiting does not help.
+    If ``seconds`` is None, the limit of retries is reached, and waiting does not help.
     """
     last = _last_remediation(machine, annotation, strategy, now)
     if last is None:
@@ -193,7 +196,10 @@ def start_remediation(
 def _last_remediation(
     machine: ControlPlaneMachine, annotation: str, strategy: RemediationStrategy, now: datetime
 ) -> RemediationData | None:
-    """Return the remediation that created the Machine; None after ``min_healthy_seconds``."""
+    """Return the remediation that created the Machine.
+
+    Returns None if there is none or it is older than ``min_healthy_seconds``.
+    """
     last = read_remediation_data(machine.annotations, annotation)
     since = times.parse_time(last.time) if last is not None else None
     if since is None or since + timedelta(seconds=strategy.min_healthy_seconds) <= now:

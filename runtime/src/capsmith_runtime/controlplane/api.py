@@ -1,9 +1,9 @@
-"""Author API of control planes that consist of Machines: hooks, each with a working default.
+"""The author's API for control planes that consist of Machines: hooks with working defaults.
 
 Machines are created, replaced, rolled out and deleted without your code.  Override a hook where
-only your code can know more: whether the API server is up, whether members are healthy, or what
-has to happen after a member has joined or before one is removed.  Hooks are ``def`` or ``async
-def``.  They are called repeatedly, also after a crash between any two of their lines.
+only your code has the knowledge: whether the API server is up, whether members are healthy, or what
+must happen after a member has joined or before one is removed.  Hooks are ``def`` or ``async def``.
+They are called repeatedly, even after a crash between any two of their lines.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ from capsmith_runtime.reconcile.sessions import SessionUser
 Spec = TypeVar("Spec")
 
 PROBED_GROUP = "apps"
-"""Every API server serves this group, and lists it to authenticated clients only."""
+"""API group that every API server serves and lists only to authenticated clients."""
 
 MAX_CONDITIONS = 16
-"""The list holds 32, including those that are written for you (ST-01)."""
+"""Maximum number of the author's conditions.
+
+The list can hold 32, including the conditions that the runtime writes (ST-01).
+"""
 RESERVED = frozenset({*OWN_CONDITIONS, READY_CONDITION, PAUSED_CONDITION})
 
 WorkloadReader = Callable[[], Awaitable[KubeClient]]
@@ -39,10 +42,10 @@ WorkloadReader = Callable[[], Awaitable[KubeClient]]
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class ControlPlaneScope(SessionScope, Generic[Spec]):
-    """A control plane with its current Machines; read-only."""
+    """Read-only view of a control plane with its current Machines."""
 
     spec: Spec
-    """The spec, as an instance of the generated class."""
+    """The control plane's spec, as an instance of the generated class."""
     cluster: Cluster
     """The Cluster that the control plane belongs to."""
     version: str
@@ -50,21 +53,22 @@ class ControlPlaneScope(SessionScope, Generic[Spec]):
     replicas: int
     """The desired number of Machines."""
     machines: Sequence[ControlPlaneMachine]
-    """All Machines, including outdated ones and those being deleted; the oldest first."""
+    """All Machines, including outdated ones and those being deleted, oldest first."""
     initialized: bool
-    """Whether the API server has ever answered."""
+    """Whether the API server has ever responded."""
     _workload: WorkloadReader = field(repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
     async def workload_async(self) -> KubeClient:
         """Return a client of the workload cluster.
 
-        Raises NotAvailableError while there is no kubeconfig; let it propagate, to wait.
+        Raises NotAvailableError if there is no kubeconfig; do not catch it, so that the reconcile
+        waits.
         """
         return await self._workload()
 
     async def api_server_answers_async(self) -> bool:
-        """Return whether the API server responds, in asynchronous code."""
+        """Return whether the API server responds, from asynchronous code."""
         try:
             client = await self._workload()
             return bool(await client.served_versions(PROBED_GROUP))
@@ -72,34 +76,37 @@ class ControlPlaneScope(SessionScope, Generic[Spec]):
             return False
 
     def api_server_answers(self) -> bool:
-        """Return whether the API server responds, in synchronous code."""
+        """Return whether the API server responds, from synchronous code."""
         return wait_for(self.api_server_answers_async, self._loop)
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class ControlPlaneMember(Generic[Spec]):
-    """One Machine of a control plane."""
+    """A single Machine of a control plane."""
 
     machine: ControlPlaneMachine
-    """The Machine of this member."""
+    """The member's Machine."""
     control_plane: ControlPlaneScope[Spec]
     """The control plane, with all its Machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlaneHealth:
-    """Health of the members; members without an entry are healthy."""
+    """Health of a control plane's members; members without an entry are healthy."""
 
     unhealthy: Mapping[str, str] = field(default_factory=dict)
-    """Problems by name of the Machine.  They block scaling and rollouts, and an unhealthy member
-    is replaced only if enough others are healthy."""
+    """Problems of unhealthy members, by the Machine's name.
+
+    They block scaling and rollouts, and an unhealthy member is replaced only if enough others are
+    healthy.
+    """
     conditions: Sequence[Condition] = ()
-    """Additional conditions of the control plane."""
+    """Additional conditions for the control plane."""
     status: Any = None
-    """An instance of the kind's generated Status class, if it has status fields of its own."""
+    """Instance of the generated Status class; None if the kind has no status fields of its own."""
     requeue_after: float | None = None
-    """Seconds until the next reconcile; by default the sync period or an event."""
+    """Seconds until the next reconcile; None for the sync period."""
 
     def __post_init__(self) -> None:
         types = [condition.type for condition in self.conditions]
@@ -116,33 +123,33 @@ class ControlPlaneReconciler(SessionUser, Generic[Spec]):
     def is_initialized(
         self, control_plane: ControlPlaneScope[Spec]
     ) -> bool | Waiting | Awaitable[bool | Waiting]:
-        """Return whether the API server accepts requests; called until it first returns True.
+        """Return whether the API server accepts requests.
 
-        See CP-02.
+        Called until it first returns True (CP-02).
         """
         return control_plane.api_server_answers()
 
     def health(
         self, control_plane: ControlPlaneScope[Spec]
     ) -> ControlPlaneHealth | Waiting | Awaitable[ControlPlaneHealth | Waiting]:
-        """Return unhealthy members, in addition to core's reports about their Nodes."""
+        """Return the unhealthy members, in addition to core's reports about their Nodes."""
         return ControlPlaneHealth()
 
     def after_add(
         self, member: ControlPlaneMember[Spec]
     ) -> Waiting | Awaitable[Waiting | None] | None:
-        """Run when a new Machine has become a Node; called until it returns None.
+        """Run after a new Machine has become a Node; called until it returns None.
 
-        Until then no other Machine is added or removed.
+        No other Machine is added or removed until then.
         """
         return None
 
     def before_remove(
         self, member: ControlPlaneMember[Spec]
     ) -> Waiting | Awaitable[Waiting | None] | None:
-        """Run before the infrastructure of a Machine is deleted, whatever caused the deletion.
+        """Run before a Machine's infrastructure is deleted, whatever caused the deletion.
 
-        The Node is drained and the server still runs: remove the member from etcd here.  Waiting
-        delays the deletion.  Not called when the whole control plane is deleted.
+        The Node is drained and the server is still running: remove the member from etcd here.
+        Waiting delays the deletion.  Not called if the whole control plane is being deleted.
         """
         return None

@@ -1,4 +1,4 @@
-"""The state of one control plane during one reconcile: object, Cluster, Machines, and results."""
+"""A control plane's state during a single reconcile: object, Cluster, Machines and results."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ _DAY_SECONDS = 86400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlane:
-    """Snapshot on which one reconcile works; Machines are sorted by age, the oldest first."""
+    """Snapshot for a single reconcile, whose Machines are sorted by age, oldest first."""
 
     key: NamespacedName
     patcher: ControlPlanePatcher
     cluster: Cluster
     domains: Sequence[str]
-    """Failure domains for control planes."""
+    """Failure domains for control plane machines."""
     machines: tuple[ControlPlaneMachine, ...]
     objects: Mapping[str, JSON]
-    """The objects of the Machines, by name."""
+    """The Machine objects by name."""
     deleted: frozenset[str]
-    """Names of Machines that this process has deleted, even if the cache is behind."""
+    """Names of the Machines that this process has deleted, even if the cache still has them."""
     foreign_machines: Sequence[str]
-    """Control plane Machines of the cluster that this control plane does not own."""
+    """The cluster's control plane Machines that this control plane does not own."""
     replicas: int
     max_surge: int
-    """How many Machines there may be above ``replicas`` during a rollout: 0 or 1."""
+    """Maximum number of Machines above ``replicas`` during a rollout: 0 or 1."""
     name_template: str
-    """Template of the names of new Machines; empty for the default."""
+    """Template for the names of new Machines; empty for the default."""
     desired: DesiredMachine
     criteria: RolloutCriteria
     annotations: Annotations
@@ -63,7 +63,7 @@ class ControlPlane:
 
     @property
     def obj(self) -> JSON:
-        """The control plane object, including the writes of this reconcile."""
+        """Return the control plane object, including this reconcile's writes."""
         return self.patcher.obj
 
     def is_deleting(self, machine: ControlPlaneMachine) -> bool:
@@ -84,7 +84,7 @@ def load_control_plane(
     is_deleted: Callable[[str], bool],
     now: datetime,
 ) -> ControlPlane:
-    """Return the state of a control plane in the caches, which may be behind the API server.
+    """Return a control plane's state from the caches, which may be behind the API server.
 
     ``is_deleted`` returns whether this process has deleted the Machine with a UID; ``now`` is in
     UTC.
@@ -120,7 +120,7 @@ def load_control_plane(
 def find_control_plane_machines(
     caches: Caches, obj: JSON, namespace: str, cluster: str | None
 ) -> tuple[list[JSON], list[JSON]]:
-    """Return two lists of control plane Machines of a cluster: owned and foreign ones (CP-19)."""
+    """Return a cluster's control plane Machines as two lists: owned and foreign ones (CP-19)."""
     machines = caches.machines.by_index(BY_CLUSTER, f"{namespace}/{cluster}") if cluster else []
     members = [each for each in machines if is_control_plane(each)]
     owned = [each for each in members if is_owned(each, obj)]
@@ -128,7 +128,7 @@ def find_control_plane_machines(
 
 
 def build_deleted_cluster(namespace: str, name: str) -> Cluster:
-    """Return a substitute for a deleted Cluster, with which its control plane can be deleted."""
+    """Create a substitute for a deleted Cluster, so that its control plane can be deleted."""
     return Cluster(
         name=name,
         namespace=namespace,
@@ -183,7 +183,7 @@ UP_TO_DATE: Final = "UpToDate"
 
 
 def is_owned(obj: Object, owner: Object) -> bool:
-    """Return whether ``owner`` owns an object; compared by UID, because names can be reused."""
+    """Return whether ``owner`` owns ``obj``, compared by UID because names can be reused."""
     uid = metadata.uid(owner)
     return any(
         reference.get("uid") == uid
@@ -192,9 +192,9 @@ def is_owned(obj: Object, owner: Object) -> bool:
 
 
 def needs_remediation(machine: ControlPlaneMachine) -> bool:
-    """Return whether the Machine has to be replaced (CP-31).
+    """Return whether the Machine must be replaced (CP-31).
 
-    This is so if a health check failed and left the replacement to the owner, or if an annotation
+    It must if a health check failed and left the replacement to the owner, or if an annotation
     requests it.
     """
     # The user's veto comes before both requests.
@@ -207,9 +207,9 @@ def needs_remediation(machine: ControlPlaneMachine) -> bool:
 
 
 def find_health_problem(machine: ControlPlaneMachine, reported: Mapping[str, str]) -> str:
-    """Return what is wrong with a Machine; empty if it is healthy.
+    """Return the Machine's health problem; empty if it is healthy.
 
-    ``reported`` is the result of the ``health`` hook: messages by name of the Machine.
+    ``reported`` is the result of the ``health`` hook: messages by the Machine's name.
     """
     if machine.name in reported:
         return reported[machine.name]
@@ -222,9 +222,9 @@ def find_health_problem(machine: ControlPlaneMachine, reported: Mapping[str, str
 
 
 def has_other_pre_terminate_hooks(machine: ControlPlaneMachine, own: str) -> bool:
-    """Return whether hooks of other controllers hold the Machine.
+    """Return whether other controllers' hooks delay the Machine's deletion.
 
-    They have to finish first, because they may need the server.
+    ``own`` is this controller's hook, which must come last: the others may need the server.
     """
     hooks = [name for name in machine.annotations if name.startswith(PRE_TERMINATE_PREFIX)]
     return any(name != own for name in hooks)
@@ -240,38 +240,38 @@ class TerminalHookCallError(HookCallError, TerminalError):
 
 @dataclass(slots=True, kw_only=True)
 class ReconcileSummary:
-    """Results that a reconcile collects, and from which it writes the status at its end."""
+    """Results collected during a reconcile, from which it writes the status at the end."""
 
     initialized: bool
     outdated: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Why Machines are outdated, by name; Machines that were not compared are missing."""
+    """Reasons why Machines are outdated, by name; Machines that were not compared are missing."""
     added: set[str] = field(default_factory=set)
     """Names of the Machines whose ``after_add`` hook has completed."""
     health: ControlPlaneHealth = field(default_factory=ControlPlaneHealth)
     decision: Decision = field(default_factory=Decision)
     waits: list[Waiting] = field(default_factory=list)
-    """What blocks the control plane."""
+    """The reasons why the control plane cannot make progress."""
     certificates: Waiting | None = None
-    """Why there are no usable certificates."""
+    """The reason why there are no usable certificates; None if there are."""
     certificates_message: str = ""
-    """Message about usable certificates."""
+    """Message about usable certificates, such as their expiry; empty if there is none."""
     error: HookCallError | None = None
     requeue: list[float] = field(default_factory=list)
-    """Seconds until the next reconcile; the smallest counts."""
+    """Requested seconds until the next reconcile; the smallest value applies."""
 
     def keep_results_of_hooks(self, earlier: ReconcileSummary) -> None:
-        """Copy the results of an earlier reconcile, if this one may not call the hooks yet."""
+        """Copy the hook results of an earlier reconcile, if this one may not call the hooks yet."""
         self.health = earlier.health
         self.decision = earlier.decision
         self.waits = earlier.waits
         self.error = earlier.error
 
     def wait(self, waiting: Waiting) -> None:
-        """Record a wait, and request another reconcile after it."""
+        """Record a wait, and request another reconcile after its delay."""
         self.waits.append(waiting)
         self.requeue_after(waiting.requeue_after)
 
     def requeue_after(self, seconds: float | None) -> None:
-        """Request another reconcile after some seconds; None requests none."""
+        """Request another reconcile after ``seconds``; None requests none."""
         if seconds is not None:
             self.requeue.append(seconds)

@@ -1,4 +1,4 @@
-"""Controller of control planes that consist of Machines."""
+"""Controller for control planes that consist of Machines."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ WAITING_FOR_MACHINES: Final = "WaitingForMachineDeletion"
 
 
 class ControlPlaneController:
-    """Controller of one ControlPlane kind: takes at most one step, then writes the status.
+    """Reconciles one ControlPlane kind: takes at most one step, then writes the status.
 
     Each reconcile starts from what it observes, and creates or deletes at most one Machine.  The
     next step follows from the resulting state, not from a plan (CP-20, CP-31).
@@ -106,7 +106,10 @@ class ControlPlaneController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one control plane; report a failure in its conditions."""
+        """Reconcile a control plane.
+
+        Failures are reported in its conditions.
+        """
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: ControlPlanePatcher) -> Result:
@@ -211,7 +214,7 @@ class ControlPlaneController:
     def _with_failure(
         self, control_plane: ControlPlane, summary: ReconcileSummary, status: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return the status with the terminal failure of a hook, until all hooks succeed."""
+        """Return the status with a hook's terminal failure, which stays until all hooks succeed."""
         error, writer = summary.error, self._context.writer
         if isinstance(error, TerminalHookCallError) and not metadata.is_deleting(control_plane.obj):
             return writer.add_failure(status, error.reason, error.message)
@@ -228,10 +231,13 @@ class ControlPlaneController:
 
 
 class ControlPlaneReporter(StatusReporter):
-    """Reports problems of the object in Healthy, so that Available keeps its value (CP-26)."""
+    """Reports an object's problems in Healthy, so that Available keeps its value (CP-26)."""
 
     async def report_error(self, patcher: Patcher, reason: str, message: str) -> None:
-        """Report an error in the Healthy condition and as an event; raise if the write fails."""
+        """Report an error in the Healthy condition and as an event.
+
+        Raises an exception if the write fails.
+        """
         message = shorten_message(message.encode(errors="replace").decode())
         self._context.events.warn(patcher.obj, reason, message)
         healthy = Condition(type=HEALTHY, status=None, reason=reason, message=message)
@@ -239,7 +245,7 @@ class ControlPlaneReporter(StatusReporter):
 
 
 class NormalReconciler:
-    """The phases of a reconcile; each may end it early by recording a wait in the summary."""
+    """The phases of a reconcile; each may end the reconcile early by recording a wait."""
 
     def __init__(
         self,
@@ -262,9 +268,9 @@ class NormalReconciler:
         summary: ReconcileSummary,
         scope: ControlPlaneScope[Any],
     ) -> None:
-        """Run the phases that are possible now, and record results and waits in the summary.
+        """Run the phases that are currently possible, and record results and waits in ``summary``.
 
-        Raises NotAvailableError, CacheNotSyncedError and errors of the API server.
+        Raises NotAvailableError, CacheNotSyncedError and the API server's errors.
         """
         await self._reconcile_template(control_plane, summary)
         if not await self._is_cluster_ready(control_plane, summary):
@@ -283,7 +289,12 @@ class NormalReconciler:
     async def _reconcile_template(
         self, control_plane: ControlPlane, summary: ReconcileSummary
     ) -> None:
-        """Without a template no Machine can be created; existing ones are reconciled (CP-21)."""
+        """Read the template.
+
+        Without it no Machine can be created, but existing ones are reconciled.
+
+        See CP-21.
+        """
         try:
             await self._syncer.reconcile_template(control_plane)
         except NotAvailableError as error:
@@ -292,7 +303,10 @@ class NormalReconciler:
     async def _is_cluster_ready(
         self, control_plane: ControlPlane, summary: ReconcileSummary
     ) -> bool:
-        """Check for infrastructure and endpoint, and create certificates and kubeconfig."""
+        """Return whether the cluster has infrastructure and an endpoint.
+
+        Creates the certificates and the kubeconfig.
+        """
         if not control_plane.cluster.infrastructure_provisioned:
             summary.wait(WAITING_FOR_INFRASTRUCTURE)
             return False
@@ -307,7 +321,7 @@ class NormalReconciler:
         return True
 
     async def _sync_machines(self, control_plane: ControlPlane, summary: ReconcileSummary) -> None:
-        """Update all Machines in place, and find those that are outdated."""
+        """Update all Machines in place, and find the outdated ones."""
         value = "" if self._hooks.has_before_remove else None
         for machine in control_plane.machines:
             hook = control_plane.annotations.pre_terminate_hook
@@ -321,7 +335,7 @@ class NormalReconciler:
 # Deletion begins when the last worker is gone (CP-34): all Machines, what is left of unfinished
 # ones, then the finalizer.
 class DeleteReconciler:
-    """Deletes all Machines of a control plane together: there is no quorum left to keep."""
+    """Deletes all of a control plane's Machines together, as no quorum must be kept."""
 
     def __init__(
         self,
@@ -336,9 +350,9 @@ class DeleteReconciler:
         self._syncer = syncer
 
     async def reconcile(self, control_plane: ControlPlane, summary: ReconcileSummary) -> bool:
-        """Delete the objects that can be deleted now; return True if nothing is left.
+        """Delete the objects that can be deleted now; return whether none is left.
 
-        Otherwise the reason to wait is in the summary.
+        If some are left, the reason to wait is in ``summary``.
         """
         cluster = control_plane.cluster
         waiting = self._workers.find_wait(cluster.namespace, cluster.name)

@@ -1,4 +1,4 @@
-"""The control plane controllers of a manager, and the events that trigger them."""
+"""A manager's control plane controllers, and the events that trigger them."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from capsmith_runtime.reconcile.watches import on_change
 
 
 class ControlPlaneControllers:
-    """Factory of the controllers of a provider's ControlPlane kinds."""
+    """Factory for the controllers of a provider's ControlPlane kinds."""
 
     def __init__(self, kinds: Sequence[ControlPlaneKind]) -> None:
         self.kinds = kinds
 
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
-        """Return the controllers for one manager."""
+        """Create the controllers for one manager."""
         return ControlPlaneGroup(self.kinds, caches, context)
 
 
 class ControlPlaneGroup(ControllerGroup):
-    """One informer and one controller for each kind; caches of external kinds are shared."""
+    """An informer and a controller for each kind, with shared caches of external kinds."""
 
     def __init__(
         self, kinds: Sequence[ControlPlaneKind], caches: Caches, context: ControllerContext
@@ -75,7 +75,7 @@ class ControlPlaneGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Return the informers of control planes, Secrets, MachinePools, and labelled CRDs."""
+        """Return the informers for control planes, Secrets, MachinePools and labelled CRDs."""
         return (
             *self._informers.values(),
             *self._contract_kinds.informers,
@@ -85,11 +85,11 @@ class ControlPlaneGroup(ControllerGroup):
 
     @property
     def runnables(self) -> Sequence[Runnable]:
-        """Return the tasks of external informers and of connections to workload clusters."""
+        """Return the tasks of external informers and workload cluster connections."""
         return (self._external.run, self._access.run)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield one reconciler for each kind."""
+        """Yield the name and the reconcile function of each kind."""
         for name, controller in self._controllers.items():
             yield name, controller.reconcile
 
@@ -134,7 +134,10 @@ class ControlPlaneGroup(ControllerGroup):
                 controller.scaler.forget({metadata.uid(change.latest)})
 
     def _enqueue_owner_of_machine_object(self, obj: JSON) -> None:
-        """Find the Machine by its name, which its objects share."""
+        """Enqueue the owner of the Machine with the same name as ``obj``.
+
+        A Machine and its objects have the same name.
+        """
         machine = self._caches.machines.get(key_of(obj))
         if machine is not None:
             self._enqueue_owner(machine)

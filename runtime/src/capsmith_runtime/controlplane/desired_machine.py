@@ -1,4 +1,4 @@
-"""The desired state of a new Machine and its objects; creates nothing (CP-19, CRD-09)."""
+"""The desired state of a new Machine and its objects; nothing is created here (CP-19, CRD-09)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from capsmith_runtime.controlplane.rollout import CLONED_FROM_KIND, CLONED_FROM_
 from capsmith_runtime.kube.client import ResourceType
 
 Metadata = Mapping[str, Mapping[str, str]]
-"""``labels`` and ``annotations``."""
+"""Metadata with the keys ``labels`` and ``annotations``."""
 
 _PARTS = ("labels", "annotations")
 _EMPTY = "{}"
@@ -35,10 +35,10 @@ _EMPTY = "{}"
 # others stay. The propagated keys are recorded in an annotation of the object itself: clusterctl
 # move keeps annotations, but not managed fields.
 def propagate_metadata(obj: Object, template: Metadata, annotation: str) -> dict[str, Any]:
-    """Return the whole metadata of an object after template changes, for a patch.
+    """Return an object's whole metadata after template changes, for a patch.
 
-    ``annotation`` names the annotation that records the propagated keys with digests of their
-    values.
+    ``annotation`` is the name of the annotation that records the propagated keys with digests of
+    their values.
     """
     changed = dict(metadata.mapping(obj, "metadata"))
     previous = _recorded(obj, annotation)
@@ -92,27 +92,30 @@ CONTROL_PLANE_NAME_LABEL = "cluster.x-k8s.io/control-plane-name"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredMachine:
-    """Everything from which new Machines of one control plane are created."""
+    """Everything that new Machines of a control plane are created from."""
 
     owner: Object
-    """The control plane."""
+    """The control plane object."""
     cluster: Cluster
     template: MachineTemplate
     version: str
     bootstrap: ObjectRef
-    """Group and kind of bootstrap configurations; the name is that of the Machine."""
+    """Group and kind of bootstrap configurations, which have their Machine's name."""
     bootstrap_spec: Mapping[str, Any] | None
-    """None if the control plane has none: KubeadmConfig's CRD refuses an empty spec."""
+    """Spec of new bootstrap configurations; None if the control plane has none.
+
+    KubeadmConfig's CRD rejects an empty spec.
+    """
     annotations: Annotations
 
     @property
     def bootstrap_digest(self) -> str:
-        """Digest of the bootstrap spec; the same for an empty and a missing spec."""
+        """Return the bootstrap spec's digest, which is the same for an empty and a missing spec."""
         return digest(self.bootstrap_spec or {})
 
     @property
     def labels(self) -> dict[str, str]:
-        """Labels that identify the objects; the machine template cannot change them."""
+        """Return the labels that identify the objects; the machine template cannot change them."""
         return {
             constants.CLUSTER_NAME_LABEL: self.cluster.name,
             constants.CONTROL_PLANE_LABEL: "",
@@ -121,13 +124,16 @@ class DesiredMachine:
 
     @property
     def template_metadata(self) -> Metadata:
-        """Metadata of the machine template, without labels that it must not set (CP-20)."""
+        """Return the machine template's metadata, without labels that it must not set (CP-20)."""
         own = self.labels
         labels = {key: text for key, text in self.template.labels.items() if key not in own}
         return {"labels": labels, "annotations": self.template.annotations}
 
     def pending_machine(self, name: str, domain: str | None) -> PendingMachine:
-        """Return the record of a Machine that is about to be created."""
+        """Return the record of a Machine that is about to be created.
+
+        ``domain`` is its failure domain, or None for any.
+        """
         reference = self.template.infrastructure
         return PendingMachine(
             name=name,
@@ -139,7 +145,7 @@ class DesiredMachine:
         )
 
     def infrastructure(self, name: str, kind: ResourceType, template: Object) -> dict[str, Any]:
-        """Return the clone of the infrastructure template for a Machine (CRD-09)."""
+        """Create a Machine's infrastructure manifest from its template (CRD-09)."""
         inner = metadata.mapping(template, "spec", "template")
         group = metadata.text(template, "apiVersion").partition("/")[0]
         own: Metadata = {
@@ -158,7 +164,7 @@ class DesiredMachine:
         return obj
 
     def bootstrap_config(self, name: str, kind: ResourceType) -> dict[str, Any]:
-        """Return the bootstrap configuration, annotated with the digest of its spec."""
+        """Create the bootstrap configuration's manifest, annotated with its spec's digest."""
         annotations = {self.annotations.bootstrap_spec: self.bootstrap_digest}
         own: Metadata = {"labels": self.labels, "annotations": annotations}
         return self._object(name, kind, own, self.bootstrap_spec)
@@ -170,7 +176,7 @@ class DesiredMachine:
         bootstrap: Object,
         replaced: RemediationData | None,
     ) -> MachineDraft:
-        """Return the Machine object; ``replaced`` names the Machine that it replaces, if any."""
+        """Create the Machine's draft; ``replaced`` names the Machine that it replaces, if any."""
         annotations = {self.annotations.pre_terminate_hook: ""}
         if replaced is not None:
             annotations[self.annotations.remediation_for] = encode(replaced)
@@ -209,7 +215,7 @@ class DesiredMachine:
 
 
 def build_controller_reference(owner: Object) -> dict[str, Any]:
-    """Return the reference that makes a control plane the controller of a Machine (CP-19)."""
+    """Create the reference that makes a control plane the controller of a Machine (CP-19)."""
     return {**_build_owner_reference(owner), "controller": True, "blockOwnerDeletion": True}
 
 

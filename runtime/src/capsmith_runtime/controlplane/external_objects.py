@@ -1,7 +1,7 @@
-"""Kinds and objects of other providers: templates, and the objects of which Machines consist.
+"""Other providers' kinds and objects: templates, and the objects that Machines consist of.
 
-References have a group and a kind only, so that a provider can be upgraded underneath a control
-plane.  API versions follow from the contract labels of CRDs (GEN-01 to GEN-03, RB-08).  The kinds
+References have only a group and a kind, so that a provider can be upgraded underneath a control
+plane.  API versions follow from the contract labels of CRDs (GEN-01 to GEN-03, RB-08). The kinds
 are known only when a control plane references them, so each cache starts on first use.
 """
 
@@ -34,7 +34,7 @@ BY_KIND: Final = "kind"
 REASON_NO_CONTRACT_VERSION: Final = "ContractVersionNotFound"
 
 _CONTRACTS: Final = {"v1beta2": ("v1beta2", "v1beta1"), "v1beta1": ("v1beta1",)}
-"""Contracts that a version of core supports, the preferred one first (GEN-10)."""
+"""Contracts that each version of core supports, preferred first (GEN-10)."""
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
@@ -56,11 +56,11 @@ class ContractKinds:
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Return the informers of CRDs, which the manager runs."""
+        """Return the CRD informers, which the manager runs."""
         return tuple(self._informers.values())
 
     def resolve(self, group: str, kind: str) -> ResourceType:
-        """Return the resource type of a kind.
+        """Return a kind's resource type.
 
         Raises NotAvailableError if no CRD with a contract label serves it.
         """
@@ -73,7 +73,7 @@ class ContractKinds:
         raise NotAvailableError(Waiting(REASON_NO_CONTRACT_VERSION, message))
 
     def object_type(self, template: ResourceType) -> ResourceType:
-        """Return the type of objects created from a template, in the template's version (CRD-07).
+        """Return the resource type of a template's objects, in the template's version (CRD-07).
 
         Raises NotAvailableError until its CRD exists.
         """
@@ -83,7 +83,7 @@ class ContractKinds:
 
 
 def contract_label(contract: str) -> str:
-    """Return the label of CRDs whose value lists the API versions for a contract."""
+    """Return the CRD label whose value lists the API versions for a contract."""
     return f"{CORE_GROUP}/{contract}"
 
 
@@ -102,7 +102,7 @@ def _resource_type(crd: Object, contract: str) -> ResourceType | None:
 
 
 def _version_priority(version: str) -> tuple[int, int, int]:
-    """Sort as Kubernetes does: GA, beta, alpha; then by number (GEN-03)."""
+    """Return a sort key in Kubernetes' order: GA, beta, alpha; then by number (GEN-03)."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (-1, 0, 0)
@@ -115,7 +115,7 @@ def _kind(crd: JSON) -> Iterable[str]:
 
 
 def _without_schemas(crd: JSON) -> JSON:
-    """Keep what is used of a CRD; the schemas are a thousand times larger."""
+    """Return only the used fields of a CRD; the schemas are a thousand times larger."""
     spec = crd["spec"]
     versions = [{"name": v["name"], "served": v.get("served", False)} for v in spec["versions"]]
     kept = ("name", "uid", "resourceVersion", "labels", "deletionTimestamp", "finalizers")
@@ -139,19 +139,19 @@ class CacheNotSyncedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ExternalObject:
-    """An object of another provider, and the informer from which it comes."""
+    """Another provider's object, and the informer that it comes from."""
 
     informer: Informer
     obj: JSON
 
     @property
     def resource(self) -> ResourceType:
-        """The resource type of the object."""
+        """Return the object's resource type."""
         return self.informer.resource
 
 
 class ExternalObjects:
-    """One informer for each kind; caches only objects that belong to control planes."""
+    """Runs one informer for each kind; caches only objects that belong to control planes."""
 
     def __init__(
         self,
@@ -160,7 +160,11 @@ class ExternalObjects:
         on_machine_object: EventHandler,
         on_template: EventHandler,
     ) -> None:
-        """Set the handlers for changes of Machines' objects and for changes of templates."""
+        """Initialise without informers.
+
+        ``on_machine_object`` handles changes to Machines' objects, ``on_template`` changes to
+        templates.
+        """
         self._caches = caches
         self._kinds = kinds
         self._on_machine_object = on_machine_object
@@ -194,7 +198,7 @@ class ExternalObjects:
     async def get_template(self, namespace: str, reference: ObjectRef) -> ExternalObject:
         """Return the template that a control plane references.
 
-        Raises CacheNotSyncedError, and NotAvailableError if it does not exist.
+        Raises CacheNotSyncedError, and NotAvailableError if the template does not exist.
         """
         template = await self._get(namespace, reference, "", self._on_template)
         if template is None:

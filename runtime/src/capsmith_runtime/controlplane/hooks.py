@@ -1,4 +1,4 @@
-"""The author's hooks of a control plane: when and how to call them."""
+"""A control plane's author hooks: when and how to call them."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ T = TypeVar("T")
 
 
 class HookCaller:
-    """Calls the hooks of one kind; each method raises HookCallError.
+    """Calls one kind's hooks; hooks that the author does not override are skipped.
 
-    Each method raises DeferredError if the hook may not be called yet.  Hooks that the author does
-    not override are not called.
+    Each method raises HookCallError if the hook fails, and DeferredError if the hook may not be
+    called yet.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class HookCaller:
         self._calls: dict[NamespacedName, AuthorCalls] = {}
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop the state of a control plane that no longer exists."""
+        """Drop the recorded state of a control plane that no longer exists."""
         self._calls.pop(key, None)
 
     @property
     def has_before_remove(self) -> bool:
-        """Whether the reconciler overrides ``before_remove``."""
+        """Return whether the reconciler overrides ``before_remove``."""
         return self._overrides("before_remove")
 
     async def is_initialized(self, obj: JSON, scope: ControlPlaneScope[Any]) -> bool | Waiting:
-        """Return whether the API server accepts requests, or the Waiting of the hook."""
+        """Return whether the API server accepts requests, or the hook's Waiting."""
         if not self._overrides("is_initialized"):
             # The default needs no thread to wait in.
             return await scope.api_server_answers_async()
@@ -80,7 +80,7 @@ class HookCaller:
     async def health(
         self, obj: JSON, scope: ControlPlaneScope[Any]
     ) -> ControlPlaneHealth | Waiting:
-        """Return which members are unhealthy, or the Waiting of the hook."""
+        """Return the unhealthy members, or the hook's Waiting."""
         if not self._overrides("health"):
             return ControlPlaneHealth()
         return await self._call(obj, self._reconciler.health, scope, ControlPlaneHealth)
@@ -144,7 +144,7 @@ class HookCaller:
 
 
 PROBE_SECONDS = 5.0
-"""Interval of requests to an API server that has never answered."""
+"""Seconds between two requests to an API server that has never responded."""
 
 
 class LifecycleHooks:
@@ -179,7 +179,7 @@ class LifecycleHooks:
     ) -> None:
         """Call the hook only if there is a running Machine that will not be removed (CP-02).
 
-        Nodes cannot show this: core looks for Nodes only after initialisation.
+        Nodes cannot serve as the criterion: core looks for Nodes only after initialisation.
         """
         running = [m for m in control_plane.machines if m.provider_id is not None]
         if all(_is_expendable(machine, control_plane) for machine in running):
@@ -269,7 +269,7 @@ def build_scope(
     spec: Any,
     workload: WorkloadReader,
 ) -> ControlPlaneScope[Any]:
-    """Return the scope that is the argument of the hooks."""
+    """Create the scope that hooks receive."""
     return ControlPlaneScope(
         **fields,
         spec=spec,
@@ -284,6 +284,6 @@ def build_scope(
 
 
 def _is_expendable(machine: ControlPlaneMachine, control_plane: ControlPlane) -> bool:
-    """Report whether initialisation can start over without the Machine."""
+    """Return whether initialisation can start again without the Machine."""
     joined = machine.node_name is not None or control_plane.annotations.added in machine.annotations
     return control_plane.is_deleting(machine) or (needs_remediation(machine) and not joined)

@@ -12,7 +12,7 @@ from capsmith_runtime.reconcile.kinds import Kind
 # Without slots, as its base class.
 @dataclass(frozen=True, kw_only=True)
 class ControlPlaneKind(Kind[ControlPlaneReconciler[Any]]):
-    """A ControlPlane kind, and the kind of the bootstrap configurations of its Machines."""
+    """A ControlPlane kind, and the kind of its Machines' bootstrap configurations."""
 
     bootstrap_group: str
     bootstrap_kind: str

@@ -20,11 +20,11 @@ from capsmith_runtime.reconcile.kinds import core_type
 
 
 class MachineNameTakenError(Exception):
-    """Raised if an object with another owner has that name: choose another name."""
+    """Raised if an object with that name has another owner; choose another name."""
 
 
 class MachineClient:
-    """Creates, finds and deletes Machines and the objects of which they consist."""
+    """Creates, finds and deletes Machines and the objects that they consist of."""
 
     def __init__(
         self,
@@ -47,10 +47,11 @@ class MachineClient:
         *,
         resumed: bool,
     ) -> None:
-        """Create the objects of a Machine that do not exist yet.
+        """Create those of a Machine's objects that do not exist yet.
 
-        Raises MachineNameTakenError if an object of that name has another owner or is being
-        deleted, and all errors of reading the template.
+        ``replaced`` records the Machine that it replaces, ``resumed`` is true after an
+        interruption.  Raises MachineNameTakenError if an object of that name has another owner or
+        is being deleted, and any error that occurs when the template is read.
         """
         namespace = desired.cluster.namespace
         key = NamespacedName(namespace, pending.name)
@@ -75,7 +76,7 @@ class MachineClient:
     async def clean_up(
         self, desired: DesiredMachine, pending: PendingMachine, key: NamespacedName
     ) -> bool:
-        """Delete the objects of a Machine that was never created; return True if none is left.
+        """Delete the objects of a Machine that was never created; return whether none is left.
 
         Once the Machine exists, it owns these objects, and core deletes them.
         """
@@ -94,7 +95,7 @@ class MachineClient:
         return clean
 
     async def delete(self, machine: ControlPlaneMachine) -> None:
-        """Delete exactly this Machine, by its UID, and not another one of its name."""
+        """Delete exactly this Machine, by its UID, and not another one with the same name."""
         key = NamespacedName(machine.namespace, machine.name)
         await self._delete(self._machines, key, machine.uid)
 
@@ -136,7 +137,7 @@ class MachineClient:
 
 
 def _is_own(obj: JSON, desired: DesiredMachine) -> bool:
-    """Report whether the control plane owns an object, or would but for lost owners (SM-11)."""
+    """Return whether the control plane owns an object, or did before owners were lost (SM-11)."""
     if is_owned(obj, desired.owner):
         return True
     has_owners = bool(metadata.items(obj, "metadata", "ownerReferences"))

@@ -1,4 +1,4 @@
-"""Writes to control plane objects, both managed ones and control planes of Machines."""
+"""Writes to control plane objects, whether managed or consisting of Machines."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class ControlPlanePatcher(Patcher):
     async def patch_annotations(
         self, annotations: Mapping[str, str | None], *, locked: bool = False
     ) -> None:
-        """Set annotations; a value of None removes one.
+        """Set annotations, or remove those whose value is None.
 
-        If ``locked`` is true, raise Conflict if the object has changed since it was read.
+        If ``locked`` is true, raises ConflictError if the object has changed since it was read.
         """
         current = metadata.annotations(self.obj)
         # Only differences, and by a merge patch: annotations of other writers stay.
@@ -85,7 +85,7 @@ class ManagedControlPlanePatcher(ControlPlanePatcher):
     async def write_status(
         self, status: Object, present: Sequence[Condition], *, complete: bool = True
     ) -> None:
-        """Write the changed fields of the status, and these conditions."""
+        """Write the changed fields of the status, and the conditions in ``present``."""
         facts = ControlPlaneFacts(
             initialized=self._shape.is_initialized({"status": status}), externally_managed=True
         )
@@ -97,7 +97,7 @@ class ManagedControlPlanePatcher(ControlPlanePatcher):
         await self.patch_status(full, shown, absent, complete=complete)
 
     def _progress(self, status: Object) -> Iterator[Condition]:
-        """Yield the conditions of operations in progress."""
+        """Yield the conditions that describe operations in progress."""
         deleting = metadata.is_deleting(self.obj)
         running = metadata.text(status, "version")
         desired = metadata.text(self.obj, "spec", "version")
@@ -108,7 +108,7 @@ class ManagedControlPlanePatcher(ControlPlanePatcher):
 
 
 def _available(condition: Condition) -> Condition:
-    """Turn Ready into Available; an error of the manager leaves it unknown."""
+    """Convert Ready to Available; an error of the manager makes it Unknown."""
     if condition.type != READY_CONDITION:
         return condition
     return Condition(

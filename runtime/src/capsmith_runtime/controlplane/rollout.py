@@ -17,17 +17,17 @@ CLONED_FROM_KIND = "cluster.x-k8s.io/cloned-from-groupkind"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloutCriteria:
-    """The settings with which a Machine is compared to decide whether it is up to date."""
+    """The settings that decide whether a Machine is up to date."""
 
     version: str
     template: ObjectRef
-    """The infrastructure template."""
+    """Reference to the infrastructure template."""
     bootstrap_spec: Object
     bootstrap_annotation: str
-    """Annotation with the digest of the spec that a configuration was created from."""
+    """Name of the annotation with the digest of the spec that a configuration was created from."""
     rollout_after: datetime | None = None
     certificates_expiry_seconds: float | None = None
-    """How long before its certificates expire a Machine is replaced."""
+    """Seconds before its certificates expire at which a Machine is replaced; None for never."""
 
 
 def find_outdated_reasons(
@@ -37,9 +37,9 @@ def find_outdated_reasons(
     bootstrap: Object | None,
     now: datetime,
 ) -> tuple[str, ...]:
-    """Return why the Machine has to be replaced; empty if it is up to date.
+    """Return the reasons to replace the Machine; empty if it is up to date.
 
-    An object that is missing or being deleted is not a reason to replace its Machine.
+    A missing object, or one that is being deleted, does not cause its Machine to be replaced.
     """
     reasons = []
     if machine.version != criteria.version:
@@ -59,7 +59,7 @@ def find_outdated_reasons(
 def find_next_rollout_seconds(
     machines: Sequence[ControlPlaneMachine], criteria: RolloutCriteria, now: datetime
 ) -> float | None:
-    """Return the seconds until time alone makes a Machine outdated; None if it never does."""
+    """Return the seconds until a Machine becomes outdated without any change; None if never."""
     deadlines = [] if criteria.rollout_after is None else [criteria.rollout_after]
     if criteria.certificates_expiry_seconds is not None:
         before = timedelta(seconds=criteria.certificates_expiry_seconds)
@@ -81,10 +81,10 @@ def _has_other_template(infrastructure: Object, template: ObjectRef) -> bool:
 
 
 def _has_other_spec(bootstrap: Object, criteria: RolloutCriteria) -> bool:
-    """Report whether the configuration would be created differently today.
+    """Return whether the configuration would be created with another spec today.
 
-    Other controllers may write into the spec, and defaults may come with a new schema: neither is
-    a reason to replace a Machine.
+    Other controllers may write into the spec, and a new schema may have new defaults: neither
+    causes the Machine to be replaced.
     """
     spec, desired = metadata.mapping(bootstrap, "spec"), criteria.bootstrap_spec
     if not _covers(spec, desired):
@@ -95,7 +95,7 @@ def _has_other_spec(bootstrap: Object, criteria: RolloutCriteria) -> bool:
 
 
 def _covers(value: object, desired: object) -> bool:
-    """Report whether everything in ``desired`` is in ``value``."""
+    """Return whether ``value`` contains everything in ``desired``."""
     if value is None:
         return not desired and desired in (None, {}, [])
     if isinstance(desired, Mapping):

@@ -44,14 +44,14 @@ from capsmith_runtime.reconcile.results import Waiting
 _DEFAULT: Final = "{{ .controlPlane.name }}-{{ .random }}"
 _VARIABLE: Final = re.compile(r"\{\{ *\.(cluster\.name|controlPlane\.name|random) *\}\}")
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
-"""Without vowels, so that no words come out."""
+"""Characters of random name parts, without vowels so that they form no words."""
 _RANDOM_CHARACTERS: Final = 5
 _MAX_NAME: Final = 63
-"""Names of Nodes and their certificates cannot be longer."""
+"""Maximum length of a Machine's name, because of the names of Nodes and their certificates."""
 
 
 def generate_machine_name(control_plane: str, cluster: str, template: str = "") -> str:
-    """Return a name with a random part, because a name must not be used twice.
+    """Generate a name with a random part, because a name must not be used twice.
 
     ``template`` is ``spec.machineNaming.template``, in which the CRD requires the random part.
     """
@@ -72,7 +72,7 @@ CLEANING_UP: Final = Waiting(
 
 
 class MachineScaler:
-    """Takes one step at a time; remembers which Machines it deleted until the cache shows it."""
+    """Takes one step at a time, and tracks its deletions until the cache shows them."""
 
     def __init__(
         self, client: KubeClient, machines: Informer, machine_client: MachineClient
@@ -87,7 +87,7 @@ class MachineScaler:
         return uid in self._deleted
 
     def forget(self, uids: set[str]) -> None:
-        """Forget deletions that the cache has confirmed."""
+        """Forget the deletions of these UIDs, which the cache has confirmed."""
         self._deleted -= uids
 
     async def remove_stale_annotations(self, control_plane: ControlPlane) -> None:
@@ -109,8 +109,8 @@ class MachineScaler:
     async def scale(self, control_plane: ControlPlane, summary: ReconcileSummary) -> None:
         """Decide on the next step and take it, or clean up after an earlier one.
 
-        At most one Machine is created or deleted.  The decision and any waits are recorded in the
-        summary.  Raises ConflictError if another manager has written the control plane in the
+        At most one Machine is created or deleted.  The decision and any waits are recorded in
+        ``summary``. Raises ConflictError if another manager has written the control plane in the
         meantime.
         """
         strategy = read_remediation_strategy(control_plane.obj)
@@ -136,17 +136,17 @@ class MachineScaler:
             await self._scale_down(control_plane, step, summary)
 
     async def clean_up(self, control_plane: ControlPlane, summary: ReconcileSummary) -> bool:
-        """Delete the objects of a Machine that was never completed; return True if none is left."""
+        """Delete the objects of a Machine that was never completed; return whether none is left."""
         pending = _pending_machine(control_plane)
         if pending is None:
             return True
         return await self._clean_up(control_plane, pending, summary)
 
     async def is_cache_fresh(self, control_plane: ControlPlane) -> bool:
-        """Return whether cache and API server agree on the Machines.
+        """Return whether the cache and the API server have the same Machines.
 
-        Caches of different kinds do not advance together: after a change of leaders, the removal
-        of a record may be visible before the Machine that was created for it.
+        Caches of different kinds do not advance together: after a change of leaders, the removal of
+        a record may be visible before the Machine that was created for it.
         """
         labels = f"{constants.CLUSTER_NAME_LABEL}={control_plane.cluster.name}"
         selection = Selection(
@@ -240,7 +240,7 @@ class MachineScaler:
         return True
 
     def _is_remediating(self, control_plane: ControlPlane) -> bool:
-        """Report whether a Machine was deleted to be replaced, and has no replacement yet."""
+        """Return whether a Machine was deleted to be replaced and has no replacement yet."""
         annotations = control_plane.annotations
         values = metadata.annotations(control_plane.obj)
         data = read_remediation_data(values, annotations.remediation_in_progress)
@@ -316,7 +316,7 @@ def _pending_machine(control_plane: ControlPlane) -> PendingMachine | None:
 
 
 def _is_current(pending: PendingMachine | None, control_plane: ControlPlane) -> bool:
-    """Report whether the record is what would be written today, whatever its failure domain."""
+    """Return whether the record matches what would be written now, ignoring the failure domain."""
     if pending is None:
         return False
     return pending == control_plane.desired.pending_machine(pending.name, pending.domain)

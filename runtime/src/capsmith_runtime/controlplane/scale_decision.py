@@ -1,7 +1,7 @@
 """The next step of a control plane: scale up by one Machine, scale down by one, or do nothing.
 
-Whatever happens between two decisions, the steps never lose the quorum, never make two changes
-at a time, and end with the desired number of up-to-date Machines.
+Whatever happens between two decisions, the steps never lose the quorum, never make two changes at a
+time, and end with the desired number of up-to-date Machines.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ Cause = Literal["scaling down", "rolling out", "remediating"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineInput:
-    """The properties of one Machine on which the decision depends."""
+    """The properties of a Machine that the decision depends on."""
 
     name: str
     created: str
     domain: str | None = None
     joined: bool = True
-    """It has a Node, and its ``after_add`` hook has completed."""
+    """Whether the Machine has a Node and its ``after_add`` hook has completed."""
     had_node: bool = True
-    """It has had a Node at some time: an API server has answered."""
+    """Whether the Machine has ever had a Node, which proves that an API server responded."""
     checks_passed: bool = True
-    """Neither a hook, nor its Node, nor a health check reports a problem."""
+    """Whether no hook, Node condition or health check reports a problem."""
     up_to_date: bool = True
     deleting: bool = False
     delete_annotation: bool = False
-    """The user prefers that this one is deleted first (``delete-machine``)."""
+    """Whether the user prefers that this Machine is deleted first (``delete-machine``)."""
     needs_remediation: bool = False
-    """It has to be replaced (CP-31)."""
+    """Whether the Machine must be replaced (CP-31)."""
     remediate_annotation: bool = False
-    """Remediation was requested by annotation, whatever health checks report."""
+    """Whether an annotation requests the replacement, regardless of health checks."""
     remediation_retry_after: str = ""
-    """Why it must not be replaced yet, given earlier attempts; empty if it may be."""
+    """Reason why earlier attempts delay the replacement; empty if nothing delays it."""
 
     @property
     def healthy(self) -> bool:
-        """Whether the control plane can rely on this Machine."""
+        """Return whether the control plane can rely on this Machine."""
         return self.joined and self.checks_passed and not self.deleting
 
 
@@ -51,24 +51,24 @@ class ScaleInput:
     replicas: int
     machines: Sequence[MachineInput]
     max_surge: int = 1
-    """How many Machines there may be above ``replicas`` during a rollout: 0 or 1."""
+    """Maximum number of Machines above ``replicas`` during a rollout: 0 or 1."""
     domains: Sequence[str] = ()
-    """Names of the failure domains for control planes."""
+    """Names of the failure domains for control plane machines."""
     initialized: bool = True
     remediation_in_progress: bool = False
-    """A Machine was deleted in order to be replaced; its replacement does not exist yet."""
+    """Whether a Machine was deleted to be replaced and has no replacement yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleUp:
-    """Decision to create one Machine."""
+    """Decision to create a Machine."""
 
     domain: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleDown:
-    """Decision to delete one Machine."""
+    """Decision to delete a Machine."""
 
     name: str
     cause: Cause
@@ -88,25 +88,25 @@ class Decision:
 
     step: ScaleUp | ScaleDown | None = None
     blocked: str = ""
-    """Why a step that is due cannot be taken yet."""
+    """Reason why a due step cannot be taken yet; empty if there is none."""
     remediation: Mapping[str, RemediationStatus] = field(default_factory=dict)
-    """Status of Machines that need remediation, by name."""
+    """Status of the Machines that need remediation, by name."""
 
 
 def join_names(machines: Sequence[MachineInput]) -> str:
-    """Return the names in a stable order, for messages."""
+    """Return the Machines' names for messages, sorted so that messages stay the same."""
     return ", ".join(sorted(machine.name for machine in machines))
 
 
 def quorum(machines: int) -> int:
-    """Return how many of ``machines`` must be healthy for etcd to accept writes."""
+    """Return how many of ``machines`` members must be healthy for etcd to accept writes."""
     return machines // 2 + 1
 
 
 def check_scale_up(scale_input: ScaleInput) -> str:
-    """Return why no Machine may join now; "" if one may.
+    """Return the reason why no Machine may join now; empty if one may join.
 
-    The first Machine may always join: it needs no other one.
+    The first Machine may always join, as it depends on no other.
     """
     machines = scale_input.machines
     if not machines:
@@ -127,9 +127,9 @@ def check_scale_up(scale_input: ScaleInput) -> str:
 
 
 def check_scale_down(scale_input: ScaleInput, machine: MachineInput) -> str:
-    """Return why this Machine may not be deleted now; "" if it may.
+    """Return the reason why ``machine`` may not be deleted now; empty if it may.
 
-    The health of the Machine itself does not matter.
+    The health of ``machine`` itself does not matter.
     """
     if not scale_input.initialized:
         return "waits until the API server responds"
@@ -137,7 +137,7 @@ def check_scale_down(scale_input: ScaleInput, machine: MachineInput) -> str:
 
 
 def check_machines(machines: Sequence[MachineInput]) -> str:
-    """Return which Machines have not joined or are not healthy; "" if all have and are."""
+    """Return which Machines have not joined or are not healthy; empty if there are none."""
     if joining := [m for m in machines if not m.joined]:
         return f"waits until {join_names(joining)} has joined"
     if unhealthy := [m for m in machines if not m.healthy]:
@@ -178,7 +178,10 @@ def decide_remediation(scale_input: ScaleInput) -> Decision:
 
 
 def _priority(machine: MachineInput) -> tuple[bool, bool, bool, str, str]:
-    """Sort the most broken first: replacing it helps most, and risks least."""
+    """Return a sort key that puts the most broken Machine first.
+
+    Replacing that Machine helps most and risks least.
+    """
     return (
         not machine.remediate_annotation,
         machine.had_node,
@@ -196,7 +199,7 @@ def _waiting(machine: MachineInput, selected: MachineInput | None) -> Remediatio
 
 
 def _obstacle(scale_input: ScaleInput, machine: MachineInput) -> RemediationStatus | None:
-    """Return why the Machine cannot be deleted now; None if it can."""
+    """Return the reason why the Machine cannot be deleted now; None if it can."""
     others = [m for m in scale_input.machines if m.name != machine.name]
     if scale_input.remediation_in_progress:
         return RemediationStatus(DEFERRED, "waits for the replacement of another Machine")
@@ -226,7 +229,7 @@ def _obstacle(scale_input: ScaleInput, machine: MachineInput) -> RemediationStat
 def choose_failure_domain(domains: Sequence[str], machines: Sequence[MachineInput]) -> str | None:
     """Return the domain with the fewest Machines that will stay; None without domains.
 
-    Of equals, the domain with the fewest Machines in total wins, then the first by name.
+    Among equals, the domain with the fewest Machines in total is chosen, then the first by name.
     """
     # Outdated Machines leave during the rollout: if they counted, the domains would be uneven after
     # it.
@@ -238,7 +241,10 @@ def choose_failure_domain(domains: Sequence[str], machines: Sequence[MachineInpu
 def choose_machine_to_delete(
     domains: Sequence[str], machines: Sequence[MachineInput], eligible: Sequence[MachineInput]
 ) -> MachineInput:
-    """Return the oldest Machine in the fullest domain; Machines in unknown domains come first."""
+    """Return the oldest ``eligible`` Machine in the fullest domain.
+
+    Machines in unknown domains come first.
+    """
     misplaced = [m for m in eligible if domains and m.domain not in domains]
     if misplaced:
         return find_oldest(misplaced)
@@ -248,12 +254,12 @@ def choose_machine_to_delete(
 
 
 def find_oldest(machines: Sequence[MachineInput]) -> MachineInput:
-    """Return the Machine that was created first; of the same second, the first by name."""
+    """Return the Machine that was created first; of those created together, the first by name."""
     return min(machines, key=lambda machine: (machine.created, machine.name))
 
 
 _SCALE_IN_REPLICAS: Final = 3
-"""The smallest control plane that keeps its quorum while one Machine is missing."""
+"""Size of the smallest control plane that keeps its quorum while one Machine is missing."""
 
 
 def decide(scale_input: ScaleInput) -> Decision:
@@ -286,7 +292,7 @@ def _roll_out_or_scale(scale_input: ScaleInput) -> Decision:
 
 
 def _surge(scale_input: ScaleInput) -> int:
-    """Return the surge of a rollout; fewer than three Machines are not replaced without it."""
+    """Return a rollout's surge; control planes with fewer than three Machines always need one."""
     return scale_input.max_surge if scale_input.replicas >= _SCALE_IN_REPLICAS else 1
 
 
@@ -311,7 +317,10 @@ def _scale_down(
 def _select_for_scale_down(
     scale_input: ScaleInput, outdated: Sequence[MachineInput]
 ) -> MachineInput:
-    """Prefer what the user marked, then unhealthy Machines, then outdated ones, then any."""
+    """Return the Machine to delete.
+
+    Machines that the user marked come first, then unhealthy ones, then outdated ones, then any.
+    """
     machines = scale_input.machines
     groups = (
         [m for m in outdated if m.delete_annotation],

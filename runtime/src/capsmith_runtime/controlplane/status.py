@@ -40,7 +40,7 @@ READY = "Ready"
 
 
 def build_facts(control_plane: ControlPlane, summary: ReconcileSummary) -> ControlPlaneFacts:
-    """Return the facts for the status, without its conditions."""
+    """Return the facts for the status, except its conditions."""
     machines = control_plane.machines
     # A version counts as running from the first Node with it until the Machine is gone.
     running = (m.version for m in machines if m.node_name is not None and m.version is not None)
@@ -144,7 +144,10 @@ def _healthy(control_plane: ControlPlane, summary: ReconcileSummary) -> Conditio
 def _aggregate(
     condition_type: str, source: str, machines: Iterable[ControlPlaneMachine], reason: str
 ) -> Condition:
-    """Return one condition for a condition of all Machines."""
+    """Aggregate one condition of all Machines into a condition of the control plane.
+
+    ``source`` is the type of the Machines' condition.
+    """
     lines = [
         f"* Machine {m.name}: "
         f"{m.conditions[source].message if source in m.conditions else 'not reported'}"

@@ -35,7 +35,7 @@ from capsmith_runtime.reconcile.caches import Caches
 
 
 class MachineSyncer:
-    """Updates existing objects to match the control plane; writes only differences."""
+    """Updates existing objects to match the control plane, writing only differences."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class MachineSyncer:
     async def reconcile_template(self, control_plane: ControlPlane) -> None:
         """Make the Cluster an owner of the infrastructure template (CP-21).
 
-        Raises all errors of reading the template.
+        Raises any error that occurs when the template is read.
         """
         cluster = control_plane.cluster
         reference = control_plane.desired.template.infrastructure
@@ -79,7 +79,7 @@ class MachineSyncer:
         machine: ControlPlaneMachine,
         hooks: Mapping[str, str | None],
     ) -> tuple[str, ...]:
-        """Update a Machine and its objects in place; return why it still has to be replaced.
+        """Update a Machine and its objects in place; return the remaining reasons to replace it.
 
         ``hooks`` are annotations to set on the Machine; a value of None removes one.
         """
@@ -99,7 +99,7 @@ class MachineSyncer:
         )
 
     async def annotate(self, machine: ControlPlaneMachine, annotations: Mapping[str, Any]) -> None:
-        """Set annotations on a Machine; a value of None removes one."""
+        """Set annotations on a Machine, or remove those whose value is None."""
         key = NamespacedName(machine.namespace, machine.name)
         body = {"metadata": {"annotations": dict(annotations)}}
         try:
@@ -118,7 +118,7 @@ class MachineSyncer:
     ) -> None:
         """Write the conditions of a Machine that its owner maintains (CP-31, CP-32).
 
-        Raises Conflict if core has changed the Machine since it was read.
+        Raises ConflictError if core has changed the Machine since it was read.
         """
         status = self._core.build_status(obj, present, absent, now)
         changed = merge_patch(dict(metadata.mapping(obj, "status")), status)
@@ -186,9 +186,9 @@ async def write_machine_conditions(
     control_plane: ControlPlane,
     summary: ReconcileSummary,
 ) -> None:
-    """Write the conditions of Machines that have changed.
+    """Write those Machine conditions that have changed.
 
-    Raises Conflict if core has changed a Machine since it was read.
+    Raises ConflictError if core has changed a Machine since it was read.
     """
     for machine in control_plane.machines:
         present = [*_up_to_date(machine, summary.outdated)]
@@ -231,7 +231,7 @@ def _owner_remediated(
 
 
 def _is_remediation_over(machine: ControlPlaneMachine) -> bool:
-    """Report whether the Machine has recovered, or its remediation is no longer requested."""
+    """Return whether the Machine has recovered, or its remediation is no longer requested."""
     condition = machine.conditions.get(OWNER_REMEDIATED)
     if condition is None or condition.status != "False":
         return False

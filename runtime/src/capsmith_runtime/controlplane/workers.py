@@ -22,7 +22,7 @@ _NAMED: Final = 5
 class ClusterWorkers:
     """Finds Machines outside the control plane, and MachinePools.
 
-    Without an API server their Nodes could be neither drained nor deleted.
+    Without an API server, their Nodes could be neither drained nor deleted.
     """
 
     def __init__(self, caches: Caches) -> None:
@@ -33,10 +33,13 @@ class ClusterWorkers:
             {BY_CLUSTER: spec_cluster},
             _keep_cluster_name,
         )
-        """MachinePools; the manager runs this informer."""
+        """Informer for MachinePools, which the manager runs."""
 
     def find_wait(self, namespace: str, cluster: str) -> Waiting | None:
-        """Return what the deletion of a control plane waits for, from the caches."""
+        """Return what the control plane's deletion must wait for, from the caches.
+
+        None if nothing.
+        """
         value = f"{namespace}/{cluster}"
         found = self._machines.by_index(BY_CLUSTER, value)
         machines = sorted(metadata.name(each) for each in found if not is_control_plane(each))
@@ -54,7 +57,7 @@ class ClusterWorkers:
         return Waiting(WAITING_FOR_WORKERS, message, _RETRY_SECONDS)
 
     def set_handler(self, handler: Callable[[str], None]) -> None:
-        """Call ``handler`` with ``namespace/name`` of the Cluster of each deleted worker."""
+        """Call ``handler`` with the Cluster's ``namespace/name`` when a worker is deleted."""
 
         def handle(change: Delta) -> None:
             if change.new is None:
@@ -66,7 +69,7 @@ class ClusterWorkers:
 
 
 def _keep_cluster_name(machine_pool: dict[str, Any]) -> JSON:
-    """Return a MachinePool with the only field of its spec that is read."""
+    """Return a MachinePool with only the cluster name in its spec, the one field that is read."""
     kept = {name: machine_pool[name] for name in ("apiVersion", "kind", "metadata")}
     name = metadata.text(machine_pool, "spec", "clusterName")
     return {**kept, "spec": {"clusterName": name}}

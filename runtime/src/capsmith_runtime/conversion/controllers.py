@@ -1,4 +1,4 @@
-"""The conversion webhook of a manager, which serves on the leader and on replicas (CRD-15)."""
+"""A manager's conversion webhook, which serves on the leader and on replicas (CRD-15)."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from capsmith_runtime.webhook.server import WebhookGroup
 LABEL: Final = "cluster.x-k8s.io/v1beta1"
 EXPIRY_SECONDS: Final = 300.0
 ABSENCE_SECONDS: Final = 5.0
-"""How long a reference to a kind without a CRD causes no further listing: users write those."""
+"""Seconds without another listing for a kind that has no CRD, as users can refer to any kind."""
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 class VersionBook:
-    """API versions by group and kind: of this repository, and of other providers once read.
+    """API versions by group and kind: this repository's, and other providers' once they are read.
 
-    Versions of other providers expire: a provider may be installed later, or change its version.
-    That a kind has none is known for a shorter time only.
+    Other providers' versions expire: a provider may be installed later, or change its version.  The
+    information that a kind has no version expires sooner.
     """
 
     def __init__(
@@ -57,7 +57,10 @@ class VersionBook:
         self._read_at = -EXPIRY_SECONDS
 
     def __call__(self, group: str, kind: str) -> str:
-        """Return the version; raise UnknownVersionError if it has to be read first."""
+        """Return a kind's version.
+
+        Raises UnknownVersionError if the version must be read first.
+        """
         if (group, kind) in self._own:
             return self._own[group, kind]
         version = self._read.get((group, kind), "")
@@ -66,16 +69,16 @@ class VersionBook:
         return version
 
     def last(self, group: str, kind: str) -> str:
-        """Return the version that is known, even if it has expired; empty if there is none."""
+        """Return a kind's last known version, even if it has expired; empty if there is none."""
         return self._own.get((group, kind)) or self._read.get((group, kind), "")
 
     def replace(self, versions: Mapping[tuple[str, str], str]) -> None:
-        """Record the versions of all other kinds that have one, which were just read."""
+        """Record the versions of all other providers' kinds, which were just read."""
         self._read, self._read_at = versions, self._clock()
 
 
 def find_newest_version(labels: Mapping[str, Any]) -> str:
-    """Return the newest version in the label of a CRD (GEN-03); empty if there is none."""
+    """Return the newest version in a CRD's labels (GEN-03); empty if there is none."""
     matches = map(_VERSION.fullmatch, str(labels.get(LABEL) or "").split("_"))
     newest = max((match for match in matches if match is not None), key=_order, default=None)
     return newest.group() if newest is not None else ""
@@ -91,11 +94,11 @@ KIND: Final = "ConversionReview"
 
 
 class ConversionReviewError(ValueError):
-    """Raised if the body of a request is not a ConversionReview."""
+    """Raised if a request's body is not a ConversionReview."""
 
 
 TURN_SECONDS: Final = 0.005
-"""How long conversions may keep the event loop from other work, such as renewing the lease."""
+"""Seconds for which conversions may block the event loop, which also renews the lease."""
 
 
 async def respond(review: Any, converter: Converter) -> dict[str, Any]:
@@ -161,14 +164,14 @@ PATH: Final = "/convert"
 
 @dataclass(frozen=True, slots=True)
 class ConversionWebhook:
-    """Factory of the conversion webhook of a manager, with the settings of the wiring module."""
+    """Factory for a manager's conversion webhook, with the settings from the wiring module."""
 
     kinds: tuple[ConvertedKind, ...]
     versions: Mapping[tuple[str, str], str]
-    """The version of contract v1beta1 of each kind of this repository, by group and kind."""
+    """API version for contract v1beta1 of each kind in this repository, by group and kind."""
 
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
-        """Return the controllers for one manager."""
+        """Create the conversion webhook for one manager."""
         return ConversionWebhookGroup(
             self, caches.client, webhook_options(context.options), caches.metrics
         )
@@ -206,7 +209,7 @@ class ConversionWebhookGroup(WebhookGroup):
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
-        """The handler of the only path, which CRDs name."""
+        """Return the handler of the only path, which CRDs name."""
         return {PATH: self._review}
 
     async def _review(self, request: Request) -> Response:
@@ -236,7 +239,7 @@ class ConversionWebhookGroup(WebhookGroup):
         return Converter(self._kinds, versions, self._report)
 
     def _report(self, error: Exception) -> None:
-        """Count a conversion that goes on without some values; log it once a minute."""
+        """Count a conversion that continues without some values; log it once a minute."""
         self._metrics.reconcile_errors.labels("conversion", error_label(error)).inc()
         trace = self._tracebacks.of(error)
         if trace is not None:
@@ -245,8 +248,9 @@ class ConversionWebhookGroup(WebhookGroup):
     async def _read_versions(self, unknown: UnknownVersionError) -> ApiError | None:
         """Read the versions of all kinds from the labels of CRDs (GEN-01).
 
-        One listing serves all objects of a review, whatever they refer to, and all reviews that
-        wait for it.  Returns why versions cannot be read; those of before are used then.
+        A single listing serves all objects of a review, whatever they refer to, and all reviews
+        that wait for it.  Returns the error if versions cannot be read; the previous ones are used
+        then.
         """
         async with self._reading:
             with suppress(UnknownVersionError):

@@ -20,11 +20,11 @@ STATUS: Final[Path] = ("status",)
 
 
 Report = Callable[[Exception], None]
-"""Called with the error of a conversion that goes on without some values."""
+"""Function that receives the error of a conversion that continues without some values."""
 
 
 class AuthorFunctionError(Exception):
-    """Raised if a function of the author failed; the message names it and the cause."""
+    """Raised if a function of the author failed; the message names the function and the cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,21 +33,21 @@ class PartFields:
 
     path: Path
     spoke: type[Any] | None = None
-    """The dataclass of all fields in the version; None if there are none."""
+    """Dataclass of all of the author's fields in the version; None if there are none."""
     hub: type[Any] | None = None
     spoke_keys: frozenset[str] = frozenset()
-    """The fields that the hub does not have with the same type, by their keys."""
+    """Keys of the version's fields that the hub does not have with the same type."""
     hub_keys: frozenset[str] = frozenset()
-    """The fields of the hub that the version does not have with the same type."""
+    """Keys of the hub's fields that the version does not have with the same type."""
     to_hub: Callable[[Any], Any] | None = None
-    """Returns fields of the hub; None if there is nothing to fill."""
+    """Function that returns fields of the hub; None if there is nothing to fill."""
     from_hub: Callable[[Any], Any] | None = None
 
     def convert(self, data: Data, *, to_hub: bool, report: Report | None = None) -> None:
-        """Convert this part of ``data`` in place.
+        """Convert this part of ``data`` in place, to the hub or from it.
 
-        If the author's function fails, call ``report``, and leave its fields out.  Raises
-        AuthorFunctionError without ``report``.
+        If the author's function fails, its fields are left out and ``report`` is called.  Without
+        ``report``, raises AuthorFunctionError.
         """
         source = get_value(data, self.path)
         if not isinstance(source, dict):
@@ -83,7 +83,7 @@ class VersionFields:
 
 
 def _filled(function: Callable[[Any], Any], typed: type[Any], source: Data, path: str) -> Data:
-    """Return what the author's function fills; nothing for data that do not have their type.
+    """Return the fields that the author's function fills; none if ``source`` has another type.
 
     The API server has such data only from a release with another schema.  They must stay readable.
     """

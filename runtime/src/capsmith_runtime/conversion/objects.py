@@ -57,7 +57,7 @@ def _restore_object(original: Any, expected: Any, current: Any) -> Data:
 
 
 def _by_type(value: Any) -> Data | None:
-    """Return conditions by type, or None if the value is not a list of conditions."""
+    """Return conditions by type; None if ``value`` is not a list of conditions."""
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         return None
     by_type = {each["type"]: each for each in value if isinstance(each.get("type"), str)}
@@ -88,12 +88,12 @@ class StoredData:
     """Fields of an object in one API version that other versions cannot express."""
 
     api_version: str
-    """``group/version``."""
+    """API version in the form ``group/version``."""
     data: Data
 
 
 def encode_stored(stored: Sequence[StoredData]) -> str:
-    """Return the value of the annotation: the first entry at the top, further ones nested in it."""
+    """Return the annotation's value: the first entry at the top, further ones nested in it."""
     first, *others = ({"apiVersion": each.api_version, **each.data} for each in stored)
     if others:
         first[_OTHERS] = others
@@ -126,11 +126,11 @@ def is_equal(one: Any, other: Any) -> bool:
 
 
 Shape = tuple[str, str]
-"""The contract that a version follows, and the version if its fields are its own."""
+"""The contract that a version follows, and the version if its own fields differ from the hub."""
 
 
 class UnknownVersionError(LookupError):
-    """Raised if a version is not known yet, and has to be read from the API server."""
+    """Raised if a version is not known yet and must be read from the API server."""
 
     def __init__(self, group: str, kind: str) -> None:
         super().__init__(f"version of {kind} in {group}")
@@ -149,25 +149,25 @@ class ConvertedKind:
     group: str
     kind: str
     contracts: Mapping[str, str]
-    """The contract whose shape each API version has."""
+    """The contract whose format each API version has."""
     changes: tuple[Change, ...]
     hub: str = ""
-    """The storage version; empty if all versions have the same own fields."""
+    """The storage version; empty if all versions have the same fields of the author's code."""
     fields: Mapping[str, VersionFields] = field(default_factory=dict)
-    """The versions with fields that the hub does not have, or the reverse."""
+    """The versions whose fields differ from the hub's, with the differences."""
 
     def shape(self, version: str) -> Shape:
-        """Return the shape of a version; two versions of one shape differ only in apiVersion."""
+        """Return a version's shape; two versions with the same shape differ only in apiVersion."""
         return self.contracts[version], version if version in self.fields else ""
 
 
 class Converter:
     """Converts objects of some kinds between their API versions.
 
-    The API server fails a list of all namespaces when the conversion of one object fails.  So with
-    ``report`` an author's function may fail when it converts from the hub, as for a list: its
-    fields are left out, and the annotation keeps those of the hub.  Towards the hub a function can
-    refuse an object, as in a create.
+    The API server fails a list of all namespaces if the conversion of a single object fails.  So
+    with ``report``, an author's function may fail when it converts from the hub, as for a list: its
+    fields are left out, and the annotation keeps those of the hub.  When it converts to the hub, a
+    function can reject an object, as in a create.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class Converter:
         """Return ``obj`` in ``api_version`` (``group/version``), without changing ``obj``.
 
         Raises ConversionError for unknown kinds and versions, and if a function of the author
-        fails; UnknownVersionError and ApiError as the versions raise them.
+        fails.  Raises UnknownVersionError or ApiError if a version is unknown or cannot be read.
         """
         kind = self._kind(obj, api_version)
         source = self._version(kind, str(obj.get("apiVersion")))
@@ -222,7 +222,7 @@ class Converter:
 
 @dataclass(frozen=True, slots=True)
 class _ObjectConversion:
-    """Conversion of one object between two shapes, at most one of which is not the hub's."""
+    """Conversion of an object between two shapes, at least one of which is the hub's."""
 
     kind: ConvertedKind
     source: str
@@ -231,7 +231,10 @@ class _ObjectConversion:
     report: Report | None
 
     def convert(self, obj: Data, api_version: str) -> Data:
-        """Return the object in ``api_version``; the annotation keeps what that cannot express."""
+        """Return the object in ``api_version``.
+
+        The annotation keeps the fields that it cannot express.
+        """
         metadata = copy.deepcopy(obj.get("metadata") or {})
         annotations = metadata.pop("annotations", None) or {}
         source = {part: obj[part] for part in PARTS if part in obj}
@@ -282,9 +285,9 @@ class _ObjectConversion:
         return self._between(data, self.target, self.source)
 
     def _between(self, data: Data, source: str, target: str, *, is_strict: bool = False) -> Data:
-        """Return data of one version in another one.
+        """Return ``data`` converted from one version to another.
 
-        If ``is_strict``, the author's function may refuse the data on the way to the hub.
+        If ``is_strict``, the author's function may reject the data on the way to the hub.
         """
         fields, contracts = self.kind.fields, self.kind.contracts
         result = copy.deepcopy(data)
@@ -299,7 +302,7 @@ class _ObjectConversion:
         return result
 
     def _stored(self, annotation: Any) -> dict[Shape, StoredData]:
-        """Return the data of the annotation by shape; none if another kind or program wrote it."""
+        """Return the annotation's data by shape; empty if another kind or program wrote it."""
         found = {}
         for data in decode_stored(annotation):
             group, _, version = data.api_version.rpartition("/")
@@ -309,7 +312,10 @@ class _ObjectConversion:
         return found
 
     def _lost(self, source: Data, target: Data) -> Data | None:
-        """Return what ``target`` cannot express of ``source``; None if there is nothing."""
+        """Return the fields of ``source`` that ``target`` cannot express.
+
+        None if there are none.
+        """
         returned = self._revert(target)
         if is_equal(returned, source):
             return None

@@ -1,4 +1,4 @@
-"""Conversion of spec and status to the shape of another contract; drops what it cannot express."""
+"""Conversion of spec and status to the format of another contract, without unsupported fields."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from capsmith_runtime.conversion.values import (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference between the two shapes of a kind."""
+    """A difference between the two formats of a kind."""
 
     old: Path
-    """The path in contract v1beta1; empty if that has no such field."""
+    """The path in contract v1beta1; empty if v1beta1 has no such field."""
     new: Path
-    """The path in contract v1beta2; empty if that has no such field."""
+    """The path in contract v1beta2; empty if v1beta2 has no such field."""
     conversion: str = "as-is"
     stays: bool = False
     """Whether contract v1beta2 keeps the old field in addition to the new one."""
@@ -44,7 +44,7 @@ class ConversionContext:
 
 
 def convert_forward(data: Data, changes: Sequence[Change], context: ConversionContext) -> Data:
-    """Return a copy of ``data`` that is converted from contract v1beta1's shape to v1beta2's."""
+    """Return a copy of ``data`` that is converted from contract v1beta1's format to v1beta2's."""
     result = copy.deepcopy(data)
     value_context = _value_context(data, context)
     # All values are removed before any is set: the new path of one change may be the old path of
@@ -70,7 +70,7 @@ def convert_forward(data: Data, changes: Sequence[Change], context: ConversionCo
 
 
 def convert_backward(data: Data, changes: Sequence[Change], context: ConversionContext) -> Data:
-    """Return a copy of ``data`` that is converted from contract v1beta2's shape to v1beta1's."""
+    """Return a copy of ``data`` that is converted from contract v1beta2's format to v1beta1's."""
     result = copy.deepcopy(data)
     value_context = _value_context(data, context)
     retained = find_retained_parents(change.old for change in changes)

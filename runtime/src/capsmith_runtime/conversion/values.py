@@ -1,6 +1,6 @@
-"""Conversion of single values between the shapes of contract v1beta1 and v1beta2.
+"""Conversion of single values between the formats of contract v1beta1 and v1beta2.
 
-MISSING means that the other shape has no such field.  No function raises: invalid values pass
+MISSING means that the other format has no such field.  No function raises: invalid values pass
 unchanged, and the API server's validation rejects them.
 """
 
@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 
 
 class _Missing:
-    """The type of MISSING, which marks an absent value; null is a value."""
+    """The type of MISSING, which marks an absent value; null counts as a value."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -31,7 +31,7 @@ _EVERYWHERE: Final[Set[Path]] = {
 
 
 def get_value(data: Data, path: Path) -> Any:
-    """Return the value at ``path``, or MISSING."""
+    """Return the value at ``path``; MISSING if there is none."""
     value: Any = data
     for key in path:
         if not isinstance(value, dict) or key not in value:
@@ -84,14 +84,14 @@ _OLD_MESSAGE: Final = 10240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValueContext:
-    """The parts of the object and of the cluster that conversions of single values need."""
+    """The parts of the object and the cluster that conversions of single values need."""
 
     status: Data
     """The status of the same object."""
     namespace: str = ""
     """The namespace of the object."""
     versions: Callable[[str, str], str] = lambda group, kind: ""
-    """Returns the version of a group and kind for contract v1beta1; empty if unknown."""
+    """Function that returns a kind's API version for contract v1beta1; empty if unknown."""
 
 
 Function = Callable[[Any, ValueContext], Any]
@@ -99,7 +99,7 @@ Function = Callable[[Any, ValueContext], Any]
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The conversions of a value in both directions, which need not be inverse to each other."""
+    """A value's conversions in both directions, which need not be inverse to each other."""
 
     forward: Function
     backward: Function
@@ -111,12 +111,12 @@ def keep_value(value: Any, context: ValueContext) -> Any:
 
 
 def drop_value(value: Any, context: ValueContext) -> Any:
-    """Return MISSING, because the other shape has no field for the value."""
+    """Return MISSING, because the other format has no field for the value."""
     return MISSING
 
 
 def drop_false(value: Any, context: ValueContext) -> Any:
-    """Return True unchanged, and MISSING for False and None: the new shape omits a false flag."""
+    """Return True unchanged, and MISSING for False and None: the new format omits a false flag."""
     return MISSING if value is None or value is False else value
 
 
@@ -147,7 +147,7 @@ def drop_empty(value: Any, context: ValueContext) -> Any:
 
 
 def convert_domains_to_list(value: Any, context: ValueContext) -> Any:
-    """Convert a map of failure domains to a list, sorted by name (IC-08)."""
+    """Convert an object of failure domains to a list, sorted by name (IC-08)."""
     if not isinstance(value, dict):
         return MISSING if value is None else value
     entries = [
@@ -159,7 +159,7 @@ def convert_domains_to_list(value: Any, context: ValueContext) -> Any:
 
 
 def convert_domains_to_map(value: Any, context: ValueContext) -> Any:
-    """Convert a list of failure domains to a map by name (IC-09)."""
+    """Convert a list of failure domains to an object keyed by name (IC-09)."""
     if not isinstance(value, list):
         return MISSING if value is None else value
     return {
@@ -187,7 +187,7 @@ def convert_conditions_to_new(value: Any, context: ValueContext) -> Any:
 
 
 def convert_conditions_to_old(value: Any, context: ValueContext) -> Any:
-    """Return conditions in the old shape: with severities, strings within its limits (ST-02)."""
+    """Return conditions in the v1beta1 format: with severities, and shortened strings (ST-02)."""
     if not isinstance(value, list):
         return MISSING if value is None else value
     return [_old_condition(entry) for entry in value if isinstance(entry, dict)]
@@ -209,7 +209,7 @@ def _old_condition(entry: Mapping[str, Any]) -> Data:
 
 
 def convert_reference_to_new(value: Any, context: ValueContext) -> Any:
-    """Return the reference with group, kind and name only (CP-12)."""
+    """Return the reference with only group, kind and name (CP-12)."""
     if not isinstance(value, dict):
         return MISSING if value is None else value
     group = str(value.get("apiVersion") or "").rpartition("/")[0]
@@ -218,7 +218,7 @@ def convert_reference_to_new(value: Any, context: ValueContext) -> Any:
 
 
 def convert_reference_to_old(value: Any, context: ValueContext) -> Any:
-    """Return the reference with a version, and the namespace of the object (CP-13)."""
+    """Return the reference with a version and the object's namespace (CP-13)."""
     if not isinstance(value, dict):
         return MISSING if value is None else value
     group, kind = str(value.get("apiGroup") or ""), str(value.get("kind") or "")
@@ -233,7 +233,7 @@ def convert_reference_to_old(value: Any, context: ValueContext) -> Any:
 
 
 def convert_to_seconds(value: Any, context: ValueContext) -> Any:
-    """Return a duration in whole seconds, at most the greatest int32 (CP-14)."""
+    """Return a duration in whole seconds, limited to the greatest int32 (CP-14)."""
     count = times.parse_seconds(value)
     return MISSING if count is None else min(count, INT32_MAX)
 
@@ -244,7 +244,7 @@ def convert_to_duration(value: Any, context: ValueContext) -> Any:
 
 
 def compute_complement(value: Any, context: ValueContext) -> Any:
-    """Return the number of replicas that the value does not count (CP-05, CP-06)."""
+    """Return the number of replicas that ``value`` does not count (CP-05, CP-06)."""
     replicas = context.status.get("replicas")
     if not isinstance(value, int) or not isinstance(replicas, int):
         return MISSING
@@ -264,4 +264,4 @@ CONVERSIONS: Final[Mapping[str, Conversion]] = {
     "complement": Conversion(compute_complement, compute_complement),
     "none": Conversion(drop_value, drop_value),
 }
-"""By the names that the data of the contracts use."""
+"""Conversions by their name in the contract data."""

@@ -1,4 +1,4 @@
-"""The runtime extension of a manager: its registration, and the hooks that all replicas serve."""
+"""A manager's runtime extension: its registration, and the hooks that all replicas serve."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ class Registration:
     """The names under which an extension is registered."""
 
     name: str
-    """Name of the ExtensionConfig, and so the second part of the name of each handler."""
+    """Name of the ExtensionConfig, which is the second part of each handler's name."""
     label: str
     """The provider's manifest label."""
     service: str
-    """Name of the Service in front of the extension, in its own namespace."""
+    """Name of the Service for the extension, in the extension's own namespace."""
     role: str
     """Name of the manager's ClusterRole, which owns the ExtensionConfig."""
     url: str = ""
-    """URL of an extension that runs outside the cluster; replaces the Service."""
+    """URL of an extension that runs outside the cluster; empty to use the Service."""
 
 
 class NotServedError(Exception):
@@ -56,8 +56,8 @@ async def register(
 ) -> str:
     """Apply the ExtensionConfig with the CA bundle; return its API version.
 
-    Fields that users set, such as settings or a namespace selector, are kept.  Raises ApiError or
-    NotServedError.
+    Fields that users set, such as settings or a namespace selector, are kept.  Raises
+    NotServedError, or ApiError if a request fails.
     """
     version = await find_served_version(client)
     resource = ResourceType(GROUP, version, "ExtensionConfig", "extensionconfigs", namespaced=False)
@@ -73,7 +73,7 @@ async def register(
 async def find_served_version(client: KubeClient) -> str:
     """Return the newest supported version of ExtensionConfig that the API server serves.
 
-    Raises ApiError or NotServedError.
+    Raises NotServedError if there is none, or ApiError if the request fails.
     """
     served = await client.served_versions(GROUP)
     for version in VERSIONS:
@@ -85,7 +85,7 @@ async def find_served_version(client: KubeClient) -> str:
 def build_extension_config(
     registration: Registration, scope: WatchScope, ca_bundle: bytes, api_version: str
 ) -> JSON:
-    """Return the ExtensionConfig to apply."""
+    """Create the ExtensionConfig to apply."""
     service = {"namespace": scope.own_namespace, "name": registration.service}
     client: JSON = {"url": registration.url} if registration.url else {"service": service}
     if ca_bundle:
@@ -106,7 +106,10 @@ def build_extension_config(
 
 
 async def _owner_reference(client: KubeClient, name: str) -> JSON | None:
-    """Return None if there is no ClusterRole, as for an extension that runs outside the cluster."""
+    """Return the owner reference to a ClusterRole; None if the ClusterRole does not exist.
+
+    An extension that runs outside the cluster has none.
+    """
     try:
         role = await client.get(ROLE, NamespacedName("", name))
     # Outside the cluster the manager may have a role of another name, which it may not read.
@@ -120,15 +123,18 @@ _log = get_logger("extension")
 
 RETRY_SECONDS: Final = 10.0
 RENEW_SECONDS: Final = 60.0
-"""Between two registrations: an ExtensionConfig that was deleted comes back."""
+"""Seconds between two registrations, so that a deleted ExtensionConfig is created again."""
 _OLD_VERSION: Final = "v1alpha1"
 _LIMITS: Final = replace(LIMITS, body_bytes=16 * 1024 * 1024)
-"""Large topologies make requests of some megabytes: each template with its variables."""
+"""Limits for large topologies, whose requests have some megabytes.
+
+Each request contains each template with its variables.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RuntimeExtensionServer:
-    """Factory of the server of a runtime extension, with the settings of the wiring module."""
+    """Factory for a runtime extension's server, with the settings from the wiring module."""
 
     extension: Callable[[], object]
     """The class with the hook methods."""
@@ -136,7 +142,7 @@ class RuntimeExtensionServer:
     registration: Registration
 
     def __call__(self, caches: Caches, context: ControllerContext) -> RuntimeExtensionGroup:
-        """Return the controllers for one manager."""
+        """Create the server for one manager."""
         return RuntimeExtensionGroup(self, caches, context)
 
 
@@ -157,12 +163,12 @@ class RuntimeExtensionGroup(ControllerGroup):
 
     @property
     def port(self) -> int:
-        """The port on which the server listens; 0 while it does not listen."""
+        """Return the port that the server listens on; 0 if it is not listening."""
         return self._server.port
 
     @property
     def ready(self) -> bool:
-        """Whether the server is listening."""
+        """Return whether the server is listening."""
         return self._server.ready
 
     async def drain(self) -> None:
@@ -171,7 +177,7 @@ class RuntimeExtensionGroup(ControllerGroup):
 
     @property
     def healthy(self) -> bool:
-        """Whether each hook still has a thread that has not been hanging for minutes."""
+        """Return whether each hook still has a thread that has not been hanging for minutes."""
         return self._dispatcher is None or self._dispatcher.is_healthy
 
     @property
@@ -193,7 +199,10 @@ class RuntimeExtensionGroup(ControllerGroup):
                 await self._server.watch_certificate(await self._register())
 
     async def _supported_handlers(self) -> list[Handler]:
-        """Return handlers of hooks that core knows: one unknown makes it refuse all (RX-04)."""
+        """Return handlers of hooks that core knows.
+
+        One unknown hook makes it reject all (RX-04).
+        """
         while True:
             try:
                 version = await find_served_version(self._caches.client)
@@ -209,7 +218,7 @@ class RuntimeExtensionGroup(ControllerGroup):
         return [handler for handler in self._handlers if not handler.since_v1beta2]
 
     async def _register(self) -> float:
-        """Apply the ExtensionConfig; return the seconds until the next time."""
+        """Apply the ExtensionConfig; return the seconds until the next registration."""
         client, name = self._caches.client, self._registration.name
         try:
             await register(client, self._registration, self._caches.scope, self._server.ca_bundle)

@@ -1,4 +1,4 @@
-"""Route each request to its hook method, and encode the result as a response."""
+"""Routes each request to its hook method, and encodes the result as a response."""
 
 from __future__ import annotations
 
@@ -31,28 +31,31 @@ API_VERSION: Final = "hooks.runtime.cluster.x-k8s.io/v1alpha1"
 _ROOT: Final = f"/{API_VERSION}/"
 DISCOVERY: Final = "Discovery"
 _MARGIN_SECONDS: Final = 0.5
-"""Core's time-out covers the way here and back as well."""
+"""Seconds of core's timeout that are reserved for the network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
-    """One hook and the method that handles it."""
+    """A hook and the method that handles it."""
 
     hook: str
     name: str
-    """Unique in this extension; ClusterClasses name ``<name>.<ExtensionConfig>`` (RX-04)."""
+    """Name that is unique in this extension.
+
+    ClusterClasses use ``<name>.<ExtensionConfig>`` (RX-04).
+    """
     method: str
-    """Name of the method of the extension class."""
+    """Name of the method in the extension class."""
     codec: Codec
     timeout_seconds: int = 10
     ignore_failures: bool = False
     """Whether core continues if the call fails (failurePolicy)."""
     since_v1beta2: bool = False
-    """Whether only core that serves runtime.cluster.x-k8s.io/v1beta2 knows the hook (RX-05)."""
+    """Whether only core with runtime.cluster.x-k8s.io/v1beta2 knows the hook (RX-05)."""
 
     @property
     def path(self) -> str:
-        """The path that core calls (RX-03)."""
+        """Return the path that core calls (RX-03)."""
         return f"{_ROOT}{self.hook.lower()}/{self.name.lower()}"
 
 
@@ -80,7 +83,7 @@ class Dispatcher:
         return all(executor.is_healthy for executor in self._executors.values())
 
     async def handle(self, request: Request) -> Response:
-        """Return the response to one request (RX-03)."""
+        """Return the response to a request (RX-03)."""
         handler = self._handlers.get(request.path)
         if handler is None and request.path != f"{_ROOT}{DISCOVERY.lower()}":
             return text_response(HTTPStatus.NOT_FOUND)
@@ -120,7 +123,7 @@ class Dispatcher:
             return self._failed_call(handler, error, f"{handler.method} raised {name}")
 
     def _failed_call(self, handler: Handler, error: Exception, message: str) -> Response:
-        """Return status Failure, or an HTTP error if core may ignore the failure.
+        """Return a response of status Failure, or an HTTP error if core may ignore the failure.
 
         Core's failurePolicy covers only calls that fail, never a response of status Failure.
         """

@@ -1,4 +1,4 @@
-"""Hooks of in-place updates: decide which changes a running machine can take, and make them."""
+"""Hooks for in-place updates, which decide which changes a running machine can take."""
 
 from __future__ import annotations
 
@@ -28,19 +28,22 @@ _MACHINE_SET: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineObjects:
-    """A Machine and the objects to which it refers, or a MachineSet with templates; no status."""
+    """A Machine and the objects that it refers to, or a MachineSet with templates.
+
+    Without status.
+    """
 
     machine: Mapping[str, Any]
     """The Machine or MachineSet, as JSON."""
     infrastructure: Mapping[str, Any]
-    """The infrastructure machine, or its template."""
+    """The infrastructure machine or its template, as JSON."""
     bootstrap: Mapping[str, Any]
-    """Empty if the Machine names its bootstrap data itself."""
+    """The bootstrap configuration or its template; empty if the Machine names its data itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanUpdateRequest:
-    """Request to decide which differences can be made in place.
+    """Request to decide which differences can be updated in place.
 
     The hook must not change anything yet.
     """
@@ -48,9 +51,9 @@ class CanUpdateRequest:
     settings: Mapping[str, str]
     """The settings of the ExtensionConfig."""
     current: MachineObjects
-    """The objects from which the machine was created, or to which it was last updated."""
+    """The objects that the machine was created from or last updated to."""
     desired: MachineObjects
-    """The objects as they are to be."""
+    """The desired objects."""
 
 
 class CanUpdateMachineRequest(CanUpdateRequest):
@@ -68,7 +71,7 @@ class UpdateMachineRequest:
     settings: Mapping[str, str]
     """The settings of the ExtensionConfig."""
     desired: MachineObjects
-    """The objects as they are to be."""
+    """The desired objects."""
 
 
 def _read_can_update_machine(request: Object) -> CanUpdateMachineRequest:
@@ -122,7 +125,7 @@ def _patches(
 def _updated(
     pointers: Sequence[str], current: Mapping[str, Any], desired: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the current object with the desired values at the pointers."""
+    """Return the current object with the desired values at ``pointers``."""
     updated = copy.deepcopy(dict(current))
     for pointer in pointers:
         copy_value(pointer, desired, updated)

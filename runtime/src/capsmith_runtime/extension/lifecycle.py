@@ -1,7 +1,7 @@
-"""Lifecycle hooks of Clusters with a topology, and plans of their upgrades.
+"""Lifecycle hooks of Clusters with a topology, and plans for their upgrades.
 
-Core repeats a call until the hook lets it proceed, and calls again after a restart, so hooks have
-to be idempotent (RX-06).
+Core repeats a call until the hook lets it proceed, and calls again after a restart, so hooks must
+be idempotent (RX-06).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from capsmith_runtime.extension.variables import TopologyCluster, read_cluster
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterRequest:
-    """Request about a Cluster that is to be created, initialized, upgraded or deleted."""
+    """Request about a Cluster that will be created, initialized, upgraded or deleted."""
 
     settings: Mapping[str, str]
     """The settings of the ExtensionConfig."""
@@ -40,11 +40,11 @@ class BeforeUpgradeRequest(ClusterRequest):
     from_version: str
     """The current Kubernetes version."""
     to_version: str
-    """The Kubernetes version to which the upgrade leads."""
+    """The Kubernetes version that the upgrade leads to."""
     control_plane_upgrades: Sequence[str]
-    """Kubernetes versions of the remaining steps; empty before core v1.12."""
+    """Kubernetes versions of the control plane's remaining steps; empty before core v1.12."""
     workers_upgrades: Sequence[str]
-    """The same for the workers."""
+    """Kubernetes versions of the workers' remaining steps; empty before core v1.12."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,23 +52,23 @@ class AfterUpgradeRequest(ClusterRequest):
     """Request after a Cluster, its control plane or its workers were upgraded."""
 
     version: str
-    """The Kubernetes version to which the upgrade has led."""
+    """The Kubernetes version that the upgrade has led to."""
     control_plane_upgrades: Sequence[str]
-    """Kubernetes versions of the remaining steps; empty before core v1.12."""
+    """Kubernetes versions of the control plane's remaining steps; empty before core v1.12."""
     workers_upgrades: Sequence[str]
-    """The same for the workers."""
+    """Kubernetes versions of the workers' remaining steps; empty before core v1.12."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradePlanRequest(ClusterRequest):
-    """Request for the versions through which an upgrade passes."""
+    """Request for the versions that an upgrade passes through."""
 
     from_control_plane_version: str
     """The current Kubernetes version of the control plane."""
     from_workers_version: str
-    """The oldest version of all workers; empty if there are none."""
+    """The oldest Kubernetes version of all workers; empty if there are no workers."""
     to_version: str
-    """The Kubernetes version to which the upgrade leads."""
+    """The Kubernetes version that the upgrade leads to."""
 
 
 def _read_cluster_request(request: Object) -> ClusterRequest:

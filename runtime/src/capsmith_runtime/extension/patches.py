@@ -12,15 +12,15 @@ __all__ = ["copy_value", "encode_patch", "json_patch", "pointer_keys"]
 
 
 def encode_patch(operations: list[Operation]) -> dict[str, str]:
-    """Return the fields of a response that contain a patch, which is encoded in base64."""
+    """Return the response fields for a patch, which is encoded in base64."""
     patch = base64.b64encode(canonical_json(operations)).decode()
     return {"patchType": "JSONPatch", "patch": patch}
 
 
 def pointer_keys(pointer: str) -> list[str]:
-    """Return the keys of a JSON pointer (RFC 6901).
+    """Return the keys in a JSON pointer (RFC 6901).
 
-    Raises ValueError if it does not begin with a slash.
+    Raises ValueError if the pointer does not start with a slash.
     """
     root, *parts = pointer.split("/")
     if root or not parts:
@@ -30,7 +30,7 @@ def pointer_keys(pointer: str) -> list[str]:
 
 
 def copy_value(pointer: str, source: Mapping[str, Any], target: MutableMapping[str, Any]) -> None:
-    """Copy the value at the pointer; remove it from ``target`` if ``source`` has none.
+    """Copy the value at ``pointer``, or remove it from ``target`` if ``source`` has none.
 
     Raises ValueError if the pointer leads through a value that is not an object.
     """

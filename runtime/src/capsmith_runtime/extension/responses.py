@@ -16,11 +16,11 @@ MAX_SECONDS: Final = 2**31 - 1
 
 
 class HookError(Exception):
-    """Raise this in a hook to refuse a request.
+    """Raise this in a hook to reject a request.
 
-    Core logs the message, and since v1.14 also writes it into conditions.  The same refusal
+    Core logs the message, and since v1.14 also writes it into conditions.  The same rejection
     therefore needs the same message, and a message must contain neither secrets, nor times, nor
-    error messages of other systems (RX-10).
+    other systems' error messages (RX-10).
     """
 
 
@@ -29,17 +29,20 @@ class Proceed:
     """Lets core continue; as the result of UpdateMachine, reports that the update is complete."""
 
     message: str = ""
-    """A message for users; optional."""
+    """Message for users; empty for no message."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryAfter:
-    """Makes core call again later; as the result of UpdateMachine, an update is in progress."""
+    """Makes core call again later.
+
+    As the result of UpdateMachine, reports an update in progress.
+    """
 
     seconds: int
     """Seconds until core calls again, at least 1."""
     message: str = ""
-    """What the hook is waiting for."""
+    """Message for users: what the hook is waiting for."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.seconds <= MAX_SECONDS:
@@ -48,14 +51,14 @@ class RetryAfter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariableDefinition:
-    """A variable that users can set in ``spec.topology.variables`` of a Cluster."""
+    """A variable that users can set in a Cluster's ``spec.topology.variables``."""
 
     name: str
-    """From 1 to 256 characters."""
+    """Name of the variable, 1 to 256 characters long."""
     schema: Mapping[str, Any]
-    """An OpenAPI v3 schema, as in ``openAPIV3Schema`` of a ClusterClass."""
+    """OpenAPI v3 schema, as in a ClusterClass's ``openAPIV3Schema``."""
     required: bool = False
-    """Whether each Cluster of the class must set it."""
+    """Whether each Cluster of the class must set the variable."""
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.name) <= 256:
@@ -64,48 +67,54 @@ class VariableDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradePlan:
-    """The Kubernetes versions through which an upgrade has to pass, in ascending order."""
+    """The Kubernetes versions that an upgrade must pass through, in ascending order."""
 
     control_plane: Sequence[str]
-    """Each greater than the one before; the last is the version to upgrade to."""
+    """Versions of the control plane in ascending order; the last is the version to upgrade to."""
     workers: Sequence[str] = ()
-    """If empty, core takes the shortest path that the version skew policy allows."""
+    """Versions of the workers; empty to let core take the shortest path.
+
+    The version skew policy limits the path.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InPlace:
     """The changes that a running machine can take, as JSON pointers into its objects.
 
-    A pointer includes everything below it.  Core replaces the machine if any change is not
-    included by some extension.
+    A pointer includes everything below it.  Core replaces the machine if no extension includes one
+    of the changes.
     """
 
     machine: Sequence[str] = ()
-    """``/spec/version`` of a Machine; ``/spec/template/spec/version`` of a MachineSet."""
+    """Pointers into the Machine or MachineSet.
+
+    ``/spec/version`` for a Machine, ``/spec/template/spec/version`` for a MachineSet.
+    """
     infrastructure: Sequence[str] = ()
-    """Pointers into the infrastructure machine, or its template."""
+    """Pointers into the infrastructure machine or its template."""
     bootstrap: Sequence[str] = ()
-    """Pointers into the bootstrap configuration, or its template."""
+    """Pointers into the bootstrap configuration or its template."""
 
 
 def encode_decision(result: Proceed | RetryAfter) -> dict[str, Any]:
-    """Return the fields of a response that lets core continue or makes it wait."""
+    """Return the response fields that let core continue or make it wait."""
     seconds = result.seconds if isinstance(result, RetryAfter) else 0
     return {**encode_message(result), "retryAfterSeconds": seconds}
 
 
 def encode_message(result: Proceed | RetryAfter) -> dict[str, Any]:
-    """Return the field with the message; no field if the message is empty."""
+    """Return the response field with the message; empty if the message is empty."""
     return {"message": result.message} if result.message else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """Converts requests and results of one hook from and to JSON."""
+    """Converts one hook's requests and results from and to JSON."""
 
     read: Callable[[Object], Any]
-    """Returns the argument of the hook method, from the JSON of the request."""
+    """Function that returns the hook method's argument from a request's JSON."""
     results: tuple[type, ...]
     """The types that the hook method may return."""
     write: Callable[[Any, Any], dict[str, Any]]
-    """Returns the fields of the response except its status, from result and request."""
+    """Function that returns the response fields, except the status, from result and request."""

@@ -1,7 +1,7 @@
 """Topology mutation hooks: patches, validation and variables of ClusterClasses.
 
-Core calls them whenever it reconciles a topology.  They have to be pure: the same request gives
-the same result, and the hook has no side effects (RX-06).
+Core calls them whenever it reconciles a topology.  They must be pure: the same request gives the
+same result, and the hook has no side effects (RX-06).
 """
 
 from __future__ import annotations
@@ -27,53 +27,56 @@ class Holder:
 
     api_version: str = field(default="", metadata={"json": "apiVersion"})
     kind: str = ""
-    """``Cluster``, ``MachineDeployment``, ``MachinePool``, or the kind of the control plane."""
+    """Kind of the object: ``Cluster``, ``MachineDeployment``, ``MachinePool`` or another.
+
+    The kind of a control plane depends on its provider.
+    """
     namespace: str = ""
     name: str = ""
     field_path: str = field(default="", metadata={"json": "fieldPath"})
-    """Such as ``spec.infrastructureRef``."""
+    """Path of the field that refers to the template, such as ``spec.infrastructureRef``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """One template of a topology, for one of the objects that use it."""
+    """A template in a topology, for one of the objects that use it."""
 
     uid: str
-    """Identifies the template within the request; empty in ValidateTopologyRequest."""
+    """Id of the template within the request; empty in ValidateTopologyRequest."""
     holder: Holder
     """The object that uses the template."""
     object: Mapping[str, Any]
     """The whole template, as JSON."""
     variables: Variables
-    """The global variables, overridden by those of this template."""
+    """The global variables, overridden by the template's own variables."""
 
     @property
     def kind(self) -> str:
-        """The kind of the template, for example ``AcmeMachineTemplate``."""
+        """Return the template's kind, such as ``AcmeMachineTemplate``."""
         return metadata.text(self.object, "kind")
 
     @property
     def group(self) -> str:
-        """The API group of the template; its version may change at any time (TP-11)."""
+        """Return the template's API group; its version may change at any time (TP-11)."""
         return metadata.text(self.object, "apiVersion").partition("/")[0]
 
     @property
     def is_infrastructure(self) -> bool:
-        """Whether it is a template of infrastructure rather than of bootstrap configurations."""
+        """Return whether this is an infrastructure template rather than a bootstrap template."""
         return self.holder.field_path.endswith("infrastructureRef")
 
     @property
     def spec(self) -> Mapping[str, Any]:
-        """``spec.template.spec``, which becomes the spec of each object created from it."""
+        """Return ``spec.template.spec``, the spec of objects that are created from the template."""
         return metadata.mapping(self.object, *_SPEC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Topology:
     settings: Mapping[str, str]
-    """The settings of the ExtensionConfig, overridden by those of the ClusterClass's patch."""
+    """The ExtensionConfig's settings, overridden by those of the ClusterClass's patch."""
     variables: Variables
-    """The global variables; templates can have variables in addition."""
+    """The global variables; templates can have additional ones."""
     templates: Sequence[Template]
     """All templates, in the order of the request."""
 
@@ -89,23 +92,23 @@ class _Topology:
 
 
 class GeneratePatchesRequest(_Topology):
-    """Request for patches, with all templates of a topology as they are before this hook."""
+    """Request for patches, with all of a topology's templates as they are before this hook."""
 
 
 class ValidateTopologyRequest(_Topology):
-    """Request for validation, with all templates of a topology after all patches."""
+    """Request for validation, with all of a topology's templates after all patches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoverVariablesRequest:
-    """Request for the variables that the patch of a ClusterClass defines."""
+    """Request for the variables that a ClusterClass's patch defines."""
 
     settings: Mapping[str, str]
-    """The settings of the ExtensionConfig, overridden by those of the ClusterClass's patch."""
+    """The ExtensionConfig's settings, overridden by those of the ClusterClass's patch."""
 
 
 class Patches:
-    """The changes of a GeneratePatches hook, collected template by template."""
+    """The changes made by a GeneratePatches hook, collected template by template."""
 
     def __init__(self) -> None:
         self._edited: dict[str, tuple[Template, dict[str, Any]]] = {}
@@ -113,8 +116,8 @@ class Patches:
     def edit(self, template: Template) -> dict[str, Any]:
         """Return a copy of ``spec.template.spec`` to modify; the difference becomes the patch.
 
-        Only the spec can be patched.  Core up to v1.13 ignores patches of other parts, and this
-        method does not offer the labels and annotations that later releases accept (TP-12).
+        Only the spec can be patched.  Core up to v1.13 ignores patches to other parts, and this
+        method does not support the labels and annotations that later releases accept (TP-12).
         """
         if template.uid not in self._edited:
             # A deep copy: the difference is computed against the original, which must not change.
@@ -122,7 +125,7 @@ class Patches:
         return self._edited[template.uid][1]
 
     def items(self) -> list[dict[str, str]]:
-        """Return the items of the response: one patch for each template that was changed."""
+        """Return the response's items: one patch for each template that was changed."""
         patches = []
         for uid, (template, spec) in self._edited.items():
             # A template that was edited without a change needs no item.

@@ -16,7 +16,7 @@ BUILTIN = "builtin"
 
 
 class Variables(Mapping[str, Any]):
-    """Values by name; the variable ``builtin`` comes from core: names, version, replicas."""
+    """Values by variable name; core sets the variable ``builtin``: names, version, replicas."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
@@ -34,7 +34,7 @@ class Variables(Mapping[str, Any]):
         return f"Variables({self._values!r})"
 
     def value(self, name: str, kind: type[T]) -> T | None:
-        """Return the value as ``str``, ``int``, ``bool`` or a dataclass; None if it is unset.
+        """Return a variable as ``str``, ``int``, ``bool`` or a dataclass; None if it is unset.
 
         Raises DecodingError for a value of another type; the hook then fails with this error.
         """
@@ -59,7 +59,7 @@ class Variables(Mapping[str, Any]):
         return metadata.lookup(self._values, BUILTIN, *path)
 
     def overridden_by(self, other: Variables) -> Variables:
-        """Return variables in which values of ``other``, such as a template's, take precedence."""
+        """Return the variables overridden by those in ``other``, such as a template's."""
         merged = {**self._values, **other}
         if BUILTIN in merged:
             # Core puts the cluster into the global variables, the holder into those of a template.
@@ -70,7 +70,7 @@ class Variables(Mapping[str, Any]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyCluster:
-    """The Cluster for which a hook is called; requests contain no status (RX-07)."""
+    """The Cluster that a hook is called for; requests contain no status (RX-07)."""
 
     name: str
     namespace: str
@@ -82,13 +82,13 @@ class TopologyCluster:
     version: str
     """The desired Kubernetes version."""
     variables: Variables
-    """The values in ``spec.topology.variables``."""
+    """The variables in ``spec.topology.variables``."""
     raw: Mapping[str, Any]
-    """The whole object in the API version of the calling core, so that field names vary."""
+    """The whole object in the calling core's API version, which determines its field names."""
 
 
 def read_variables(obj: Object, *path: str) -> Variables:
-    """Return the variables of a list ``[{name, value}]``; items without a name are skipped."""
+    """Return the variables in a list ``[{name, value}]``; items without a name are skipped."""
     values = {}
     for item in metadata.items(obj, *path):
         name = metadata.text(item, "name") if isinstance(item, Mapping) else ""
@@ -98,7 +98,7 @@ def read_variables(obj: Object, *path: str) -> Variables:
 
 
 def read_cluster(obj: Object) -> TopologyCluster:
-    """Return the Cluster of a request.
+    """Return the Cluster in a request.
 
     Core sends v1beta1 before core v1.13, and v1beta2 from then on (RX-07).
     """

@@ -41,37 +41,37 @@ class ClaimedAddress:
     """An address from an IP pool that was allocated for a machine (IP-12)."""
 
     address: str
-    """The IP address, as text."""
+    """The IP address, as a string without the prefix length."""
     prefix: int
-    """Length of the prefix of its network, such as 24."""
+    """Prefix length of the address's network, such as 24."""
     gateway: str | None
-    """None if the pool has no gateway."""
+    """The pool's gateway; None if the pool has none."""
     pool: str
-    """Name of the pool."""
+    """Name of the pool that the address was allocated from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfraClusterView:
-    """Read-only view of the infrastructure cluster of a machine."""
+    """Read-only view of a machine's infrastructure cluster."""
 
     name: str
     namespace: str
     external_id: str
-    """The ``external_id`` with which its reconciler is called."""
+    """External id of the infrastructure cluster, the same as its own reconciler receives."""
     control_plane_endpoint: Endpoint | None
-    """The endpoint in its spec; None until it is set."""
+    """The endpoint in the infrastructure cluster's spec; None until it is set."""
     raw_spec: Mapping[str, Any]
-    """Its spec as JSON; ``spec`` returns it typed."""
+    """The infrastructure cluster's spec as JSON; the method ``spec`` returns it typed."""
     raw_status: Mapping[str, Any] = field(default_factory=dict)
-    """Its status as JSON; ``status`` returns it typed."""
+    """The infrastructure cluster's status as JSON; the method ``status`` returns it typed."""
     kind: str = ""
-    """Its kind, for providers with several kinds of infrastructure clusters."""
+    """Kind of the infrastructure cluster, for providers that serve several kinds."""
 
     @property
     def short_id(self) -> str:
         """Return a short form of ``external_id`` for names and labels.
 
-        It consists of 32 lower-case letters and digits and starts with a letter, as DNS labels
+        The short form has 32 lower-case letters and digits and starts with a letter, as DNS labels
         require.
         """
         return external_id.shorten(self.external_id)
@@ -83,13 +83,16 @@ class InfraClusterView:
     def status(self, cls: type[T]) -> T:
         """Return the status as an instance of the generated class ``cls``.
 
-        A change of the status does not cause machines to be reconciled.
+        Changes to the status do not trigger a reconcile of the machines.
         """
         return decode(cls, self.raw_status, "status")
 
 
 def create_owner_reference(resource: ResourceType, obj: JSON) -> Mapping[str, str]:
-    """Return the fields of an entry in ``ownerReferences`` that identify its owner."""
+    """Return the ``ownerReferences`` fields that identify ``obj`` as an owner.
+
+    ``resource`` is the type of ``obj``.
+    """
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -105,10 +108,11 @@ class OwnerScope(SessionScope):
     _reference: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def owner_reference(self, *, controller: bool = True) -> dict[str, Any]:
-        """Return an entry for ``ownerReferences`` of an object that this object owns.
+        """Return an ``ownerReferences`` entry for an object that this object owns.
 
-        The other object is deleted together with this one.  If its kind implements Resource, a
-        change of it reconciles this object.  At most one of its owners may be its ``controller``.
+        Kubernetes deletes the owned object together with this one.  If the owned object's kind
+        implements Resource, changes to it reconcile this object.  An object can have only one owner
+        with ``controller`` set.
         """
         return {**self._reference, "controller": controller, "blockOwnerDeletion": True}
 
@@ -116,14 +120,14 @@ class OwnerScope(SessionScope):
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class InfraScope(OwnerScope, Generic[Spec]):
-    """Attributes that all scopes of ``reconcile_normal`` share."""
+    """Attributes shared by all scopes of ``reconcile_normal``."""
 
     spec: Spec
-    """The spec, as an instance of the generated class."""
+    """The object's spec, as an instance of the generated class."""
     cluster: Cluster
     """The Cluster that the object belongs to."""
     credentials: Credentials = field(repr=False)
-    """The content of the identity's Secret; empty without an identity."""
+    """Content of the identity's Secret; empty if the cluster uses no identity."""
 
     def _session_credentials(self) -> Credentials:
         return self.credentials
@@ -135,14 +139,14 @@ class InfraClusterScope(InfraScope[Spec]):
     """Scope of ``reconcile_normal`` of an infrastructure cluster."""
 
     control_plane_endpoint: Endpoint | None
-    """The endpoint in the object's spec: set by the user, or returned by you earlier."""
+    """The endpoint in the object's spec, set by the user or returned earlier by the reconciler."""
     workload_client: KubernetesClient = field(
         default_factory=KubernetesClient, repr=False, compare=False
     )
-    """The workload cluster, for kinds with the feature ``workloadClient``.
+    """Client of the workload cluster, for kinds with the feature ``workloadClient``.
 
-    Raises NotAvailableError until ``cluster.control_plane_initialized`` is true: check that
-    first if a control plane machine would otherwise wait for itself.
+    Its methods raise NotAvailableError until ``cluster.control_plane_initialized`` is true.  Check
+    that attribute first if a control plane machine would otherwise wait for itself.
     """
 
 
@@ -152,50 +156,50 @@ class InfraMachineScope(InfraScope[Spec]):
     """Scope of ``reconcile_normal`` of an infrastructure machine."""
 
     machine: Machine
-    """The Machine that the infrastructure machine belongs to."""
+    """The Machine that owns the infrastructure machine."""
     infra_cluster: InfraClusterView | None
-    """None if another provider manages the infrastructure of the cluster."""
+    """The machine's infrastructure cluster; None if another provider manages it."""
     provider_id: str | None
-    """The id that you returned earlier; None before the machine was first provisioned.
+    """The provider id that the reconciler returned earlier; None until the machine is provisioned.
 
-    A user who creates the object can set it to any other.
+    A user who creates the object can set any provider id.
     """
     failure_domain: str | None
-    """The failure domain in which to create the machine, if it was assigned one."""
+    """The failure domain in which to create the machine; None if it may be created in any."""
     is_control_plane: bool
-    """Whether it is a control plane machine."""
+    """Whether the machine belongs to the control plane."""
     is_provisioned: bool = False
-    """Whether it was reported as provisioned since it was created or moved."""
+    """Whether the machine was reported as provisioned since it was created or moved."""
     ip_addresses: tuple[ClaimedAddress, ...] = ()
-    """One address for each pool in ``spec.addressesFromPools``, in the same order."""
+    """One claimed address for each pool in ``spec.addressesFromPools``, in the same order."""
     workload_client: KubernetesClient = field(
         default_factory=KubernetesClient, repr=False, compare=False
     )
-    """The workload cluster, for kinds with the feature ``workloadClient``.
+    """Client of the workload cluster, for kinds with the feature ``workloadClient``.
 
-    Raises NotAvailableError until ``cluster.control_plane_initialized`` is true: check that
-    first if a control plane machine would otherwise wait for itself.
+    Its methods raise NotAvailableError until ``cluster.control_plane_initialized`` is true.  Check
+    that attribute first if a control plane machine would otherwise wait for itself.
     """
     _bootstrap: BootstrapReader = field(repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
     def bootstrap_data(self) -> BootstrapData:
-        """Read the bootstrap data, in synchronous code; each call is a request.
+        """Read the bootstrap data from synchronous code.
 
-        Raises NotAvailableError if the Secret does not exist; let it propagate, to wait for the
-        Secret.
+        Each call sends a request to the API server.  Raises NotAvailableError if the Secret does
+        not exist; do not catch it, so that the machine waits for the Secret.
         """
         return wait_for(self._bootstrap, self._loop)
 
     async def bootstrap_data_async(self) -> BootstrapData:
-        """Read the bootstrap data, in asynchronous code; see ``bootstrap_data``."""
+        """Read the bootstrap data from asynchronous code; see ``bootstrap_data``."""
         return await self._bootstrap()
 
 
 # Without slots: two base classes with slots cannot be combined.
 @dataclass(frozen=True, kw_only=True)
 class OptionalCredentialsScope(SessionScope):
-    """Scope of a method that is called even if the credentials are not available."""
+    """Scope of a method that is called even if no credentials are available."""
 
     _credentials: Credentials | Waiting = field(repr=False)
 
@@ -203,7 +207,8 @@ class OptionalCredentialsScope(SessionScope):
     def credentials(self) -> Credentials:
         """Return the credentials.
 
-        Raises NotAvailableError if they are not available; let it propagate, to wait for them.
+        Raises NotAvailableError if there are none yet; do not catch it, so that the object waits
+        for them.
         """
         if isinstance(self._credentials, Waiting):
             raise NotAvailableError(self._credentials)
@@ -216,39 +221,39 @@ class OptionalCredentialsScope(SessionScope):
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class InfraMachineTemplateScope(OptionalCredentialsScope, Generic[Spec]):
-    """Scope of ``capacity``: a machine template, and the cluster that uses it."""
+    """Scope of ``capacity``: a machine template and the cluster that uses it."""
 
     spec: Spec
     """The spec of machines that are created from the template."""
     cluster: Cluster | None
-    """None for a template that no Cluster owns, such as one of a ClusterClass."""
+    """The Cluster that owns the template; None if no Cluster does, as in a ClusterClass."""
     infra_cluster: InfraClusterView | None
-    """None without ``cluster``, or if another provider manages its infrastructure."""
+    """The cluster's infrastructure; None without ``cluster`` or if another provider manages it."""
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class InfraDeleteScope(DeleteScope[Spec], OptionalCredentialsScope):
-    """Scope of a deletion, which must work even if the credentials are not available."""
+    """Scope of ``reconcile_delete``, which must work even if no credentials are available."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfraClusterDeleteScope(InfraDeleteScope[Spec]):
     """Scope of ``reconcile_delete`` of an infrastructure cluster.
 
-    Its Cluster may have been deleted already.
+    The owning Cluster may already have been deleted.
     """
 
     cluster: Cluster | None
-    """None if it no longer exists."""
+    """The Cluster that owns the object; None if it no longer exists."""
     control_plane_endpoint: Endpoint | None
     """The endpoint in the object's spec; None if it was never set."""
     workload_client: KubernetesClient = field(
         default_factory=KubernetesClient, repr=False, compare=False
     )
-    """The workload cluster, for kinds with the feature ``workloadClient``.
+    """Client of the workload cluster, for kinds with the feature ``workloadClient``.
 
-    Raises NotAvailableError if the Cluster no longer exists, or was never initialized.
+    Its methods raise NotAvailableError if the Cluster no longer exists or was never initialized.
     """
 
 
@@ -256,28 +261,29 @@ class InfraClusterDeleteScope(InfraDeleteScope[Spec]):
 class InfraMachineDeleteScope(InfraDeleteScope[Spec]):
     """Scope of ``reconcile_delete`` of an infrastructure machine.
 
-    Its Machine and its Cluster may have been deleted already.
+    The Machine and the Cluster may already have been deleted.
     """
 
     cluster: Cluster | None
-    """None if it no longer exists."""
+    """The Cluster that the machine belongs to; None if it no longer exists."""
     machine: Machine | None
-    """None if it no longer exists."""
+    """The Machine that owns the infrastructure machine; None if it no longer exists."""
     infra_cluster: InfraClusterView | None
-    """None if it no longer exists, or if another provider manages it."""
+    """The infrastructure cluster; None if it no longer exists or another provider manages it."""
     provider_id: str | None
-    """None if it was never provisioned.  The server may still exist: look it up by external id.
+    """The machine's provider id; None if it was never provisioned.
 
-    A user may have set it: delete only what has the external id.
+    The server may exist even without a provider id, so look it up by external id.  A user can set
+    any provider id: delete only the server that has the external id.
     """
     is_control_plane: bool
-    """Whether it is a control plane machine."""
+    """Whether the machine belongs to the control plane."""
     workload_client: KubernetesClient = field(
         default_factory=KubernetesClient, repr=False, compare=False
     )
-    """The workload cluster, for kinds with the feature ``workloadClient``.
+    """Client of the workload cluster, for kinds with the feature ``workloadClient``.
 
-    Raises NotAvailableError if the Cluster no longer exists, or was never initialized.
+    Its methods raise NotAvailableError if the Cluster no longer exists or was never initialized.
     """
 
 
@@ -288,16 +294,16 @@ _QUANTITY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfraClusterState(State):
-    """State of the existing infrastructure of a cluster.
+    """State of a cluster's existing infrastructure.
 
-    A cluster stays provisioned after the first state; report a problem with ``ready=False``, a
-    reason and a message.
+    After the first state is returned, the cluster counts as provisioned for good.  Report later
+    problems with ``ready=False``, a reason and a message.
     """
 
     control_plane_endpoint: Endpoint | None = None
-    """Endpoint of the control plane.  An endpoint that the user has set is kept."""
+    """Endpoint of the control plane. An endpoint that the user has set takes precedence."""
     failure_domains: Sequence[FailureDomain] = ()
-    """At most 100, each name once."""
+    """The cluster's failure domains: at most 100, with unique names."""
 
     def __post_init__(self) -> None:
         State.__post_init__(self)
@@ -308,18 +314,21 @@ class InfraClusterState(State):
 class InfraMachineState(State):
     """State of an existing machine.
 
-    A machine stays provisioned after the first state; report a problem with ``ready=False``, a
-    reason and a message.
+    After the first state is returned, the machine counts as provisioned for good.  Report later
+    problems with ``ready=False``, a reason and a message.
     """
 
     provider_id: str
-    """Exactly the provider id of the Node; it never changes for a machine."""
+    """The machine's provider id, identical to the Node's ``spec.providerID``.
+
+    It must never change.
+    """
     addresses: Sequence[Address] = ()
-    """At most 256."""
+    """The machine's addresses, at most 256."""
     failure_domain: str | None = None
-    """The failure domain in which the machine was created."""
+    """The failure domain in which the machine was created; None if it has none."""
     interruptible: bool = False
-    """Whether the infrastructure may delete it at any time, like a spot instance."""
+    """Whether the infrastructure may delete the machine at any time, as with spot instances."""
 
     def __post_init__(self) -> None:
         State.__post_init__(self)
@@ -330,14 +339,14 @@ class InfraMachineState(State):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCapacity:
-    """Capacity of one machine, which the autoscaler uses to scale up from zero (IM-16)."""
+    """Capacity of a single machine, which the autoscaler uses to scale up from zero (IM-16)."""
 
     resources: Mapping[str, str]
-    """Kubernetes quantities: ``{"cpu": "4", "memory": "16Gi"}``."""
+    """Amount of each resource as a Kubernetes quantity: ``{"cpu": "4", "memory": "16Gi"}``."""
     architecture: Literal["amd64", "arm64", "s390x", "ppc64le"] | None = None
-    """Architecture of its CPU; None if unknown."""
+    """CPU architecture of the machine; None if unknown."""
     operating_system: str | None = None
-    """Such as ``linux``; None if unknown."""
+    """Operating system of the machine, such as ``linux``; None if unknown."""
 
     def __post_init__(self) -> None:
         for name, quantity in self.resources.items():
@@ -346,7 +355,7 @@ class MachineCapacity:
 
 
 class InfraClusterReconciler(SessionUser, ABC, Generic[Spec]):
-    """Manages the resources that the machines of a cluster share, such as load balancers."""
+    """Manages the resources that a cluster's machines share, such as load balancers."""
 
     @abstractmethod
     def reconcile_normal(
@@ -358,7 +367,7 @@ class InfraClusterReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_delete(
         self, cluster: InfraClusterDeleteScope[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Delete the infrastructure; return Deleted only when it no longer exists."""
+        """Delete the infrastructure. Return Deleted only when it no longer exists."""
 
 
 class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
@@ -378,24 +387,24 @@ class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
     ):
         """Create or update the server and return its state.
 
-        Never create a second server for a machine that has a provider id: return Terminated
-        instead.
+        If ``machine`` has a provider id but its server is gone, return Terminated; never create a
+        second server.
         """
 
     @abstractmethod
     def reconcile_delete(
         self, machine: InfraMachineDeleteScope[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Delete the server; return Deleted only when it no longer exists."""
+        """Delete the server. Return Deleted only when it no longer exists."""
 
     # Any, since an override that was written with capsmith 0.1 takes another type.
     def capacity(
         self, template: Any
     ) -> MachineCapacity | Waiting | Awaitable[MachineCapacity | Waiting | None] | None:
-        """Return the capacity of a machine that is created from a template; None if unknown.
+        """Return the capacity of machines created from ``template``; None if unknown.
 
-        ``template`` is an ``InfraMachineTemplateScope`` of the kind's spec.  Called only for kinds
-        with the feature ``capacity``: once for each template, and again when the template or its
-        cluster has changed.
+        ``template`` is an ``InfraMachineTemplateScope`` with the kind's spec.  The runtime calls
+        this method only for kinds with the feature ``capacity``: once for each template, and again
+        after the template or its cluster has changed.
         """
         return None

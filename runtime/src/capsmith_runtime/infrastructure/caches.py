@@ -31,16 +31,19 @@ from capsmith_runtime.reconcile.results import Waiting
 BY_IDENTITY = "identity"
 
 Completion = Callable[[JSON, Machine], Machine]
-"""Fill in fields of a Machine that are set elsewhere, given its infrastructure machine."""
+"""Function that completes a Machine with fields that are set on its infrastructure machine."""
 
 
 class MachineAddressSource(Protocol):
-    """Source of the addresses that machines claim from pools (IP-12)."""
+    """Source of the addresses that machines claim from IP pools (IP-12)."""
 
     async def of_machine(
         self, machine: JSON, cluster: Cluster
     ) -> tuple[ClaimedAddress, ...] | Waiting:
-        """Return one address for each pool that the machine names, or the Waiting for them."""
+        """Return one address for each pool that ``machine`` names.
+
+        Returns Waiting until all addresses are allocated.
+        """
         ...
 
 
@@ -53,7 +56,7 @@ class InfrastructureKinds:
     identities: tuple[IdentityKind, ...] = ()
 
     def identity_kind(self, reference: Object) -> IdentityKind | None:
-        """Return the kind of identity that a reference names."""
+        """Return the kind of identity that ``reference`` names; None if it is not served here."""
         name = metadata.text(reference, "kind")
         return next((kind for kind in self.identities if kind.resource.kind == name), None)
 
@@ -104,19 +107,19 @@ class InfrastructureCaches:
         self.identity_users = list(self.clusters.values())
         """Informers of the kinds with ``spec.identityRef``, with the index BY_IDENTITY."""
         self.pools: dict[str, Informer] = {}
-        """Machine pools by kind, with the index BY_IDENTITY; their own group runs the informers."""
+        """Informers of machine pools by kind, which their own controllers run."""
         self.dependents = [
             DependentKind.of_machines(kind, self.machines[kind.resource.kind])
             for kind in kinds.machines
         ]
-        """The kinds for whose objects infrastructure clusters wait before they are deleted."""
+        """The kinds whose objects must be gone before an infrastructure cluster is deleted."""
         self.held_ids = HeldIds((*self.clusters.values(), *self.machines.values()))
         self.completions: list[Completion] = []
         self.addresses: MachineAddressSource | None = None
         self._add_identities()
 
     def _add_identities(self) -> None:
-        """Add the caches of identities, of the namespaces that they admit, and of their Secrets."""
+        """Add the caches for identities, the namespaces that they allow, and their Secrets."""
         core, kinds, scope = self.core, self.kinds, self.core.scope
         # The watch filter applies to objects that refer to identities, not to identities.
         around = Selection(namespace=scope.namespace)
@@ -135,17 +138,17 @@ class InfrastructureCaches:
 
     @property
     def recorded_users(self) -> tuple[Informer, ...]:
-        """Return the informers of the kinds that record the identity of their cluster."""
+        """Return the informers of the kinds that record their cluster's identity."""
         return (*self.machines.values(), *self.pools.values())
 
     def find_kinds_using(self, identity: str) -> list[str]:
-        """Return the kinds of the objects that use an identity, given its BY_IDENTITY index key."""
+        """Return the kinds of all objects that use ``identity``, a BY_IDENTITY index key."""
         informers = (*self.identity_users, *self.recorded_users)
         found = (each for each in informers if each.by_index(BY_IDENTITY, identity))
         return sorted({informer.resource.kind for informer in found})
 
     def identity_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
-        """Return the annotation that records the identity of a machine's or pool's Cluster.
+        """Return the annotation that records a cluster's identity, to set on a machine or pool.
 
         Empty if the provider has no identities, or no infrastructure cluster for this Cluster.
         """
@@ -154,7 +157,7 @@ class InfrastructureCaches:
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """Return all informers that must run."""
+        """Return all informers that must run for these caches."""
         return (
             *self.clusters.values(),
             *self.machines.values(),
@@ -176,20 +179,26 @@ class InfrastructureCaches:
     async def addresses_of(
         self, machine: JSON, cluster: Cluster
     ) -> tuple[ClaimedAddress, ...] | Waiting:
-        """Return the addresses that an infrastructure machine claims from pools."""
+        """Return the addresses that an infrastructure machine claims from IP pools.
+
+        Returns Waiting until every pool has allocated one.
+        """
         return await self.addresses.of_machine(machine, cluster) if self.addresses else ()
 
     def cluster_kind(self, reference: ObjectRef | None) -> InfraClusterKind | None:
-        """Return the kind to which a Cluster refers; None if this provider does not serve it."""
+        """Return the infrastructure kind that a Cluster refers to.
+
+        None if it is not served here.
+        """
         for kind in self.kinds.clusters:
             if reference is not None and _refers_to(reference, kind.resource):
                 return kind
         return None
 
     def infra_cluster_of(self, cluster: Cluster) -> JSON | None:
-        """Return the infrastructure cluster of a Cluster; None if it is not cached.
+        """Return a Cluster's infrastructure cluster; None if it is not cached.
 
-        It is never cached if another provider serves its kind.
+        Kinds of other providers are never cached.
         """
         reference, kind = cluster.infrastructure, self.cluster_kind(cluster.infrastructure)
         if reference is None or kind is None:
@@ -198,7 +207,10 @@ class InfrastructureCaches:
         return self.clusters[kind.resource.kind].get(key)
 
     def orphaned_infra_cluster(self, namespace: str, cluster: str | None) -> JSON | None:
-        """Return the infrastructure cluster of a deleted Cluster, found by owner or by label."""
+        """Return the infrastructure cluster of a deleted Cluster; None if it is not cached.
+
+        It is found by its owner reference or by its cluster name label.
+        """
         for informer in self.clusters.values():
             for obj in informer.by_index(BY_CLUSTER, f"{namespace}/{cluster}"):
                 return obj
@@ -210,12 +222,15 @@ def _refers_to(reference: ObjectRef, resource: ResourceType) -> bool:
 
 
 def identity_value(kind: str, key: NamespacedName) -> str:
-    """Return the BY_IDENTITY index key of an identity."""
+    """Return the BY_IDENTITY index key of the identity with this kind and key."""
     return f"{kind}/{key.namespace}/{key.name}"
 
 
 def secret_value(namespace: str, name: str) -> str:
-    """Return the BY_SECRET index key; ``namespace`` is empty for a cluster-scoped identity."""
+    """Return the BY_SECRET index key of a Secret.
+
+    ``namespace`` is empty if the identity that names the Secret is cluster-scoped.
+    """
     return f"{namespace}/{name}"
 
 

@@ -35,7 +35,7 @@ from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 
 class InfraClusterController:
-    """Controller of one kind of infrastructure clusters."""
+    """Reconciles one kind of infrastructure cluster."""
 
     def __init__(
         self, kind: InfraClusterKind, informer: Informer, context: InfrastructureContext
@@ -56,7 +56,10 @@ class InfraClusterController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one infrastructure cluster; report a failure in its conditions."""
+        """Reconcile an infrastructure cluster.
+
+        Failures are reported in its conditions.
+        """
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
@@ -97,7 +100,7 @@ class InfraClusterController:
         return await self._write_state(patcher, state)
 
     async def _write_state(self, patcher: Patcher, state: InfraClusterState) -> Result:
-        """Write the endpoint into the spec, then the status: core copies the endpoint (IC-02)."""
+        """Write the endpoint into the spec before the status, which makes core copy it (IC-02)."""
         facts = ClusterFacts(
             endpoint=state.control_plane_endpoint,
             failure_domains=state.failure_domains,
@@ -136,7 +139,7 @@ class InfraClusterController:
         return self._forget(key)
 
     async def _wait(self, patcher: Patcher, waiting: Waiting) -> Result:
-        """Write the partial results of a wait, and return when to reconcile again."""
+        """Write the partial results in ``waiting``, and return when to reconcile again."""
         possible = frozenset({"control_plane_endpoint", "failure_domains"})
         await self._reporter.check_partial_results(patcher, waiting, possible)
         writer, features = self._context.writer, self.kind.features

@@ -1,8 +1,8 @@
 """Objects to delete before an infrastructure cluster: machines, pools and their resources.
 
-Core deletes the machines of a cluster before its infrastructure.  The garbage collector, the
-deletion of a namespace and tools such as Argo CD delete everything together: without the
-infrastructure cluster, machines would lose their region, their network and their credentials.
+Core deletes a cluster's machines before its infrastructure.  The garbage collector, the deletion of
+a namespace and tools such as Argo CD delete everything together: without the infrastructure
+cluster, machines would lose their region, their network and their credentials.
 """
 
 from __future__ import annotations
@@ -31,21 +31,24 @@ class DependentKind:
 
     informer: Informer
     finalizer: str
-    """An object without it has no infrastructure."""
+    """The kind's finalizer; an object without this finalizer has no infrastructure."""
     of_cluster: Callable[[str, str], Iterable[JSON]]
-    """Returns the cached objects of a Cluster, given its namespace and name."""
+    """Function that returns a Cluster's cached objects, given the Cluster's namespace and name."""
     cluster_name: Callable[[JSON], str | None] = cluster_name_of
     is_labelled: bool = True
-    """Whether each object has the label of its Cluster, by which it can be listed."""
+    """Whether all objects of the kind have the cluster name label, by which they can be listed."""
 
     @classmethod
     def of_machines(cls, kind: Kind[Any], informer: Informer) -> DependentKind:
-        """Return the dependent kind for a kind of machines or pools, which core labels (IM-17)."""
+        """Return the DependentKind for a kind of machine or pool.
+
+        Core labels the objects (IM-17).
+        """
         of_cluster = partial(_of_cluster, informer)
         return cls(informer=informer, finalizer=kind.finalizer, of_cluster=of_cluster)
 
     def has_any(self, objects: Iterable[JSON]) -> bool:
-        """Return whether one of the objects may have infrastructure."""
+        """Return whether at least one of ``objects`` may have infrastructure."""
         return any(self.finalizer in metadata.finalizers(obj) for obj in objects)
 
 
@@ -54,17 +57,20 @@ def _of_cluster(informer: Informer, namespace: str, name: str) -> Iterable[JSON]
 
 
 class ClusterDependents:
-    """Finds the dependents for which infrastructure clusters wait before their deletion."""
+    """Finds the objects that must be deleted before an infrastructure cluster."""
 
     def __init__(self, client: KubeClient, kinds: Sequence[DependentKind]) -> None:
-        """``kinds`` may grow until the informers run."""
+        """Initialise without known dependents. ``kinds`` may grow until the informers run."""
         self._client = client
         self._kinds = kinds
         self._listed: set[NamespacedName] = set()
-        """Clusters without labelled dependents in a live list: later ones come to the cache."""
+        """Infrastructure clusters for which a live list found no labelled dependents.
+
+        Dependents that are created later appear in the cache.
+        """
 
     async def find_wait(self, key: NamespacedName, cluster: str | None) -> Waiting | None:
-        """Return the Waiting for dependents of an infrastructure cluster; None if there are none.
+        """Return Waiting while an infrastructure cluster has dependents, else None.
 
         The deletion of the last cached dependent is an event.  Dependents that are not cached,
         because they are new or belong to another manager, are listed again after some seconds.
@@ -87,7 +93,7 @@ class ClusterDependents:
         return None
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop the state of an infrastructure cluster that no longer exists."""
+        """Drop the recorded state of an infrastructure cluster that no longer exists."""
         self._listed.discard(key)
 
     async def _has_listed(self, kind: DependentKind, namespace: str, cluster: str) -> bool:

@@ -1,4 +1,4 @@
-"""Dependencies that all controllers of an infrastructure provider share."""
+"""Dependencies shared by all controllers of an infrastructure provider."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from capsmith_runtime.reconcile.context import ControllerContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfrastructureContext(ControllerContext):
-    """The dependencies of a controller, with the infrastructure's caches and credentials."""
+    """A controller's dependencies, including the infrastructure's caches and credentials."""
 
     caches: InfrastructureCaches
     credentials: CredentialsResolver
     workload: WorkloadAccess | None = None
-    """Clients of workload clusters, if a kind has the feature."""
+    """Clients of workload clusters; None if no kind has the feature ``workloadClient``."""
 
     @classmethod
     def extend(
@@ -26,7 +26,7 @@ class InfrastructureContext(ControllerContext):
         caches: InfrastructureCaches,
         workload: WorkloadAccess | None = None,
     ) -> InfrastructureContext:
-        """Return the manager's context with the infrastructure's caches and clients added."""
+        """Extend the manager's context with the infrastructure's caches and workload clients."""
         common = {field.name: getattr(context, field.name) for field in fields(ControllerContext)}
         credentials = CredentialsResolver(caches, caches.core.scope.own_namespace)
         return cls(**common, caches=caches, credentials=credentials, workload=workload)

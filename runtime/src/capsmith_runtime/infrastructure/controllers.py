@@ -22,45 +22,51 @@ from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile, Runnable
 
 AdditionalGroup = Callable[[InfrastructureContext], ControllerGroup]
-"""Factory of controllers that share the infrastructure's caches and credentials."""
+"""Factory for controllers that share the infrastructure's caches and credentials."""
 
 
 class TemplateController(Protocol):
-    """Reconciles the templates of one kind of machines."""
+    """Reconciles the templates of one kind of machine."""
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one template."""
+        """Reconcile a single machine template."""
         ...
 
 
 TemplateControllerFactory = Callable[
     [InfraMachineKind, Informer, InfrastructureContext], TemplateController
 ]
-"""Factory of the controller for the templates of one kind of machines."""
+"""Factory for the controller of one machine kind's templates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfrastructureControllers:
-    """Factory of the controllers of an infrastructure provider's kinds."""
+    """Factory for the controllers of an infrastructure provider's kinds."""
 
     clusters: tuple[InfraClusterKind, ...] = ()
     machines: tuple[InfraMachineKind, ...] = ()
     identities: tuple[IdentityKind, ...] = ()
     pools: AdditionalGroup | None = None
-    """The kinds of machine pools, as ``machine_pool.controllers.MachinePoolKinds``: a repository
-    without pools has no copy of that package."""
+    """Factory for machine pool controllers: ``machine_pool.controllers.MachinePoolKinds``.
+
+    None in a repository without pools, which has no copy of that package.
+    """
     addresses: AdditionalGroup | None = None
-    """Claims the addresses in ``spec.addressesFromPools`` of machines (IP-12), as
-    ``machine_addresses.MachineAddresses``; needed where a kind has that field."""
+    """Factory for the claims of a machine's addresses: ``machine_addresses.MachineAddresses``.
+
+    Required if a kind has the field ``spec.addressesFromPools`` (IP-12).
+    """
     template: TemplateControllerFactory | None = None
-    """Creates the controllers of machine templates that report the capacity of machines (IM-16), as
-    ``machine_template.MachineTemplateController``; needed where a kind has a template."""
+    """Factory for template controllers: ``machine_template.MachineTemplateController``.
+
+    They report the capacity of machines (IM-16). Required if a kind has a template.
+    """
     workload: WorkloadAccessFactory | None = None
-    """Creates the clients of workload clusters, if a kind has the feature ``workloadClient``."""
+    """Factory for workload cluster clients; required for the feature ``workloadClient``."""
     additional: tuple[AdditionalGroup, ...] = ()
 
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
-        """Return the controllers for one manager.
+        """Create the controllers for one manager.
 
         Raises ValueError if a kind has a template, but nothing creates its controller.
         """
@@ -80,7 +86,7 @@ class InfrastructureControllers:
 
 
 class InfrastructureGroup(ControllerGroup):
-    """Controllers of clusters, machines, templates and identities, and of optional groups."""
+    """Controllers for clusters, machines, templates and identities, and the optional groups."""
 
     def __init__(
         self,
@@ -95,23 +101,23 @@ class InfrastructureGroup(ControllerGroup):
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """Return the informers of the infrastructure kinds and of the optional groups."""
+        """Return the informers of the infrastructure kinds and the optional groups."""
         informers = (informer for group in self._groups for informer in group.informers)
         return (*self._caches.informers, *informers)
 
     @property
     def runnables(self) -> tuple[Runnable, ...]:
-        """Return the task that closes idle clients of workload clusters."""
+        """Return the task that closes idle workload cluster clients."""
         workload = self._context.workload
         return (workload.run,) if workload is not None else ()
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Connect the optional groups with the manager's other groups."""
+        """Connect the optional groups to the manager's other groups."""
         for group in self._groups:
             group.connect(groups)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield one reconcile function for each kind."""
+        """Yield the name and the reconcile function of each kind."""
         caches, context = self._caches, self._context
         for cluster in caches.kinds.clusters:
             name = cluster.resource.kind
@@ -131,7 +137,7 @@ class InfrastructureGroup(ControllerGroup):
             yield from group.reconcilers()
 
     def setup_watches(self, queues: Queues) -> None:
-        """Watch owners, credentials, and the objects of the provider's own kinds."""
+        """Watch owners, credentials and the objects of the provider's own kinds."""
         InfrastructureWatches(self._caches, queues).setup()
         for group in self._groups:
             group.setup_watches(queues)

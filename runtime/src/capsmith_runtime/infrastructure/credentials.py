@@ -1,4 +1,4 @@
-"""Find the credentials of an infrastructure cluster."""
+"""Find the credentials for an infrastructure cluster."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _CONTRACT_FIELDS: Final = ("secretRef", "allowedNamespaces")
 
 
 class CredentialsResolver:
-    """Resolves identities and reads their Secrets; returns a Waiting for missing ones."""
+    """Resolves identities and reads their Secrets; returns Waiting if one of them is missing."""
 
     def __init__(self, caches: InfrastructureCaches, own_namespace: str) -> None:
         self._caches = caches
         self._own_namespace = own_namespace
 
     async def of_cluster(self, infra_cluster: JSON) -> Credentials | Waiting:
-        """Return the credentials of an object that refers to an identity.
+        """Return the credentials for an object that refers to an identity.
 
-        The object is an infrastructure cluster, or of another kind with such a reference.  The
-        credentials are empty if it refers to no identity.
+        The object is an infrastructure cluster or an object of another kind with
+        ``spec.identityRef``. The credentials are empty if it refers to no identity.
         """
         reference = recorded_identity.read_reference(infra_cluster)
         return await self._of_reference(reference, infra_cluster)
 
     async def of_machine(self, machine: JSON | None) -> Credentials | Waiting:
-        """Return the credentials that a machine or pool has used, according to its record.
+        """Return the credentials of the identity that a machine or pool has recorded.
 
-        They serve deletions that happen after the infrastructure cluster is gone.
+        They are used for deletions after the infrastructure cluster is gone.
         """
         if not self._caches.kinds.identities:
             return Credentials()
@@ -70,7 +70,7 @@ class CredentialsResolver:
         return await self.of_identity(kind, identity)
 
     async def of_identity(self, kind: IdentityKind, identity: JSON) -> Credentials | Waiting:
-        """Return the spec of an identity, and the content of its Secret if it refers to one."""
+        """Return an identity's spec, and the content of its Secret if it refers to one."""
         secret = await self._read_secret(kind, identity) if kind.refers_to_secret else {}
         if isinstance(secret, Waiting):
             return secret
@@ -98,7 +98,7 @@ class CredentialsResolver:
         return credentials
 
     def secret_of(self, kind: IdentityKind, identity: JSON) -> JSON | None:
-        """Return the Secret of an identity, without its data."""
+        """Return the metadata of an identity's Secret; None if the Secret does not exist."""
         key = self._secret_key(kind, identity)
         return self._caches.secrets.find(key, namespaced=kind.resource.namespaced)
 
@@ -108,9 +108,11 @@ class CredentialsResolver:
         return NamespacedName(namespace, metadata.text(identity, "spec", "secretRef", "name"))
 
     def _allows(self, identity: JSON, namespace: str) -> bool:
-        """Return whether an identity allows a namespace: none if absent, all if empty.
+        """Return whether ``identity`` allows use from ``namespace``.
 
-        A cluster-scoped object, without namespace, requires one that allows all.
+        Without ``spec.allowedNamespaces`` it allows no namespace, with an empty one it allows all.
+        An empty ``namespace`` denotes a cluster-scoped user, which requires an identity that allows
+        all.
         """
         allowed = metadata.lookup(identity, "spec", "allowedNamespaces")
         if not isinstance(allowed, Mapping):
@@ -135,7 +137,10 @@ class CredentialsResolver:
 
 
 def _authors_fields(identity: JSON) -> dict[str, Any]:
-    """Return the fields that make a difference to the author: others do not end a session."""
+    """Return the spec fields that the author's code reads.
+
+    Changes to other fields do not end a session.
+    """
     spec = metadata.mapping(identity, "spec")
     return {key: value for key, value in spec.items() if key not in _CONTRACT_FIELDS}
 

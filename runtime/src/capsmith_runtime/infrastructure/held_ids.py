@@ -1,9 +1,9 @@
-"""Decide which object holds an id: users can write external ids and provider ids, and copy them.
+"""Decide which object holds an id, since users can write and copy external ids and provider ids.
 
 A user who may create an object may also set ``spec.providerID``, ``spec.providerIDList`` and the
-annotation with the external id to the ids of another object.  The author's code would then take
-that object's servers for its own, and delete them.  So only one object holds an id, and the
-author's code is not called for any other.
+external id annotation to another object's ids.  The author's code would then treat that object's
+servers as its own, and delete them.  So only one object holds an id, and the author's code is not
+called for any other object with that id.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from capsmith_runtime.reconcile.results import Waiting
 _BY_EXTERNAL_ID: Final = "external-id"
 _BY_PROVIDER_ID: Final = "provider-id"
 _RETRY_SECONDS: Final = 30.0
-"""How long until the next look: the holder may be gone by then."""
+"""Seconds until the ids are checked again, in case their holder is gone by then."""
 
 
 class HeldIds:
-    """The external ids and provider ids of all objects of an infrastructure provider."""
+    """Index of the external ids and provider ids of all of an infrastructure provider's objects."""
 
     def __init__(self, informers: Iterable[Informer] = ()) -> None:
-        """``informers`` are those to index from the start; see :meth:`index`."""
+        """Index the objects of ``informers``; see :meth:`index`."""
         self._informers: dict[str, list[Informer]] = {_BY_EXTERNAL_ID: [], _BY_PROVIDER_ID: []}
         for informer in informers:
             self.index(informer)
 
     def index(self, informer: Informer, *, has_provider_ids: bool = True) -> None:
-        """Index the objects of a kind; call this before the informer runs.
+        """Index the objects of a kind.
 
-        ``has_provider_ids`` is false for pools with Machines, whose machines hold the provider
-        ids.
+        Call this before its informer runs.
+
+        ``has_provider_ids`` is false for pools with Machines, whose machines hold the provider ids.
         """
         informer.add_index(_BY_EXTERNAL_ID, _external_ids)
         self._informers[_BY_EXTERNAL_ID].append(informer)
@@ -44,7 +45,7 @@ class HeldIds:
             self._informers[_BY_PROVIDER_ID].append(informer)
 
     def find_taken(self, obj: JSON) -> Waiting | None:
-        """Return a Waiting if another object holds an id of ``obj``; None if none does."""
+        """Return Waiting if another object holds one of ``obj``'s ids; None if none does."""
         for value in _external_ids(obj):
             if self._is_held_by_another(obj, _BY_EXTERNAL_ID, value):
                 return _waiting(constants.REASON_EXTERNAL_ID_TAKEN, "external id", value)
@@ -65,11 +66,11 @@ class HeldIds:
 
 
 def _rank(obj: JSON, value: str) -> tuple[bool, bool, str, str]:
-    """Return what sorts the holder of an id before objects that have copied it.
+    """Return a sort key that puts an id's holder before the objects that copied the id.
 
-    Users write neither the uid nor the status: an external id with the uid of its object is no
-    copy, and what is provisioned has got its ids from the author's code.  A move changes uids and
-    drops the status, so that the older object counts until then.
+    Users write neither the uid nor the status: an external id with its own object's uid is not a
+    copy, and a provisioned object got its ids from the author's code.  A move changes uids and
+    drops the status, so the older object counts as the holder until the status is written again.
     """
     is_original = external_id.create(obj) == value
     created = metadata.text(obj, "metadata", "creationTimestamp")

@@ -1,4 +1,4 @@
-"""Controller of identities, which are kept while other objects use them, with their Secrets."""
+"""Controller for identities, which keeps them and their Secrets while other objects use them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from capsmith_runtime.reconcile.sessions import Credentials
 
 
 class IdentityController:
-    """Controller of one kind of identities."""
+    """Reconciles one kind of identity."""
 
     def __init__(
         self, kind: IdentityKind, identities: Informer, context: InfrastructureContext
@@ -32,7 +32,7 @@ class IdentityController:
         self._secrets = IdentitySecretMetadata(kind, identities, context, self._finalizer)
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Keep one identity and its Secret while they are in use; write the Ready condition."""
+        """Keep an identity and its Secret while they are in use, and write the Ready condition."""
         obj = self._identities.get(key)
         if obj is None:
             # The last identity that names a Secret may be gone without its finalizer.
@@ -56,9 +56,10 @@ class IdentityController:
             await self._secrets.update_finalizers(key.namespace, identity)
 
     async def _update_finalizer(self, patcher: Patcher) -> None:
-        """Keep the finalizer exactly while objects use the identity.
+        """Add the finalizer when objects start to use the identity; remove it when none does.
 
-        A manager that sees only some of the objects adds none: another one would remove it.
+        A manager that watches only some of the objects adds none, since another manager would
+        remove it.
         """
         name = identity_value(self._kind.resource.kind, key_of(patcher.obj))
         users = self._context.caches.find_kinds_using(name)

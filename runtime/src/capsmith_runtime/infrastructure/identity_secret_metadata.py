@@ -1,12 +1,13 @@
-"""Metadata of the Secrets that identities name: who owns them, moves them, and keeps them.
+"""Metadata of the Secrets that identities name: owners, labels and finalizers.
 
 Without its Secret, nothing that used an identity can be deleted from the infrastructure: a
-finalizer keeps the Secret as long as the identity is in use.  Several identities may name one
+finalizer keeps the Secret as long as the identity is in use.  Several identities may name the same
 Secret.
 
-``clusterctl move`` takes along what a cluster-scoped identity owns, and leaves it in place for
-other namespaces.  A namespaced identity owns nothing: the garbage collector would delete a Secret
-that the user who created the identity must not delete.  A label lets its Secret move.
+``clusterctl move`` moves everything that a cluster-scoped identity owns, but leaves the originals
+in place for other namespaces.  A namespaced identity owns nothing: otherwise the garbage collector
+would delete a Secret that the identity's creator may not be allowed to delete.  A label makes its
+Secret move.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MOVE_LABEL: Final = "clusterctl.cluster.x-k8s.io/move"
 
 
 class IdentitySecretMetadata:
-    """Writes the metadata of the Secrets that the identities of one kind name."""
+    """Writes the metadata of the Secrets named by one kind's identities."""
 
     def __init__(
         self,
@@ -39,7 +40,10 @@ class IdentitySecretMetadata:
         context: InfrastructureContext,
         finalizer: str,
     ) -> None:
-        """``finalizer`` is that of the kind, on identities as well as on their Secrets."""
+        """Initialise for one kind.
+
+        ``finalizer`` is set on identities as well as on their Secrets.
+        """
         self._kind = kind
         self._identities = identities
         self._context = context
@@ -50,10 +54,10 @@ class IdentitySecretMetadata:
         return self._context.caches.secrets.informers[self._kind.resource.namespaced]
 
     async def update_finalizers(self, namespace: str, identity: JSON | None) -> None:
-        """Keep the Secret of an identity if it is in use, and release Secrets that are not.
+        """Keep an identity's Secret while it is in use, and release Secrets that are not.
 
-        ``namespace`` is that of the identity, which may be None because it was deleted.  A manager
-        that sees only some of the users adds no finalizer.
+        ``namespace`` is the identity's namespace; ``identity`` is None if it was deleted.  A
+        manager that watches only some of the identity's users adds no finalizer.
         """
         scope = self._context.caches.core.scope
         where = namespace if self._kind.resource.namespaced else scope.own_namespace
@@ -70,7 +74,7 @@ class IdentitySecretMetadata:
             await self._write(secret, {"finalizers": [*finalizers, self._finalizer]})
 
     async def update_owners(self, identity: JSON) -> None:
-        """Let the Secret of an identity move with it, and release those that it no longer names."""
+        """Make an identity's Secret move with it, and release Secrets that it no longer names."""
         secret = self._find(identity)
         if self._kind.resource.namespaced:
             if secret is not None and _MOVE_LABEL not in metadata.labels(secret):
@@ -87,7 +91,7 @@ class IdentitySecretMetadata:
         return self._context.credentials.secret_of(self._kind, identity)
 
     def _is_in_use(self, secret: JSON) -> bool:
-        """Return whether an identity with users names the Secret."""
+        """Return whether an identity that is in use names ``secret``."""
         kind = self._kind.resource
         namespace = metadata.namespace(secret) if kind.namespaced else ""
         value = secret_value(namespace, metadata.name(secret))
@@ -111,7 +115,7 @@ class IdentitySecretMetadata:
         await self._write(secret, {"ownerReferences": [*kept, owner]})
 
     async def _release(self, secret: JSON, identity: JSON) -> None:
-        """Remove an owner, so that the Secret is not deleted with it."""
+        """Remove ``identity`` from the Secret's owners, so that both are not deleted together."""
         references = metadata.items(secret, "metadata", "ownerReferences")
         kept = [item for item in references if item.get("uid") != metadata.uid(identity)]
         # OwnerReferencesPermissionEnforcement demands the permission to delete Secrets, which the

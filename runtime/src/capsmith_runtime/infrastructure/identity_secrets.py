@@ -1,7 +1,7 @@
-"""Secrets of identities, which are watched without their data and read by name when needed.
+"""Secrets of identities, watched without their data and read by name when needed.
 
-The manager may be allowed to read the Secrets of all namespaces.  It neither receives nor keeps
-the data of Secrets that no identity names, so its memory does not depend on what tenants create.
+The manager may be allowed to read the Secrets of all namespaces.  It neither receives nor keeps the
+data of Secrets that no identity names, so its memory use does not depend on what tenants create.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from capsmith_runtime.reconcile.caches import BY_OWNER, Caches, owner_uids
 from capsmith_runtime.reconcile.kinds import SECRET
 
 KEPT_BYTES: Final = 4 * 1024 * 1024
-"""How many bytes of values are kept at most, of the Secrets that were needed last."""
+"""Maximum size of the cached Secret values in bytes; the least recently used are dropped first."""
 
 
 BY_FINALIZER: Final = "finalizer"
 
 
 def finalizer_value(namespace: str, finalizer: str) -> str:
-    """Return the value of BY_FINALIZER for the Secrets of a namespace with a finalizer."""
+    """Return the BY_FINALIZER index key of Secrets with ``finalizer`` in ``namespace``."""
     return f"{namespace} {finalizer}"
 
 
@@ -55,7 +55,7 @@ class _Content(NamedTuple):
 class IdentitySecrets:
     """Reads the Secrets that identities name; the manager runs the informers.
 
-    The values of a Secret are read once for each change, however many objects use them.
+    The values of a Secret are read once after each change, however many objects use them.
     """
 
     def __init__(
@@ -80,29 +80,30 @@ class IdentitySecrets:
                 {kind.resource.namespaced for kind in kinds if kind.refers_to_secret}
             )
         }
-        """Metadata of Secrets, for cluster-scoped identities (False) and namespaced ones (True)."""
+        """Secret metadata, keyed by whether the identities that name the Secrets are namespaced."""
         for informer in self.informers.values():
             informer.add_handler(self._forget_deleted)
 
     def set_handler(self, handler: Callable[[JSON], None]) -> None:
         """Call ``handler`` with each Secret whose data have changed since the last read.
 
-        The watch cannot report that: it calls its own handlers for a new label as well.
+        The watch cannot distinguish such changes: it also reports changes of labels.
         """
         self._handler = handler
 
     def find(self, key: NamespacedName, *, namespaced: bool) -> JSON | None:
-        """Return the metadata of a Secret from the cache; None if it is not there.
+        """Return the metadata of a Secret from the cache; None if it is not cached.
 
         ``namespaced`` is true for the Secrets of namespaced identities.
         """
         return self.informers[namespaced].get(key)
 
     async def read(self, key: NamespacedName, *, namespaced: bool) -> Mapping[str, str] | None:
-        """Return the data of a Secret as strings, from the cached version or a later one.
+        """Return the data of a Secret as strings, at least as recent as the cached version.
 
-        None if it does not exist, or if the watch has not delivered it yet.  Raises ValueError if
-        a value is not base64 or not UTF-8, and ApiError if the API server does not respond.
+        Returns None if the Secret does not exist or is not cached yet.  ``namespaced`` is true for
+        the Secrets of namespaced identities.  Raises ValueError if a value is not base64 or not
+        UTF-8, and ApiError if the API server does not respond.
         """
         watched = self.find(key, namespaced=namespaced)
         if watched is None:
@@ -128,7 +129,7 @@ class IdentitySecrets:
         return values
 
     def _compare(self, secret: JSON) -> None:
-        """Call the handler if the data are others than at the last read."""
+        """Call the handler if the data of ``secret`` differ from the last read."""
         key, latest = key_of(secret), hash(frozenset(metadata.mapping(secret, "data").items()))
         former = self._hashes.get(key, latest)
         self._hashes[key] = latest

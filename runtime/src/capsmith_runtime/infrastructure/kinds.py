@@ -1,4 +1,4 @@
-"""Descriptions of the kinds of an infrastructure provider."""
+"""Descriptions of an infrastructure provider's kinds."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ InfraMachineKind = Kind[InfraMachineReconciler[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityKind:
-    """A kind of identities, which refer to Secrets with credentials or have the author's fields.
+    """A kind of identity, which refers to Secrets with credentials or has fields of its own.
 
     A cluster-scoped identity lists the namespaces that may use it, and its Secret is in the
-    manager's namespace.  A namespaced identity serves its own namespace, which also has its
-    Secret.
+    manager's namespace.  A namespaced identity and its Secret are in the namespace that uses them.
     """
 
     resource: ResourceType
     keys: tuple[str, ...] = ()
-    """Required keys of the Secret."""
+    """Keys that the identity's Secret must have."""
     refers_to_secret: bool = True
 
     def find_in(self, name: str, user: Object) -> NamespacedName:
-        """Return the key of the identity to which the infrastructure cluster ``user`` refers."""
+        """Return the key of the identity ``name``, to which the infrastructure cluster refers.
+
+        ``user`` is the infrastructure cluster.
+        """
         return NamespacedName(metadata.namespace(user) if self.resource.namespaced else "", name)

@@ -1,4 +1,4 @@
-"""Controller of infrastructure machines: the waits of IM-19 and the deletion of IM-25.
+"""Controller for infrastructure machines: the prerequisites of IM-19 and the deletion of IM-25.
 
 A machine without problems costs three writes: finalizer with external id, provider id, and status.
 """
@@ -41,7 +41,7 @@ from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 
 class InfraMachineController:
-    """Controller of one kind of infrastructure machines."""
+    """Reconciles one kind of infrastructure machine."""
 
     def __init__(
         self, kind: InfraMachineKind, informer: Informer, context: InfrastructureContext
@@ -61,7 +61,10 @@ class InfraMachineController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one machine; report a failure in its conditions."""
+        """Reconcile a machine.
+
+        Failures are reported in its conditions.
+        """
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
@@ -112,7 +115,7 @@ class InfraMachineController:
         return await self._write_state(patcher, state)
 
     async def _write_state(self, patcher: Patcher, state: InfraMachineState) -> Result:
-        """Write the provider id into the spec, then the status, by which core goes on (IM-02)."""
+        """Write the provider id into the spec before the status: core reads it then (IM-02)."""
         await self._check_provider_id(patcher, state.provider_id)
         facts = MachineFacts(
             provider_id=state.provider_id,
@@ -148,7 +151,7 @@ class InfraMachineController:
         return self._forget(key)
 
     async def _wait(self, patcher: Patcher, waiting: Waiting) -> Result:
-        """Write the partial results of a wait, and return when to reconcile again."""
+        """Write the partial results in ``waiting``, and return when to reconcile again."""
         await self._reporter.check_partial_results(
             patcher, waiting, frozenset({"provider_id", "addresses"})
         )
@@ -163,7 +166,10 @@ class InfraMachineController:
         return await self._reporter.report_wait(patcher, waiting, status)
 
     async def _check_provider_id(self, patcher: Patcher, provider_id: str) -> None:
-        """Refuse another id than the recorded one: it is the id of another server (IM-01)."""
+        """Reject a provider id that differs from the recorded one.
+
+        A different id would belong to another server (IM-01).
+        """
         before = _provider_id(patcher.obj)
         if before is not None and before != provider_id:
             await self._reporter.refuse(
@@ -208,7 +214,10 @@ class InfraMachineController:
     async def _delete_scope(
         self, obj: JSON, cluster: Cluster | None, machine: Machine | None, name: str | None
     ) -> InfraMachineDeleteScope[Any]:
-        """Return the scope of a deletion; ``name`` is that of the Cluster, which may be gone."""
+        """Return the scope for ``reconcile_delete``.
+
+        ``name`` is the Cluster's name, used if the Cluster itself is gone.
+        """
         infrastructure = await ClusterInfrastructure.of(
             self._caches, self._context.credentials, metadata.namespace(obj), cluster, name, obj
         )

@@ -1,8 +1,8 @@
-"""Addresses of machines from the pools in ``spec.addressesFromPools`` (IP-12).
+"""Addresses that machines claim from the pools in ``spec.addressesFromPools`` (IP-12).
 
-Each machine has one claim for each pool, which is named after the machine and controlled by it.
-Any IPAM provider may serve the claim.  The garbage collector deletes the claim after the machine,
-if the owner reference has an API version that is still served.
+Each machine has one claim for each pool, named after the machine and controlled by it.  Any IPAM
+provider may serve the claim.  The garbage collector deletes the claim after the machine, if the
+owner reference has an API version that is still served.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from capsmith_runtime.reconcile.watches import enqueue_owners
 
 REASON_WAITING = "WaitingForIPAddress"
 _LONGEST_STEM = 248
-"""Names have at most 253 characters."""
+"""Maximum length of the claim name before its suffix; names have at most 253 characters."""
 
 
 class MachineAddresses(ControllerGroup):
-    """The claims of all machines, and the addresses that they got."""
+    """Manages the claims of all machines and looks up the addresses allocated to them."""
 
     def __init__(self, context: InfrastructureContext) -> None:
         core = context.caches.core
@@ -45,11 +45,11 @@ class MachineAddresses(ControllerGroup):
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """Return the informers of claims and addresses."""
+        """Return the informers for claims and addresses."""
         return self._claims, self._addresses
 
     def setup_watches(self, queues: Queues) -> None:
-        """Enqueue the machine of each claim or address that changes."""
+        """Enqueue the machine that a changed claim or address belongs to."""
         self._enqueue_machine = enqueue_owners(queues)
         self._claims.add_handler(self._enqueue_machine, own_writes=False)
         self._addresses.add_handler(self._enqueue_machine_of_address)
@@ -57,9 +57,9 @@ class MachineAddresses(ControllerGroup):
     async def of_machine(
         self, machine: JSON, cluster: Cluster
     ) -> tuple[ClaimedAddress, ...] | Waiting:
-        """Return one address for each pool, in the order of the spec, or a Waiting.
+        """Return one address for each pool in the order of the spec, or Waiting.
 
-        All claims are created before the first wait.
+        All claims are created before Waiting is returned for the first time.
         """
         pools = metadata.items(machine, "spec", "addressesFromPools")
         results = [
@@ -152,7 +152,7 @@ def _build_controller_reference(machine: JSON) -> JSON:
 
 
 def _has_lost_owner(obj: JSON, claim: IPAddressClaim, cluster: Cluster, pool: ObjectRef) -> bool:
-    """Return whether a claim of the machine's name is its own but for the owner (SM-11)."""
+    """Return whether a claim with the machine's claim name matches except for its owner (SM-11)."""
     labelled = metadata.labels(obj).get(constants.CLUSTER_NAME_LABEL) == cluster.name
     is_free = not metadata.items(obj, "metadata", "ownerReferences")
     return is_free and labelled and claim.pool == pool and not metadata.is_deleting(obj)
@@ -165,7 +165,7 @@ def _owners(obj: JSON) -> list[str]:
 
 
 def _ready_message(claim: JSON) -> str:
-    """Return the message of the claim's Ready condition, unless it is True."""
+    """Return the message of the claim's Ready condition; empty if the condition is True."""
     found = conditions.find(
         metadata.items(claim, "status", "conditions"), constants.READY_CONDITION
     )

@@ -1,9 +1,9 @@
-"""The author's API of machine pools.
+"""The author's API for machine pools.
 
-There are two types of pools.  A pool without Machines is one resource of the infrastructure, such
-as a scaling group: the author's reconciler manages it and lists its machines.  A pool with
+There are two types of pools.  A pool without Machines is a single resource of the infrastructure,
+such as a scaling group: the author's reconciler manages it and lists its machines.  A pool with
 Machines consists of the provider's own infrastructure machines, which the runtime creates and
-deletes; the author decides only on their number, and only while another autoscaler manages the
+deletes; the author decides only how many there are, and only while another autoscaler manages the
 replicas.
 """
 
@@ -38,18 +38,18 @@ Spec = TypeVar("Spec")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """One machine of a pool without Machines."""
+    """A single machine in a pool without Machines."""
 
     provider_id: str
-    """Exactly the provider id of the Node."""
+    """The machine's provider id, identical to the Node's ``spec.providerID``."""
     name: str = ""
-    """Its name in the infrastructure."""
+    """The machine's name in the infrastructure; empty if it has none."""
     addresses: Sequence[Address] = ()
-    """Its addresses, at most 256."""
+    """The machine's addresses, at most 256."""
     version: str | None = None
-    """Its Kubernetes version, if known."""
+    """The machine's Kubernetes version; None if unknown."""
     ready: bool = True
-    """Whether it runs; machines that do not are not counted as ready."""
+    """Whether the machine is running; only running machines count as ready replicas."""
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.provider_id) <= MAX_PROVIDER_ID:
@@ -64,20 +64,22 @@ class Instance:
 class InfraMachinePoolState(State):
     """State of an existing pool: its machines, in any order.
 
-    A pool stays provisioned after the first state, also while it is scaled; report a problem with
-    ``ready=False``, a reason and a message.  A machine that is no longer listed loses its Node: if
-    you cannot read the machines from the infrastructure, raise an exception.
+    After the first state is returned, the pool counts as provisioned for good, even while it is
+    being scaled.  Report later problems with ``ready=False``, a reason and a message.  Core deletes
+    the Node of a machine that is no longer listed: if the machines cannot be read from the
+    infrastructure, raise an exception.
     """
 
     instances: Sequence[Instance] = ()
-    """The machines of the pool, each ``provider_id`` once."""
+    """The pool's machines, each with a unique ``provider_id``."""
     replicas: int | None = None
-    """Size that the infrastructure's own autoscaler requests; by default the number of instances.
+    """Size requested by the infrastructure's own autoscaler; None for the number of instances.
 
-    It becomes MachinePool.spec.replicas while ``replicas_managed_elsewhere`` is true (MP-17).
+    The runtime writes it to MachinePool.spec.replicas while ``replicas_managed_elsewhere`` is true
+    (MP-17).
     """
     provider_id: str | None = None
-    """Id of the pool itself, for display (MP-05)."""
+    """Provider id of the pool itself, for display only; None to report none (MP-05)."""
 
     def __post_init__(self) -> None:
         State.__post_init__(self)
@@ -96,11 +98,11 @@ class InfraMachinePoolScope(InfraScope[Spec]):
     """Scope of ``reconcile_normal`` of a machine pool."""
 
     machine_pool: MachinePool
-    """The MachinePool that the pool belongs to."""
+    """The MachinePool that owns the pool."""
     infra_cluster: InfraClusterView | None
-    """None if another provider manages the infrastructure of the cluster."""
+    """The pool's infrastructure cluster; None if another provider manages it."""
     provider_ids: tuple[str, ...]
-    """The provider ids of the machines that you returned earlier; a user may have set others."""
+    """Provider ids of the machines that the reconciler returned earlier. A user may change them."""
     _bootstrap: BootstrapReader = field(repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
@@ -108,36 +110,36 @@ class InfraMachinePoolScope(InfraScope[Spec]):
     def replicas(self) -> int:
         """Return the desired number of machines.
 
-        While ``replicas_managed_elsewhere`` is true, this is only the initial size of a new pool.
+        While ``replicas_managed_elsewhere`` is true, use it only as a new pool's initial size.
         """
         return self.machine_pool.replicas
 
     @property
     def replicas_managed_elsewhere(self) -> bool:
-        """Return whether the infrastructure's own autoscaler sets the size (MP-17)."""
+        """Return whether the infrastructure's own autoscaler sets the pool's size (MP-17)."""
         return self.machine_pool.replicas_managed_elsewhere
 
     @property
     def version(self) -> str | None:
-        """Return the desired Kubernetes version."""
+        """Return the desired Kubernetes version; None if the MachinePool sets none."""
         return self.machine_pool.version
 
     @property
     def failure_domains(self) -> tuple[str, ...]:
-        """Return the failure domains in which to create machines; empty if any will do."""
+        """Return the failure domains in which to create machines; empty if all are allowed."""
         return self.machine_pool.failure_domains
 
     def bootstrap_data(self) -> BootstrapData:
-        """Read the bootstrap data for new machines, in synchronous code (MP-19).
+        """Read the bootstrap data for new machines from synchronous code (MP-19).
 
         The data change over time: read them again for each new machine or launch template.  Each
-        call is a request.  Raises NotAvailableError if the Secret does not exist; let it
-        propagate, to wait for the Secret.
+        call sends a request to the API server.  Raises NotAvailableError if the Secret does not
+        exist; do not catch it, so that the pool waits for the Secret.
         """
         return wait_for(self._bootstrap, self._loop)
 
     async def bootstrap_data_async(self) -> BootstrapData:
-        """Read the bootstrap data, in asynchronous code; see ``bootstrap_data``."""
+        """Read the bootstrap data from asynchronous code; see ``bootstrap_data``."""
         return await self._bootstrap()
 
 
@@ -145,17 +147,17 @@ class InfraMachinePoolScope(InfraScope[Spec]):
 class InfraMachinePoolDeleteScope(InfraDeleteScope[Spec]):
     """Scope of ``reconcile_delete`` of a machine pool.
 
-    Its MachinePool and its Cluster may have been deleted already.
+    The MachinePool and the Cluster may already have been deleted.
     """
 
     cluster: Cluster | None
-    """None if it no longer exists."""
+    """The Cluster that the pool belongs to; None if it no longer exists."""
     machine_pool: MachinePool | None
-    """None if it no longer exists."""
+    """The MachinePool that owns the pool; None if it no longer exists."""
     infra_cluster: InfraClusterView | None
-    """None if it no longer exists, or if another provider manages it."""
+    """The infrastructure cluster; None if it no longer exists or another provider manages it."""
     provider_ids: tuple[str, ...]
-    """The provider ids of the machines that you returned last; a user may have set others."""
+    """Provider ids of the machines that the reconciler returned last. A user may change them."""
 
 
 class InfraMachinePoolReconciler(SessionUser, ABC, Generic[Spec]):
@@ -167,7 +169,7 @@ class InfraMachinePoolReconciler(SessionUser, ABC, Generic[Spec]):
     ) -> InfraMachinePoolState | Waiting | Awaitable[InfraMachinePoolState | Waiting]:
         """Create or scale the pool and return its state.
 
-        Also called when the bootstrap data or the spec have changed: the reconciler decides
+        Also called after the bootstrap data or the spec have changed; the reconciler decides
         whether to replace the existing machines.
         """
 
@@ -175,24 +177,27 @@ class InfraMachinePoolReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_delete(
         self, pool: InfraMachinePoolDeleteScope[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Delete the pool and its machines; return Deleted only when it no longer exists."""
+        """Delete the pool and its machines. Return Deleted only when all of them are gone."""
 
 
 class MachinePoolMachinesReconciler(SessionUser, Generic[Spec]):
     """Manages the size of pools that consist of this provider's infrastructure machines.
 
-    The runtime creates and deletes the machines; the reconciler of their kind manages the servers.
+    The runtime creates and deletes the machines; the machine kind's reconciler manages the servers.
     """
 
     max_surge: int | str = 0
-    """How many machines more than desired a rollout may create: a number, or a share as "10%"."""
+    """Maximum number of machines that a rollout may create beyond the desired number.
+
+    Either a count or a share such as "10%".
+    """
     max_unavailable: int | str = 1
-    """How many machines fewer than desired may have a Node during a rollout."""
+    """Machines that may be without a Node during a rollout: a count, or a share like "10%"."""
 
     def replicas(self, pool: InfraMachinePoolScope[Spec]) -> int | Awaitable[int | None] | None:
-        """Return the size that the infrastructure's own autoscaler requests (MP-17).
+        """Return the size requested by the infrastructure's own autoscaler (MP-17).
 
-        Called only while ``replicas_managed_elsewhere`` is true.  With None, the default, the
-        runtime creates and deletes no machines, but reports their number.
+        Called only while ``replicas_managed_elsewhere`` is true.  If it returns None, the default,
+        the runtime creates and deletes no machines and only reports how many there are.
         """
         return None

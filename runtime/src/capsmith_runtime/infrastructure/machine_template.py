@@ -1,4 +1,4 @@
-"""Controller of machine templates, which writes the capacity for autoscaling from zero (IM-16)."""
+"""Controller for machine templates, which writes the capacity for autoscaling from zero (IM-16)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NO_CLUSTER = Waiting(
 
 
 class MachineTemplateController:
-    """Controller of the templates of one kind of infrastructure machines."""
+    """Reconciles the templates of one kind of infrastructure machine."""
 
     def __init__(
         self, kind: InfraMachineKind, informer: Informer, context: InfrastructureContext
@@ -53,7 +53,7 @@ class MachineTemplateController:
         self._log = get_logger("template", kind=informer.resource.kind)
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Write the capacity of the machines of one template into its status."""
+        """Write the capacity of a template's machines into its status."""
         obj = self._informer.get(key)
         if obj is None or metadata.is_deleting(obj):
             self._author.forget(key)
@@ -98,13 +98,16 @@ class MachineTemplateController:
         )
 
     def _without_cluster(self) -> Credentials | Waiting:
-        """Return the credentials of a template that no Cluster owns."""
+        """Return Waiting for the credentials of a template that no Cluster owns."""
         return _NO_CLUSTER if self._context.caches.kinds.identities else Credentials()
 
     async def _call(
         self, key: NamespacedName, obj: JSON, scope: InfraMachineTemplateScope[Any]
     ) -> MachineCapacity | Waiting | None:
-        """Return the capacity; an error is an event, as templates have no conditions."""
+        """Return the capacity of a template's machines.
+
+        Templates have no conditions, so an error is reported as an event.
+        """
         hook = self._reconciler.capacity
         argument = scope.spec if self._reconciler._capacity_gets_spec else scope
         try:

@@ -1,4 +1,4 @@
-"""Prerequisites of a new machine: infrastructure of the cluster, credentials, bootstrap data."""
+"""Prerequisites of a new machine: the cluster's infrastructure, credentials and bootstrap data."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class DataOwner(Protocol):
 
     @property
     def namespace(self) -> str:
-        """Namespace of the owner and of the Secret."""
+        """Namespace of the owner and of its Secret."""
         ...
 
     @property
     def data_secret_name(self) -> str | None:
-        """Name of the Secret with the data; None before it is known."""
+        """Name of the Secret with the bootstrap data; None until it is known."""
         ...
 
 
 def create_bootstrap_reader(client: KubeClient, owner: DataOwner) -> BootstrapReader:
-    """Return a function that reads the bootstrap data of a Machine or MachinePool."""
+    """Create a function that reads the bootstrap data for ``owner``, a Machine or MachinePool."""
 
     async def read() -> BootstrapData:
         name = owner.data_secret_name
@@ -68,17 +68,17 @@ def _no_data(message: str) -> NotAvailableError:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfrastructure:
-    """The infrastructure cluster of a Cluster, and the credentials for it."""
+    """A Cluster's infrastructure cluster and the credentials for it."""
 
     infra_cluster: InfraClusterView | None
-    """None if it was deleted, or if another provider manages it."""
+    """The infrastructure cluster; None if it was deleted or another provider manages it."""
     credentials: Credentials | Waiting
     blocker: Waiting | None
-    """What must exist before a machine can be created, if it is missing."""
+    """The missing prerequisite for creating machines; None if nothing is missing."""
 
     @property
     def ready_credentials(self) -> Credentials | Waiting:
-        """Return the credentials, or the Waiting for what a new machine requires."""
+        """Return the credentials, or Waiting if a prerequisite for a new machine is missing."""
         return self.blocker or self.credentials
 
     @classmethod
@@ -91,10 +91,11 @@ class ClusterInfrastructure:
         name: str | None = None,
         user: JSON | None = None,
     ) -> ClusterInfrastructure:
-        """Return the infrastructure of a Cluster; if ``cluster`` is None, find it by ``name``.
+        """Look up the infrastructure cluster and credentials of ``cluster``.
 
-        If the infrastructure cluster is gone, the credentials are those that ``user``, a machine
-        or pool, has used.
+        If ``cluster`` is None, the infrastructure cluster is found by the Cluster's ``name``. If
+        the infrastructure cluster is gone, the credentials are those recorded by ``user``, the
+        machine or pool that is being reconciled.
         """
         if cluster is None:
             obj = caches.orphaned_infra_cluster(namespace, name)
@@ -119,14 +120,17 @@ async def _credentials(
 def find_infra_cluster(
     caches: InfrastructureCaches, namespace: str, cluster: Cluster | None, name: str
 ) -> InfraClusterView | None:
-    """Return the infrastructure cluster of a Cluster; if that is gone, find it by ``name``."""
+    """Return a Cluster's infrastructure cluster, found by ``name`` if the Cluster is gone.
+
+    Returns None if there is none, or if another provider manages it.
+    """
     if cluster is None:
         return _view(caches, caches.orphaned_infra_cluster(namespace, name))
     return _view(caches, caches.infra_cluster_of(cluster))
 
 
 def find_core_blocker(cluster: Cluster, owner: DataOwner, kind: str) -> Waiting | None:
-    """Return the Waiting for core, or None if machines can be created for the owner.
+    """Return Waiting if core does not yet allow the owner's machines to be created, else None.
 
     See IM-19 and IM-20.
     """

@@ -15,12 +15,15 @@ from capsmith_runtime.kube.client import JSON
 
 
 def read_reference(infra_cluster: JSON) -> Object:
-    """Return the reference of an infrastructure cluster to its identity; empty if it has none."""
+    """Return an infrastructure cluster's identity reference; empty if it has none."""
     return metadata.mapping(infra_cluster, "spec", "identityRef")
 
 
 def read_record(obj: JSON) -> Object | None:
-    """Return the recorded reference; empty if the cluster had none, None if there is no record."""
+    """Return the recorded identity reference, or None if ``obj`` has no record.
+
+    The reference is empty if the infrastructure cluster had no identity.
+    """
     value = metadata.annotations(obj).get(_annotation(obj))
     if value is None:
         return None
@@ -29,7 +32,7 @@ def read_record(obj: JSON) -> Object | None:
 
 
 def create_record(obj: JSON, infra_cluster: JSON) -> Mapping[str, str]:
-    """Return the annotation that records the identity of a machine's infrastructure cluster."""
+    """Return the annotation for ``obj`` that records its infrastructure cluster's identity."""
     reference = read_reference(infra_cluster)
     name = metadata.text(reference, "name")
     value = f"{metadata.text(reference, 'kind')}/{name}" if name else ""

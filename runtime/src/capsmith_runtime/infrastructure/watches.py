@@ -1,11 +1,11 @@
-"""Watches of infrastructure controllers: which change enqueues which objects.
+"""Watches of infrastructure controllers: which changes enqueue which objects.
 
-Core objects change often in fields that providers ignore, so only changes of their views enqueue
+Core objects often change in fields that providers ignore, so only changes to their views enqueue
 anything; see :mod:`capsmith_runtime.contract.core`.
 
-A change that all machines of a cluster share may concern thousands of them.  Machines that may
-wait for it are enqueued with normal priority, provisioned ones with low priority, so that new
-machines of any cluster are reconciled first.
+A change to an object shared by all of a cluster's machines may concern thousands of them.  Machines
+that may be waiting for it are enqueued with normal priority, provisioned ones with low priority, so
+that new machines of any cluster are reconciled first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from capsmith_runtime.reconcile.watches import enqueue_object, on_change
 
 
 class InfrastructureWatches:
-    """Connect the infrastructure's informers to the work queues."""
+    """Connects the infrastructure's informers to the work queues."""
 
     def __init__(self, caches: InfrastructureCaches, queues: Queues) -> None:
         self._caches = caches
@@ -86,10 +86,11 @@ class InfrastructureWatches:
         )
 
     def _enqueue_objects_of_cluster(self, change: Delta) -> None:
-        """Enqueue the infrastructure of a Cluster, and the machines that its change concerns.
+        """Enqueue a Cluster's infrastructure, and the machines that the change concerns.
 
-        Tools keep their own records in annotations, and change them often: only a machine that
-        waits, perhaps for one of them, is enqueued; the others see them at their next reconcile.
+        Other tools keep records in the Cluster's annotations and change them often.  After such a
+        change, only machines that are waiting are enqueued, as they may need the annotation; the
+        others see it at their next reconcile.
         """
         read = self._caches.core.reader.read_cluster
         old, new = (read(obj) if obj is not None else None for obj in (change.old, change.new))
@@ -108,9 +109,10 @@ class InfrastructureWatches:
     def _enqueue_machines(
         self, namespace: str, cluster: str, at_least: Priority = Priority.LOW
     ) -> None:
-        """Enqueue the pools of a cluster, its templates, and its machines of a priority.
+        """Enqueue a cluster's pools and templates, and its machines of priority ``at_least``.
 
-        They are found by their label, which core sets together with the owner.
+        They are found by their cluster name label, which core sets together with the owner
+        reference.
         """
         value = f"{namespace}/{cluster}"
         for kind, informer in self._caches.pools.items():
@@ -131,7 +133,7 @@ class InfrastructureWatches:
             self._enqueue_machines(metadata.namespace(obj), name)
 
     def _enqueue_waiting_infra_cluster(self, kind: DependentKind, change: Delta) -> None:
-        """Enqueue an infrastructure cluster in deletion after the last object of a kind."""
+        """Enqueue an infrastructure cluster in deletion when its last dependent is gone."""
         if change.new is not None and kind.has_any([change.new]):
             return
         namespace, name = change.key.namespace, kind.cluster_name(change.latest)
@@ -152,7 +154,7 @@ class InfrastructureWatches:
                 queue.add(key_of(user), _priority(user))
 
     def _enqueue_users(self, informer: Informer, users: Iterable[JSON]) -> None:
-        """Enqueue objects, and the machines that share the credentials of their cluster."""
+        """Enqueue ``users``, and the machines that use the same cluster's credentials."""
         kind = informer.resource.kind
         for user in users:
             self._queues[kind].add(key_of(user))
@@ -160,7 +162,10 @@ class InfrastructureWatches:
                 self._enqueue_machines_of_infra_cluster(user)
 
     def _enqueue_identities(self, keys: Callable[[JSON], Iterable[str]], change: Delta) -> None:
-        """Enqueue the identities that an object began or ceased to use."""
+        """Enqueue the identities that an object has started or stopped using.
+
+        ``keys`` returns the index keys of the identities that an object uses.
+        """
         old, new = (set(keys(obj)) if obj else set() for obj in (change.old, change.new))
         # An identity has its finalizer exactly while it has users, so the first and the last count.
         for value in old ^ new:
@@ -168,9 +173,9 @@ class InfrastructureWatches:
             self._queues[kind].add(NamespacedName(namespace, name))
 
     def _enqueue_users_of_secret(self, namespaced: bool, change: Delta) -> None:
-        """Enqueue the identities that name a Secret, and their users if it is new or gone.
+        """Enqueue the identities that name a Secret, and their users if it was created or deleted.
 
-        The reconcile of an identity reads the Secret, and finds out whether the data have changed.
+        Other changes to the Secret are detected when the identity is reconciled.
         """
         for kind, identity in self._identities_of_secret(change.latest, namespaced):
             self._queues[kind].add(key_of(identity))
@@ -184,7 +189,10 @@ class InfrastructureWatches:
                 self._enqueue_users_of_identity(identity)
 
     def _identities_of_secret(self, secret: JSON, namespaced: bool) -> Iterator[tuple[str, JSON]]:
-        """Yield the identities of one scope that name a Secret, each with its kind."""
+        """Yield the identities that name ``secret``, each with its kind.
+
+        ``namespaced`` selects either namespaced or cluster-scoped kinds of identities.
+        """
         namespace = metadata.namespace(secret)
         if not namespaced and namespace != self._caches.core.scope.own_namespace:
             return
@@ -216,11 +224,11 @@ def _spec(obj: JSON) -> Object:
 
 
 def _machine_relevant_fields(group: str, obj: JSON) -> tuple[Object, str | None, str | None]:
-    """Return the fields of an infrastructure cluster that its machines read."""
+    """Return the fields of an infrastructure cluster that its machines depend on."""
     return _spec(obj), external_id.stored(obj, group), cluster_name_of(obj)
 
 
 def _priority(machine: JSON) -> Priority:
-    """Return the priority of a machine after a change that all machines of its cluster share."""
+    """Return a machine's priority for changes that affect all machines of its cluster."""
     provisioned = bool(metadata.text(machine, "spec", "providerID"))
     return Priority.LOW if provisioned and not metadata.is_deleting(machine) else Priority.NORMAL

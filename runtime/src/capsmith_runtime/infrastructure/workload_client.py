@@ -19,33 +19,36 @@ REASON_NOT_INITIALIZED: Final = "WaitingForControlPlaneInitialized"
 
 
 class WorkloadAccess(Protocol):
-    """Clients of workload clusters, which are created from kubeconfig Secrets."""
+    """Creates clients of workload clusters from their kubeconfig Secrets."""
 
     async def get(self, namespace: str, cluster: str) -> KubeClient:
-        """Return the client of a cluster; raise NotAvailableError without usable kubeconfig."""
+        """Return the client of a cluster.
+
+        Raises NotAvailableError if the cluster has no usable kubeconfig Secret.
+        """
         ...
 
     async def run(self) -> None:
-        """Close idle clients until cancelled."""
+        """Close idle clients until the task is cancelled."""
         ...
 
 
 class WorkloadAccessFactory(Protocol):
-    """Creates the workload clients of a manager."""
+    """Factory for a manager's WorkloadAccess."""
 
     def __call__(
         self, management: KubeClient, metrics: Metrics, *, field_manager: str
     ) -> WorkloadAccess:
-        """Return the clients, whose kubeconfigs are in the management cluster."""
+        """Create the WorkloadAccess, which reads kubeconfigs with the ``management`` client."""
         ...
 
 
 def create_workload_client(
     kind: Kind[Any], cluster: Cluster | None, access: WorkloadAccess | None
 ) -> KubernetesClient:
-    """Return a client that connects at its first request.
+    """Return a workload cluster client that connects on its first request.
 
-    Its methods raise NotAvailableError until the control plane of the cluster is initialised.
+    Its methods raise NotAvailableError until the cluster's control plane is initialised.
     """
     name = kind.resource.kind
 

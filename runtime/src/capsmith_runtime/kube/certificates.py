@@ -1,4 +1,4 @@
-"""The serving certificate, which is loaded again when its files change."""
+"""The serving certificate, which is reloaded when its files change."""
 
 from __future__ import annotations
 
@@ -13,20 +13,26 @@ from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 
 _NO_CHECK_TIME: Final = ssl.VerifyFlags(0x200000)
-"""X509_V_FLAG_NO_CHECK_TIME of OpenSSL, which ssl does not name: expired ones are read as well."""
+"""X509_V_FLAG_NO_CHECK_TIME of OpenSSL, for which ssl has no name.
+
+With this flag, expired certificates can be read as well.
+"""
 
 _ROUNDS: Final = 10
-"""A handshake has three at most; without a limit a fault would block the event loop."""
+"""Maximum number of handshake rounds, of which three are needed.
+
+Without a limit, a fault would block the event loop.
+"""
 
 
 # The standard library reads the fields of a certificate from a peer that it has verified, and
 # from nothing else: so a client and a server shake hands in memory. The cryptography library
 # reads them from the file, but most managers have no other use for it.
 def read_expiration(certificate: Path, key: Path) -> float:
-    """Return the Unix time at which the first certificate of the file expires.
+    """Return the Unix time at which the file's first certificate expires.
 
-    Raises ssl.SSLError for a pair that TLS clients would not accept from a server, whatever its
-    dates are.
+    The certificate may have expired already.  Raises ssl.SSLError for a pair of certificate and key
+    that TLS clients would not accept from a server for other reasons.
     """
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(certificate, key)
@@ -42,7 +48,7 @@ def read_expiration(certificate: Path, key: Path) -> float:
 
 
 def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> ssl.SSLObject:
-    """Return the client's side of a connection as soon as it has verified the server's."""
+    """Return the client's side of a connection once it has verified the server's certificate."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     near = client.wrap_bio(to_client, to_server)
     far = server.wrap_bio(to_server, to_client, server_side=True)
@@ -60,46 +66,55 @@ _log = get_logger("certificates")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateFiles:
-    """Paths of the certificate, its key and the certificate authority, all in PEM."""
+    """Paths to the certificate, its key and the certificate authority, all in PEM."""
 
     directory: Path
     certificate: str = "tls.crt"
     key: str = "tls.key"
     authority: str = "ca.crt"
-    """What clients have to trust; optional, for an issuer that they trust anyway."""
+    """Path to the CA certificate that clients must trust; the file may be missing.
+
+    Issuers that clients trust already need no such file.
+    """
     client_authority: str = ""
-    """What client certificates have to be signed by; clients need none when empty."""
+    """Path to the CA certificate that client certificates are verified with.
+
+    If empty, clients need no certificate.
+    """
 
     def read(self) -> tuple[bytes, ...]:
-        """Return the contents of the files; raise OSError if a required file is missing."""
+        """Return the contents of the files.
+
+        Raises OSError if a required file is missing.
+        """
         required = (self.certificate, self.key, self.client_authority)
         contents = [(self.directory / name).read_bytes() for name in required if name]
         return (self.read_authority(), *contents)
 
     def read_authority(self) -> bytes:
-        """Return the certificate authority in PEM; empty if there is no such file."""
+        """Return the CA certificate in PEM; empty if the file does not exist."""
         path = self.directory / self.authority
         return path.read_bytes() if path.is_file() else b""
 
 
 class Certificates:
-    """Provides the last valid contents of the files, and reports when they expire."""
+    """Provides the last valid contents of the certificate files, and reports their expiry time."""
 
     def __init__(self, files: CertificateFiles, metrics: Metrics, server: str) -> None:
-        """``server`` is the label of the metric."""
+        """Initialise without reading the files; ``server`` is the label of the expiry metric."""
         self._files = files
         self._metrics = metrics
         self._server = server
         self._loaded: tuple[bytes, ...] = ()
         self._current: ssl.SSLContext | None = None
         self.ca_bundle = b""
-        """What clients have to trust to accept the current certificate."""
+        """CA certificate in PEM that clients must trust to accept the current certificate."""
 
     def refresh(self) -> bool:
-        """Load the files; return True if they contain another certificate than before.
+        """Load the files; return whether they contain a certificate other than before.
 
-        Files that are missing or do not match are logged and skipped: they may be being replaced
-        at that moment.
+        Missing or mismatched files are logged and skipped, as they may be in the middle of a
+        replacement.
         """
         try:
             contents = self._files.read()
@@ -116,7 +131,7 @@ class Certificates:
         return True
 
     def server_context(self) -> ssl.SSLContext:
-        """Return a TLS context for a server; new connections always use the latest certificate."""
+        """Return a server's TLS context; new connections always use the latest certificate."""
         context = self._context()
         # OpenSSL calls this in every handshake, even if the client sends no server name.
         context.sni_callback = self._select

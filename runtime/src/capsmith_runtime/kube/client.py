@@ -29,16 +29,19 @@ class ResourceType:
 
     group: str
     version: str
-    """The API version, such as ``v1``."""
+    """API version of the kind, such as ``v1``."""
     kind: str
     plural: str
-    """The name of the kind in URLs, such as ``configmaps``."""
+    """Name of the kind in URLs, such as ``configmaps``."""
     namespaced: bool = True
-    """Whether objects of the kind are in namespaces."""
+    """Whether objects of this kind are in namespaces."""
     required_status: tuple[tuple[str, str], ...] = ()
-    """Names and JSON types of the fields without which the API server refuses a status."""
+    """Names and JSON types of the fields that the API server requires in a status."""
     needs_messages: bool = False
-    """Whether the API server refuses conditions with an empty message; the reason replaces it."""
+    """Whether the API server rejects conditions with an empty message.
+
+    The reason is then written as the message, too.
+    """
 
     @property
     def api_version(self) -> str:
@@ -46,7 +49,7 @@ class ResourceType:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Return the URL path of the collection, of an object, or of its subresource."""
+        """Return the URL path of the collection, of an object, or of an object's subresource."""
         root = f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
         scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
         rest = "".join(f"/{part}" for part in (name, subresource) if part)
@@ -55,20 +58,20 @@ class ResourceType:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Filter on the server for objects of a kind; an empty field selects everything."""
+    """Filter that the server applies to objects of a kind; an empty field selects everything."""
 
     namespace: str = ""
     labels: str = ""
     fields: str = ""
     metadata_only: bool = False
-    """Request only the metadata, if the rest is large or must not be kept in memory."""
+    """Whether to request only metadata, because the rest is large or must not be kept in memory."""
 
 
 EVERYTHING = Selection()
 
 
 class Page(NamedTuple):
-    """A page of a list; `token` requests the next page and is empty on the last one."""
+    """One page of a list; `token` requests the next page, and is empty on the last one."""
 
     items: list[JSON]
     resource_version: str
@@ -83,12 +86,18 @@ class WatchEvent(NamedTuple):
 
 
 class KubeClient(Protocol):
-    """A client of the Kubernetes API; every method raises `ApiError` and has a time limit."""
+    """A client of the Kubernetes API.
+
+    Every method raises `ApiError` and has a time limit.
+    """
 
     async def list_page(
         self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
     ) -> Page:
-        """Return one page of a list; `limit` 0 requests the whole list on one page."""
+        """Return one page of a list; with a `limit` of 0, the page contains the whole list.
+
+        `token` comes from the previous page, and is empty for the first one.
+        """
 
     def watch(
         self, resource: ResourceType, selection: Selection, *, resource_version: str
@@ -96,29 +105,44 @@ class KubeClient(Protocol):
         """Yield events and bookmarks until the server or a silent connection ends the watch."""
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
-        """Return one object from the server, not from a cache; raise `NotFoundError`."""
+        """Return an object from the server, not from a cache.
+
+        Raises `NotFoundError` if the object does not exist.
+        """
 
     async def create(self, resource: ResourceType, obj: JSON) -> JSON:
-        """Create `obj` in the namespace that its metadata names; raise `AlreadyExistsError`."""
+        """Create `obj` in the namespace that its metadata names, and return the created object.
+
+        Raises `AlreadyExistsError` if an object of this name exists.
+        """
 
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """Apply a JSON merge patch; with an outdated resource version raise `ConflictError`."""
+        """Apply the JSON merge patch `body`, and return the new object.
+
+        Raises `ConflictError` if `resource_version` is set and outdated.
+        """
 
     async def patch_status(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """Apply a JSON merge patch to the status subresource; `body` contains `status`."""
+        """Apply a JSON merge patch to the status subresource; `body` has the key `status`.
+
+        Raises `ConflictError` if `resource_version` is set and outdated.
+        """
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
         """Apply `obj` by server-side apply with this process's field manager.
 
-        Without `force`, raises `ConflictError` if another manager owns one of the fields.
+        Raises `ConflictError` if another manager owns one of the fields, unless `force` is set.
         """
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
-        """Request the deletion of an object; with `uid`, raise `ConflictError` if it differs."""
+        """Request the deletion of an object.
+
+        Raises `ConflictError` if `uid` is set and the object has another UID.
+        """
 
     async def served_versions(self, group: str) -> tuple[str, ...]:
         """Return the versions of an API group, preferred first; empty if it is not served."""
@@ -134,12 +158,15 @@ def key_of(obj: JSON) -> NamespacedName:
 
 
 def version_of(obj: JSON) -> int:
-    """Return the resource version as a number; a higher number is a later state of the kind."""
+    """Return an object's resource version as a number; a higher number is a later state.
+
+    Resource versions are comparable only within a kind.
+    """
     version = obj["metadata"].get("resourceVersion", "")
     return int(version) if version.isdigit() else 0
 
 
 def is_gone(obj: JSON) -> bool:
-    """Return whether this is the last state of an object: being deleted, without finalizers."""
+    """Return whether this is an object's last state: being deleted, without finalizers."""
     metadata = obj["metadata"]
     return bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")

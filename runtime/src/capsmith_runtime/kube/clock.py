@@ -28,11 +28,14 @@ class Backoff:
     failures: int = 0
 
     def next(self, at_least: float | None = None) -> float:
-        """Return the next delay in seconds, at least the delay that a server requested."""
+        """Return the next delay in seconds.
+
+        The delay is no less than ``at_least``, which a server requested.
+        """
         delay = min(self.limit, self.base * 2.0 ** min(self.failures, 32))
         self.failures += 1
         return max(delay, at_least or 0.0) * random.uniform(1.0, 1.25)
 
     def reset(self) -> None:
-        """Start again at `base`."""
+        """Restart the delays at `base`."""
         self.failures = 0

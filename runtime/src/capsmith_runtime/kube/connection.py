@@ -1,7 +1,7 @@
-"""Address, credentials and TLS of the API servers of management and workload clusters.
+"""Address, credentials and TLS for the API servers of management and workload clusters.
 
-lightkube reads the configuration.  No other module of this package creates a TLS context for an
-API server, and none uses Python's default context.
+lightkube reads the configuration.  No other module of this package creates a TLS context for an API
+server, and none uses Python's default context.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KEEPALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)] + [
 
 
 def load_config() -> SingleConfig:
-    """Return the configuration: from KUBECONFIG, else in-cluster, else the user's default file."""
+    """Return the configuration from KUBECONFIG, else in-cluster, else the user's default file."""
     path = os.environ.get("KUBECONFIG")
     config = (KubeConfig.from_file(path) if path else KubeConfig.from_env()).get()
     if config is None:
@@ -33,7 +33,7 @@ def load_config() -> SingleConfig:
 
 
 def open_session(config: SingleConfig, user_agent: str) -> httpx2.AsyncClient:
-    """Return an HTTP connection pool with the current credentials."""
+    """Open an HTTP connection pool that uses the current credentials."""
     user = config.user or User()
     transport = httpx2.AsyncHTTPTransport(
         verify=create_api_server_context(config),
@@ -58,9 +58,9 @@ def open_session(config: SingleConfig, user_agent: str) -> httpx2.AsyncClient:
 
 
 def create_api_server_context(config: SingleConfig) -> ssl.SSLContext:
-    """Return a TLS context that verifies the API server's chain, dates and name as Go does.
+    """Create a TLS context that verifies the API server's chain, dates and name as Go does.
 
-    Raises OSError or ValueError for certificates or keys that cannot be read.
+    Raises OSError or ValueError if a certificate or key cannot be read.
     """
     context = verify_cluster(config.cluster, config.user or User(), config.abs_file)
     # Since Python 3.13 the default has this flag (https://docs.python.org/3.13/library/ssl.html,

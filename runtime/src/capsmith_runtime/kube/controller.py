@@ -1,4 +1,4 @@
-"""A controller: workers that reconcile the keys of a queue; no error ends a worker."""
+"""A controller, whose workers reconcile the keys of a queue; errors never end a worker."""
 
 from __future__ import annotations
 
@@ -20,31 +20,34 @@ _log = get_logger("controller")
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Result of a reconcile; without `requeue_after`, in seconds, the key waits for a change."""
+    """Result of a reconcile.
+
+    The key is reconciled again after `requeue_after` seconds; None to wait for a change.
+    """
 
     requeue_after: float | None = None
     priority: Priority | None = None
-    """Priority of the next reconcile; None keeps that of this one."""
+    """Priority of the next reconcile; None to keep the current one."""
     failed: bool = False
-    """Whether it ended with a failure that no retry resolves."""
+    """Whether the reconcile ended with a failure that no retry resolves."""
 
 
 class _Loan:
-    """The replacement of one worker, which is made once at most."""
+    """The replacement of one worker, which is started at most once."""
 
     def __init__(self, replace: Callable[[], None]) -> None:
         self._replace = replace
         self.is_made = False
 
     def make(self) -> None:
-        """Replace the worker."""
+        """Start the replacement, unless it was already started."""
         if not self.is_made:
             self.is_made = True
             self._replace()
 
 
 class Controller(Generic[K]):
-    """Reconciles the keys of one queue, with at most one reconcile at a time for each key."""
+    """Reconciles the keys of a queue, with at most one reconcile at a time for each key."""
 
     def __init__(
         self,
@@ -70,17 +73,17 @@ class Controller(Generic[K]):
         self._tracebacks = TracebackLimiter()
 
     async def run(self) -> None:
-        """Reconcile until the queue is closed; cancel this to abort running reconciles."""
+        """Reconcile until the queue is closed; cancel this task to abort running reconciles."""
         async with asyncio.TaskGroup() as self._group:
             group = self._group
             for number in range(self._concurrency):
                 group.create_task(self._work(), name=f"{self.name}-{number}")
 
     async def stop(self, grace: float) -> bool:
-        """Close the queue and wait up to `grace` seconds; return True if all reconciles ended.
+        """Close the queue and wait up to `grace` seconds; return whether all reconciles ended.
 
-        A reconcile that was cancelled does not count as ended: its requests may still arrive.
-        Handlers that have exceeded their time limit are not waited for.
+        A cancelled reconcile does not count as ended: its requests may still arrive.  Handlers that
+        have exceeded their time limit are not waited for.
         """
         self.queue.close()
         try:
@@ -118,12 +121,15 @@ class Controller(Generic[K]):
     # An author call that takes long must not keep the objects of other tenants
     # waiting; how many such calls each tenant may have is limited where they are admitted.
     def _replace_worker(self) -> None:
-        """Start another worker; the one that waits for a slow call ends after its reconcile."""
+        """Start another worker; the worker that waits for a slow call ends after its reconcile."""
         if self._group is not None:
             self._group.create_task(self._work(), name=f"{self.name}-replacement")
 
     async def _process(self, key: K) -> bool:
-        """Reconcile once; return False if a handler still runs, which later releases the key."""
+        """Reconcile once.
+
+        Returns False if a handler is still running, which releases the key when it ends.
+        """
         began = time.monotonic()
         try:
             result = await self._reconcile(key)

@@ -1,11 +1,11 @@
-"""The servers of probes and metrics.
+"""The servers for probes and metrics.
 
 Metrics are served in one of two ways:
 
 - By HTTPS, to clients that the management cluster authorizes, if there are certificate files.  A
   self-signed certificate would need a cryptography library in each manager, and no client could
   verify it.
-- By HTTP while there is no certificate: to clients on this host only, unless the user allows all.
+- By HTTP if there is no certificate: only to clients on the same host, unless the user allows all.
 """
 
 from __future__ import annotations
@@ -50,7 +50,10 @@ _FORBIDDEN: Final = (
 
 
 def parse_address(address: str) -> tuple[str | None, int]:
-    """Split `host:port`, `[v6]:port` or `:port` (all interfaces); raise ValueError."""
+    """Split `host:port`, `[v6]:port` or `:port` (all interfaces) into host and port.
+
+    Raises ValueError for any other string.
+    """
     host, separator, port = address.rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     plausible = port.isdecimal() and int(port) <= 0xFFFF and (bare != host or ":" not in host)
@@ -62,9 +65,10 @@ def parse_address(address: str) -> tuple[str | None, int]:
 # There is no authentication by HTTP, so only clients on this host, such as a port-forward, get
 # metrics unless the user allows it.
 class DiagnosticsServer:
-    """Serves probes and metrics until closed; ready and healthy while all named checks pass.
+    """Serves probes and metrics until closed.
 
-    A single check has the path ``/readyz/NAME`` or ``/healthz/NAME``.
+    The process is ready or healthy while all checks pass.  Each single check has the path
+    ``/readyz/NAME`` or ``/healthz/NAME``.
     """
 
     def __init__(
@@ -77,9 +81,10 @@ class DiagnosticsServer:
         health: Mapping[str, Check] = {},
         insecure: bool = False,
     ) -> None:
-        """With ``insecure`` all clients get metrics, not only those on this host.
+        """Initialise without listening.
 
-        Without ``metrics`` there is no path ``/metrics``.
+        Without ``metrics`` there is no path ``/metrics``. With ``insecure`` all clients can read
+        metrics, otherwise only clients on this host.
         """
         self._insecure = insecure
         self._metrics = metrics
@@ -88,7 +93,7 @@ class DiagnosticsServer:
         self._server = HTTPServer(*parse_address(address), self._handle, limits)
 
     async def start(self) -> int:
-        """Start listening and return the port; for port 0 the system chooses it."""
+        """Start listening and return the port, which the system chooses for port 0."""
         return await self._server.start()
 
     async def close(self) -> None:
@@ -115,7 +120,7 @@ class DiagnosticsServer:
 
 
 def render_metrics(metrics: Metrics) -> Response:
-    """Return the metrics in the text format of Prometheus."""
+    """Return the metrics in Prometheus text format."""
     return Response(HTTPStatus.OK, metrics.render(), _METRICS)
 
 
@@ -138,21 +143,24 @@ _ACCESS_REVIEW: Final = ResourceType(
     "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False
 )
 GRANTED_SECONDS: Final = 60.0
-"""How long a revoked token or permission may still be accepted."""
+"""Seconds for which a revoked token or permission may still be accepted."""
 DENIED_SECONDS: Final = 10.0
 CACHE_ENTRIES: Final = 256
-"""Clients can send any number of different tokens."""
+"""Maximum number of cached decisions, as clients can send any number of different tokens."""
 
 
 # A client authenticates with a bearer token (TokenReview), and needs the permission for the path
 # (SubjectAccessReview), as with controller-runtime's WithAuthenticationAndAuthorization.
 class AccessReviewer:
-    """Asks the API server whether clients may read metrics; caches decisions for a short time."""
+    """Requests from the API server whether clients may read metrics.
+
+    Decisions are cached for a short time.
+    """
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
         self._decisions: dict[str, tuple[float, HTTPStatus]] = {}
-        """Status and time of expiry by digest: tokens are not kept."""
+        """Status and expiry time for each token's digest; the tokens themselves are not kept."""
 
     async def review(self, authorization: str, method: str, path: str) -> HTTPStatus:
         """Return OK, UNAUTHORIZED or FORBIDDEN for the value of an Authorization header.
@@ -208,25 +216,28 @@ def _review(resource: ResourceType, spec: Mapping[str, Any]) -> dict[str, Any]:
 _log = get_logger("diagnostics")
 
 POLL_SECONDS: Final = 5.0
-"""Between two checks of the certificate files: their replacement raises no event."""
+"""Seconds between two checks of the certificate files, whose replacement raises no event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosticsOptions:
-    """Where and how probes and metrics are served."""
+    """Options on where and how to serve probes and metrics."""
 
     address: str
-    """Of the metrics."""
+    """Address of the metrics server."""
     health_address: str = ""
-    """Of the probes; empty for the address of the metrics, then without TLS."""
+    """Address of the probe server; empty to serve probes on the metrics address without TLS."""
     certificates: Path | None = None
-    """Folder in which to look for a certificate; with one, metrics are served by HTTPS only."""
+    """Folder with the certificate files.
+
+    Metrics are served only by HTTPS if it has a certificate.
+    """
     insecure: bool = False
-    """Serve metrics by HTTP to all clients."""
+    """Whether to serve metrics by HTTP to all clients."""
 
 
 class Diagnostics:
-    """The servers of one manager."""
+    """The probe and metrics servers of one manager."""
 
     def __init__(
         self,
@@ -249,12 +260,12 @@ class Diagnostics:
         }
 
     async def start(self) -> None:
-        """Start listening by HTTP."""
+        """Start listening for HTTP."""
         for server in self._servers.values():
             await server.start()
 
     async def run(self) -> None:
-        """Serve metrics by HTTPS from the first certificate on, until cancelled."""
+        """Serve metrics by HTTPS as soon as there is a certificate, until cancelled."""
         folder = self._options.certificates
         if folder is None or self._options.insecure:
             await asyncio.Event().wait()

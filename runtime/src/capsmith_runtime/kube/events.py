@@ -1,4 +1,4 @@
-"""Events about objects: rate-limited, without duplicates, never blocking."""
+"""Kubernetes events: rate-limited, without duplicates, and sent without blocking the caller."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _QUEUED = 1000
 
 
 class EventRecorder:
-    """Sends events in the background (`run`); drops duplicates, and bursts of one namespace."""
+    """Sends events in the background; drops duplicates and bursts from one namespace."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class EventRecorder:
     ) -> None:
         """Queue an event about `obj` and return immediately.
 
-        Repetitions, and events beyond the rate or the size of the queue, are dropped.
+        Repeated events are dropped, as are events above the rate limit or the queue's size.
         """
         now, mark = monotonic(), (obj["metadata"]["uid"], reason, note)
         if now - self._sent.get(mark, -self._repeat_seconds) < self._repeat_seconds:

@@ -1,8 +1,8 @@
 """Run the author's code, synchronous or asynchronous, with limits on time and concurrency.
 
-A thread cannot be stopped from outside. A handler that exceeds its time-out while one of its
-threads runs is therefore abandoned but tracked: its key stays in process until the thread ends, so
-that no object is reconciled twice at the same time.
+A thread cannot be stopped from outside.  A handler that exceeds its timeout while one of its
+threads is running is therefore abandoned but tracked: its key stays in process until the thread
+ends, so that no object is reconciled twice at the same time.
 """
 
 from __future__ import annotations
@@ -25,35 +25,38 @@ T = TypeVar("T")
 _log = get_logger("hooks")
 _CANCEL_SECONDS = 1.0
 EXHAUSTED_SECONDS: Final = 180.0
-"""How long all threads may hang before only a restart can help."""
+"""Seconds for which all threads may hang before the process counts as unhealthy.
+
+After that only a restart can help.
+"""
 SLOW_SECONDS: Final = 0.5
-"""After which a call no longer keeps a worker or a thread from the calls of other tenants."""
+"""Seconds after which a call no longer blocks a worker or a thread for other tenants."""
 ANSWERED_SECONDS: Final = 3600.0
-"""How long a tenant counts as served after a call that ended."""
+"""Seconds for which a tenant counts as responsive after one of its calls has ended."""
 LENT_THREADS: Final = 4
-"""How many times the configured number of threads may be lent to others by slow calls."""
+"""Additional threads that replace those of slow calls, as a multiple of the configured number."""
 
 
 def _lend_nothing() -> None:
-    """Do nothing: no worker waits for the call."""
+    """Do nothing, because no worker waits for the call."""
 
 
 lend_worker: contextvars.ContextVar[Callable[[], None]] = contextvars.ContextVar(
     "lend_worker", default=_lend_nothing
 )
-"""Lets another reconcile begin while the one of this context waits for a slow call."""
+"""Function that lets another worker start while this context's worker waits for a slow call."""
 
 
 class HookTimeoutError(Exception):
-    """Raised if a handler timed out and was cancelled."""
+    """Raised if a handler exceeded its timeout and was cancelled."""
 
 
 class HooksExhaustedError(Exception):
-    """Raised if all threads are occupied by handlers that hang."""
+    """Raised if hanging handlers occupy all threads."""
 
 
 class StillRunningError(HookTimeoutError):
-    """Raised if a handler timed out and cannot be stopped."""
+    """Raised if a handler exceeded its timeout and cannot be stopped."""
 
     def __init__(self, message: str, call: HandlerCall) -> None:
         super().__init__(message)
@@ -65,9 +68,9 @@ class StillRunningError(HookTimeoutError):
 
 
 class HandlerThread(threading.Thread):
-    """A thread that runs one synchronous call for an event loop.
+    """A thread that runs a single synchronous call for an event loop.
 
-    By this type, an event loop with a virtual clock recognises the calls that need real time.
+    Event loops with a virtual clock use this type to recognise the calls that need real time.
     """
 
     def __init__(
@@ -79,10 +82,10 @@ class HandlerThread(threading.Thread):
 
 
 class HandlerExecutor:
-    """Calls handlers with a time-out in seconds; `threads` limits concurrent synchronous calls.
+    """Calls handlers with a timeout in seconds; `threads` limits concurrent synchronous calls.
 
-    Calls belong to tenants, such as the identities of clouds.  While all threads are taken, slow
-    calls of one tenant do not count for the others.
+    Calls belong to tenants, such as the identities of clouds.  While all threads are busy, one
+    tenant's slow calls do not count against the limit of the others.
     """
 
     def __init__(self, metrics: Metrics, *, threads: int = 32, timeout: float = 300.0) -> None:
@@ -99,8 +102,9 @@ class HandlerExecutor:
     def is_healthy(self) -> bool:
         """Return whether handlers can run.
 
-        False once as many as `threads` hang for minutes, if a restart may help: no thread is left,
-        or the calls of all tenants hang.  The cloud of one tenant that never answers is no reason.
+        Returns False if as many calls as `threads` have been hanging for minutes and a restart may
+        help: no thread is left, or calls of all tenants hang.  A single tenant whose cloud never
+        responds does not make the process unhealthy.
         """
         since = self._exhausted_since
         if since is None or monotonic() - since < EXHAUSTED_SECONDS:
@@ -214,7 +218,10 @@ class HandlerExecutor:
         return future
 
     async def _take_slot(self, call: HandlerCall) -> None:
-        """Wait for a thread; raise HooksExhaustedError if the calls of all tenants need them."""
+        """Wait for a free thread.
+
+        Raises HooksExhaustedError if hanging calls of all tenants occupy the threads.
+        """
         end = monotonic() + self._timeout
         while True:
             if self._slots.locked():
@@ -232,7 +239,10 @@ class HandlerExecutor:
             return
 
     def _lend_slot(self, tenant: str) -> None:
-        """Let the eldest slow call of another tenant no longer count against the limit."""
+        """Stop counting the oldest slow call of another tenant against the limit of threads.
+
+        ``tenant`` is the tenant that needs the thread.
+        """
         latest = monotonic() - SLOW_SECONDS
         for call in self.calls.slot_holders:
             is_slow = call.began <= latest and call.tenant != tenant
@@ -250,7 +260,10 @@ class HandlerExecutor:
             self._lent -= 1
 
     def _note_answer(self, tenant: str) -> None:
-        """Remember for an hour that a tenant is served."""
+        """Record that a call for ``tenant`` has ended.
+
+        The tenant counts as responsive for an hour.
+        """
         now = monotonic()
         self._answered.pop(tenant, None)
         self._answered[tenant] = now
@@ -260,7 +273,7 @@ class HandlerExecutor:
 
 
 def handler_of(error: BaseException) -> str:
-    """Return the name of the handler that raised an error; empty if no handler did."""
+    """Return the name of the handler that raised ``error``; empty if no handler did."""
     cause: BaseException | None = error
     while cause is not None:
         trace = cause.__traceback__
@@ -308,7 +321,10 @@ def _outcome(
 
 
 def _harmless(name: str, caught: BaseException) -> RuntimeError:
-    """Wrap an exception: SystemExit would end the event loop, a cancellation the worker."""
+    """Wrap an exception that would otherwise end the event loop or the worker.
+
+    SystemExit would end the event loop, a cancellation the worker.
+    """
     return RuntimeError(f"{name} raised {caught!r}")
 
 
@@ -316,7 +332,7 @@ _TRACEBACK_SECONDS: Final = 60.0
 
 
 class TracebackLimiter:
-    """Allows one traceback a minute for each handler and type of exception.
+    """Allows one traceback a minute for each handler and exception type.
 
     During an outage every object fails with the same error.
     """

@@ -1,4 +1,4 @@
-"""The author's calls that run, and their threads: they are known until the last of them ends."""
+"""The author's running calls and their threads, tracked until the last of them ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _current: contextvars.ContextVar[HandlerCall | None] = contextvars.ContextVar(
 
 
 class HandlerCall:
-    """One call of a handler, which is busy while the handler or one of its threads runs."""
+    """A call of a handler, which is busy while the handler or one of its threads is running."""
 
     def __init__(self, name: str, calls: HandlerCalls, tenant: str = "") -> None:
         self.name = name
@@ -35,7 +35,7 @@ class HandlerCall:
         self.is_abandoned = False
         self.began = monotonic()
         self.holds_slot = False
-        """Whether its thread counts against the limit of synchronous calls."""
+        """Whether the call's thread counts against the limit of synchronous calls."""
         self._calls = calls
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
@@ -44,7 +44,7 @@ class HandlerCall:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether the handler or one of its threads runs."""
+        """Return whether the handler or one of its threads is running."""
         return self._busy > 0
 
     def context(self) -> contextvars.Context:
@@ -54,13 +54,13 @@ class HandlerCall:
         return context
 
     def begin(self) -> None:
-        """Count one more thread or task of this call; safe in any thread."""
+        """Count another thread or task of this call. Thread-safe."""
         with self._lock:
             self._busy += 1
             self._calls.add(self)
 
     def end(self) -> None:
-        """Count one thread or task less; the last one ends the call.  Safe in any thread."""
+        """Count one thread or task of this call less; the last one ends the call. Thread-safe."""
         with self._lock:
             self._busy -= 1
             if self._busy:
@@ -70,7 +70,7 @@ class HandlerCall:
             self._loop.call_soon_threadsafe(self._settle)
 
     def when_ended(self, callback: Callable[[], None]) -> None:
-        """Call `callback` on the event loop when the call ends, or soon if it has ended."""
+        """Call `callback` on the event loop when the call ends, or soon if it has already ended."""
         if self._calls.has(self):
             self._callbacks.append(callback)
         else:
@@ -87,49 +87,49 @@ class HandlerCall:
 
 
 class HandlerCalls:
-    """The calls of one executor that have not ended."""
+    """The unfinished calls of one executor."""
 
     def __init__(self) -> None:
         self._running: set[HandlerCall] = set()
         self._changed = asyncio.Event()
         self.was_cancelled = False
-        """Whether an asynchronous handler was cancelled; what it leaves behind is unknown."""
+        """Whether an asynchronous handler was ever cancelled; its side effects are unknown."""
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the handlers that run."""
+        """Return the names of the running handlers."""
         # Other threads add calls: `tuple` copies the set in one step of the interpreter, while a
         # loop over the set itself could raise RuntimeError.
         return sorted(call.name for call in tuple(self._running))
 
     @property
     def abandoned(self) -> int:
-        """Return how many calls have exceeded their time limit and still run."""
+        """Return the number of calls that have exceeded their time limit and are still running."""
         return sum(call.is_abandoned for call in tuple(self._running))
 
     @property
     def hanging_tenants(self) -> set[str]:
-        """Return the tenants of the calls that exceeded their time limit and still run."""
+        """Return the tenants whose calls have exceeded their time limit and are still running."""
         return {call.tenant for call in tuple(self._running) if call.is_abandoned}
 
     @property
     def slot_holders(self) -> list[HandlerCall]:
-        """Return the calls that count against the limit of synchronous calls, eldest first."""
+        """Return the calls that count against the limit of synchronous calls, oldest first."""
         return sorted(
             (call for call in tuple(self._running) if call.holds_slot), key=lambda call: call.began
         )
 
     @property
     def have_ended(self) -> bool:
-        """Return whether no handler runs in any thread, and none was cancelled."""
+        """Return whether no handler is running in any thread and none was cancelled."""
         return not self._running and not self.was_cancelled
 
     def has(self, call: HandlerCall) -> bool:
-        """Return whether a call has not ended yet."""
+        """Return whether ``call`` has not ended yet."""
         return call in self._running
 
     def add(self, call: HandlerCall) -> None:
-        """Add a call that has become busy; safe in any thread."""
+        """Add a call that has become busy. Thread-safe."""
         self._running.add(call)
 
     def discard(self, call: HandlerCall) -> None:
@@ -138,7 +138,7 @@ class HandlerCalls:
         self._changed.set()
 
     def abandon(self, call: HandlerCall) -> None:
-        """Mark a call that exceeded its time limit, so that `wait` does not wait for it."""
+        """Mark a call that exceeded its time limit; `wait` no longer waits for it."""
         call.is_abandoned = True
         self._changed.set()
 
@@ -150,10 +150,10 @@ class HandlerCalls:
 
 
 class DaemonThreadPool(ThreadPoolExecutor):
-    """Default executor of an event loop: it tracks calls, and no exit waits for its threads.
+    """Default executor of an event loop, which tracks calls and never delays the process's exit.
 
-    At most `threads` calls of handlers run at the same time for one tenant.  Calls of the runtime,
-    such as name lookups, have no limit, because handlers that hang must not block them.
+    At most `threads` handler calls run at the same time for one tenant.  The runtime's own calls,
+    such as name lookups, are not limited, because hanging handlers must not block them.
     """
 
     def __init__(self, threads: int) -> None:
@@ -166,7 +166,10 @@ class DaemonThreadPool(ThreadPoolExecutor):
         self._is_closed = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Run a function in a thread; raise RuntimeError after `shutdown`."""
+        """Run a function in a thread.
+
+        Raises RuntimeError after `shutdown`.
+        """
         if self._is_closed:
             raise RuntimeError("cannot start a thread: the event loop is closing")
         future: Future[T] = Future()
@@ -202,7 +205,7 @@ class DaemonThreadPool(ThreadPoolExecutor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Refuse new calls; do not wait for threads that run."""
+        """Reject new calls, without waiting for running threads."""
         # asyncio.run calls this with wait=True; joining a thread that hangs would keep the process
         # and its lease alive.
         self._is_closed = True

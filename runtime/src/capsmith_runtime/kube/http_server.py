@@ -1,14 +1,15 @@
 """The only HTTP server: for probes and metrics without TLS, for webhooks with TLS.
 
-h11 reads and writes the protocol.  This module bounds what a client can use: connections in number,
-requests in size and in time.  A server that is full closes the connection that waits for its client
-and harms least, so that clients that send nothing keep no others away.
+h11 reads and writes the protocol.  This module limits what a client can use: the number of
+connections, and the size and duration of requests.  A full server makes room by closing the
+connection that waits for its client and whose loss harms least, so clients that send nothing do not
+keep others away.
 
-Complete servers were measured first, configured for 32 connections and 10 seconds; none of them
-bounds both:
+Existing servers were measured first, configured for 32 connections and 10 seconds; none of them
+limits both:
 
 - uvicorn 0.54 failed 18 of 52 tests of this server.  It accepts 200 of 200 silent connections,
-  and a head or a body that never ends is still being read after 60 seconds.  Errors that have to be
+  and a head or a body that never ends is still being read after 60 seconds.  Errors that must be
   431 or 501 are 400.  Its loop wakes up ten times a second.
 - aiohttp 3.14 accepts 200 of 200 and is still reading such a body after 60 seconds; 431 and 501 are
   400.  It takes 11.3 MiB of memory, this server with h11 takes 0.4 MiB.
@@ -35,35 +36,35 @@ _CHUNK: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HTTPLimits:
-    """Limits of one server, which bound the memory and the time that a client can use."""
+    """Limits of a server, which restrict the memory and the time that a client can use."""
 
     connections: int = 32
     head_bytes: int = 16 * 1024
     body_bytes: int = 16 * 1024 * 1024
     total_bytes: int = 64 * 1024 * 1024
-    """Bodies of all requests that are being read or handled at the same time.
+    """Maximum bytes in the bodies of all requests that are being read or handled.
 
-    One client may have half of it.
+    A single client may use half of them.
     """
     request_seconds: float = 10.0
-    """To read a head, to read a body, and to write a response."""
+    """Seconds allowed to read a head, to read a body, and to write a response."""
     idle_seconds: float = 120.0
-    """Between two requests; 0 closes the connection after each response.
+    """Seconds that a connection may be idle; 0 to close it after each response.
 
-    Longer than core keeps a connection, so that core never sends a request into one that is just
-    being closed.
+    The default is longer than core keeps a connection, so that core never sends a request on a
+    connection that is just being closed.
     """
     stop_seconds: float = 5.0
-    """For requests that are being handled when the server is closed."""
+    """Seconds that requests may still take when the server is closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request with its body."""
+    """An HTTP request with its body."""
 
     method: str
     path: str
-    """Without the query."""
+    """Path of the request, without the query."""
     body: bytes
     peer: str = ""
     """The client's IP address; empty if unknown."""
@@ -73,29 +74,35 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One HTTP response with its body."""
+    """An HTTP response with its body."""
 
     status: HTTPStatus
     body: bytes
     content_type: str = "application/json"
     allow: str = ""
-    """The method that the path supports (405)."""
+    """Method that the path supports, for status 405; empty to send no Allow header."""
     retry_after: int = 0
-    """Seconds after which the client may repeat the request (429); 0 for no such header."""
+    """Seconds after which the client may retry, for status 429; 0 to send no Retry-After header."""
 
 
 RequestHandler = Callable[[Request], Awaitable[Response]]
 
 
 class Budget:
-    """Number of bytes that all connections of a server may hold; half of them for one client."""
+    """Number of bytes that all connections of a server may hold.
+
+    One client may hold half of them.
+    """
 
     def __init__(self, total: int) -> None:
         self._total = self._left = total
         self._taken: Counter[str] = Counter()
 
     def take(self, peer: str, count: int) -> None:
-        """Reserve bytes for a client; raise RequestRejectedError if too few are left."""
+        """Reserve ``count`` bytes for ``peer``.
+
+        Raises RequestRejectedError if too few bytes are left.
+        """
         # Half for each client: one that sends many large bodies must not keep out the API server.
         if count > self._left or self._taken[peer] + count > self._total // 2:
             raise RequestRejectedError(HTTPStatus.SERVICE_UNAVAILABLE)
@@ -103,7 +110,7 @@ class Budget:
         self._taken[peer] += count
 
     def give(self, peer: str, count: int) -> None:
-        """Return bytes that were reserved with `take`."""
+        """Release ``count`` bytes that ``peer`` reserved with `take`."""
         self._left += count
         self._taken[peer] -= count
         if not self._taken[peer]:
@@ -111,22 +118,22 @@ class Budget:
 
 
 class ConnectionState(IntEnum):
-    """The state of a connection, in the order in which a full server closes connections."""
+    """What a connection waits for, in the order in which a full server closes connections."""
 
     CLOSING = 0
-    """The client, to close it as well."""
+    """The client, which must close the connection as well."""
     NEW = 1
-    """The TLS handshake, or the head of the first request, however slowly it arrives."""
+    """The TLS handshake or the head of the first request, however slowly it arrives."""
     IDLE = 2
-    """The head of another request."""
+    """The head of the next request."""
     READING = 3
     """The body of a request."""
     WRITING = 4
-    """The client, to read the response."""
+    """The client, which must read the response."""
     HANDLING = 5
-    """The handler; the server never closes such a connection for another one."""
+    """The handler. The server never closes such a connection to make room."""
     CLOSED = 6
-    """Nothing more."""
+    """Nothing, because the connection is closed."""
 
 
 class RequestRejectedError(Exception):
@@ -138,13 +145,13 @@ class RequestRejectedError(Exception):
 
 
 def text_response(status: HTTPStatus, text: str = "", allow: str = "") -> Response:
-    """Return a response in plain text; the default text is the phrase of the status."""
+    """Create a plain text response; without ``text``, its body is the status's phrase."""
     body = f"{text or status.phrase}\n".encode(errors="replace")
     return Response(status, body, "text/plain; charset=utf-8", allow)
 
 
 class Connection:
-    """Handles one request after another until the client, an error or a time-out ends it."""
+    """Handles requests one after another until the client, an error or a timeout ends it."""
 
     def __init__(
         self,
@@ -165,10 +172,13 @@ class Connection:
         """The client's IP address; empty if unknown."""
         self.state = ConnectionState.NEW
         self.is_last = False
-        """Whether no other request is accepted after the response."""
+        """Whether the connection closes after the next response."""
 
     async def serve(self) -> None:
-        """Serve until the connection ends; raise OSError or TimeoutError if the client fails."""
+        """Serve requests until the connection ends.
+
+        Raises OSError or TimeoutError if the client fails.
+        """
         seconds = self._limits.request_seconds
         while await self._exchange(seconds):
             self._http.start_next_cycle()
@@ -176,7 +186,10 @@ class Connection:
             self.state = ConnectionState.IDLE
 
     async def _exchange(self, seconds: float) -> bool:
-        """Handle one request; return False if the connection takes no other."""
+        """Handle a request; return whether the connection accepts another one.
+
+        ``seconds`` limits the wait for the request's head.
+        """
         body = bytearray()
         self._method = b""
         try:
@@ -262,7 +275,7 @@ HANDSHAKE_SECONDS: Final = 10.0
 
 
 class HTTPServer:
-    """Serves between ``start`` and ``close``, on the running event loop."""
+    """Serves requests between ``start`` and ``close``, on the running event loop."""
 
     def __init__(
         self, host: str | None, port: int, handler: RequestHandler, limits: HTTPLimits | None = None
@@ -276,10 +289,13 @@ class HTTPServer:
         self._server: asyncio.Server | None = None
         self._is_draining = False
         self._connections: dict[asyncio.Task[None], Connection] = {}
-        """In order of arrival."""
+        """Open connections by their task, in order of arrival."""
 
     async def start(self, context: ssl.SSLContext | None = None) -> int:
-        """Listen, with TLS if a context is given; return the port, chosen by the system for 0."""
+        """Start listening, with TLS if ``context`` is set, and return the port.
+
+        The system chooses the port if the server was created with port 0.
+        """
         # asyncio's server reports a connection with TLS only after the handshake: until then, this
         # one could not count and close it.
         self._context = context
@@ -290,13 +306,13 @@ class HTTPServer:
         return port
 
     def drain(self) -> None:
-        """Close each connection after its next response; accept new ones until ``close``."""
+        """Close each connection after its next response; accept new connections until ``close``."""
         self._is_draining = True
         for connection in self._connections.values():
             connection.is_last = True
 
     async def close(self) -> None:
-        """Stop listening, and let requests finish that are being handled, within the limit."""
+        """Stop listening, and let running requests finish within ``stop_seconds``."""
         self.drain()
         if self._server is not None:
             self._server.close()
@@ -334,7 +350,8 @@ class HTTPServer:
     async def _finish(self, connection: Connection, writer: asyncio.StreamWriter) -> None:
         """Close a connection, and wait for the client, which may not have read everything yet.
 
-        A server that stops does not wait: the process ends soon, and with it the connection.
+        A server that is stopping does not wait, as the end of the process closes the connection
+        anyway.
         """
         connection.state = ConnectionState.CLOSING
         writer.close()
@@ -346,8 +363,8 @@ class HTTPServer:
     def _close_one(self) -> bool:
         """Close a connection that waits for its client; return False if there is none.
 
-        Among those with the same state, it is the oldest of the client that has the most of all
-        connections: a client cannot close the connections of others by opening many.
+        Among connections in the same state, the server closes the oldest one of the client with the
+        most connections: a client cannot make it close the connections of others by opening many.
         """
         counts = Counter(each.peer for each in self._connections.values())
         waiting = [

@@ -1,4 +1,4 @@
-"""Informers keep a cache of one kind up to date by a paged list and a watch."""
+"""Informers keep a cache of one kind up to date with a paged list and a watch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from capsmith_runtime.kube.store import Cache, Delta, IndexFunction, Projection,
 
 _PAGE = 250
 _BATCH = 250
-"""Objects of the first list that are cached without a pause of the event loop's other work."""
+"""Number of objects from the first list to cache before yielding to the event loop."""
 # A watch that ends earlier than this without an event is a failure, not the server's time-out.
 _SHORT_SECONDS = 1.0
 
@@ -33,7 +33,10 @@ Handler = Callable[[Delta], None]
 
 
 class Informer:
-    """A cache of one kind, or of a selection of it. `run` updates it until cancelled."""
+    """A cache of one kind, or of a selection of its objects.
+
+    `run` updates it until cancelled.
+    """
 
     def __init__(
         self,
@@ -47,13 +50,15 @@ class Informer:
         backoff: Backoff | None = None,
         absent: str = "",
     ) -> None:
-        """``absent`` says in the log what to do if the API server does not serve the kind.
+        """Initialise an empty cache.
 
-        A ``metadata_only`` selection applies to responses to writes too, which are whole objects.
+        ``absent`` is the advice to log if the API server does not serve the kind.  A
+        ``metadata_only`` selection also applies to the responses to writes, which are whole
+        objects.
         """
         self.resource = resource
         self.synced = asyncio.Event()
-        """Set when the first list is in the cache, and from then on."""
+        """Event that is set once the first list is in the cache, and stays set."""
         self._client = client
         self._metrics = metrics
         self._selection = selection
@@ -68,15 +73,15 @@ class Informer:
         self._log = get_logger("informer", kind=resource.kind)
 
     def add_handler(self, handler: Handler, *, own_writes: bool = True) -> None:
-        """Call `handler` on each change, on the event loop; it must neither block nor wait.
+        """Call `handler` for each change on the event loop; it must not block.
 
-        With `own_writes=False` it is not called for changes from `update_from_write`.  Use that to
+        With `own_writes=False` it is not called for changes from `update_from_write`. Use that to
         queue the object itself, because its reconcile already knows its own writes.
         """
         self._handlers.append((handler, own_writes))
 
     def add_index(self, name: str, function: IndexFunction) -> None:
-        """Add an index; call this before the informer runs, as it covers later objects only."""
+        """Add an index; call this before the informer runs, as existing objects are not indexed."""
         self._cache.add_index(name, function)
 
     @property
@@ -85,7 +90,10 @@ class Informer:
         return self._cache.seen
 
     def get(self, key: NamespacedName) -> JSON | None:
-        """Return the cached object, or None; it is shared: copy it before you change anything."""
+        """Return the cached object, or None if it is not cached.
+
+        The object is shared: copy it before you change anything.
+        """
         return self._cache.get(key)
 
     def items(self) -> list[JSON]:
@@ -93,11 +101,11 @@ class Informer:
         return self._cache.items()
 
     def by_index(self, index: str, value: str) -> list[JSON]:
-        """Return the cached objects for which the function of `index` yielded `value`."""
+        """Return the cached objects for which the index function `index` yielded `value`."""
         return self._cache.by_index(index, value)
 
     def update_from_write(self, obj: JSON) -> None:
-        """Store the response to a write of this process, so that the next read returns it.
+        """Store the response to one of this process's writes, so that the next read returns it.
 
         Call this before the reconcile continues: a read that misses the write could repeat an
         action, such as the creation of a server.
@@ -107,7 +115,7 @@ class Informer:
             self._notify(change, own=True)
 
     async def refresh(self) -> None:
-        """Return once the cache is at least as new as the API server was at the time of the call.
+        """Wait until the cache is at least as new as the API server was at the time of the call.
 
         The watch is replaced by a list, which is expensive: a new leader does this once.
         """
@@ -192,7 +200,7 @@ class Informer:
         return self._cache.project(item)
 
     async def _add(self, objects: Sequence[JSON]) -> None:
-        """Cache objects of the first list, in batches: all of them at once would take long."""
+        """Cache objects from the first list in batches, to keep the event loop responsive."""
         for number, obj in enumerate(objects, 1):
             change = self._cache.observe(obj)
             if change is not None:

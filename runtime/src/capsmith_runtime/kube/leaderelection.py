@@ -1,7 +1,7 @@
-"""Leader election by a Lease (coordination.k8s.io/v1).
+"""Leader election with a Lease (coordination.k8s.io/v1).
 
-A process decides whether a lease has expired by how long it has seen the lease unchanged, on its
-own clock.  The times in the lease are for display only, because the clocks of machines differ.
+A process decides by its own clock whether a lease has expired: by how long it has seen the lease
+unchanged.  The times in the lease are for display only, because the clocks of machines differ.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ class LeadershipLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimings:
-    """Times in seconds; `duration` > `renew_deadline` > `retry`, or two processes may lead."""
+    """Lease times in seconds.
+
+    `duration` > `renew_deadline` > `retry` must hold, otherwise two processes may lead.
+    """
 
     duration: float = 15.0
     renew_deadline: float = 10.0
@@ -81,10 +84,12 @@ class LeaderElector:
 
     @property
     def is_overdue(self) -> bool:
-        """Return whether a held lease was not renewed in time and expires soon.
+        """Return whether a held lease was not renewed in time and will expire soon.
+
+        Thread-safe.
 
         `hold` raises at the renew deadline, unless the event loop is blocked; other processes take
-        over after the duration.  This becomes true halfway between the two.  Safe in any thread.
+        over after the duration.  This becomes true halfway between the two.
         """
         limit = (self.timings.renew_deadline + self.timings.duration) / 2
         return self._acquired and _now() > self._renewed + limit
@@ -129,7 +134,7 @@ class LeaderElector:
         """Release the lease, so that the next leader need not wait until it expires.
 
         Call this only when all work has ended, including threads: another process may lead as soon
-        as the request is served.  Does nothing if the lease is not held.
+        as the request is processed.  Does nothing if the lease is not held.
         """
         if not self._acquired:
             return
@@ -158,7 +163,7 @@ class LeaderElector:
                 return
 
     async def _renew(self) -> None:
-        """Renew the lease once; retry until the deadline."""
+        """Renew the lease, retrying until the renew deadline."""
         deadline = self._renewed + self.timings.renew_deadline
         while True:
             left = deadline - _now()
@@ -209,7 +214,10 @@ class LeaderElector:
         return True
 
     def _was_renewed(self, began: float) -> None:
-        """Let the process end when other processes may consider the lease expired."""
+        """Schedule the process's end for the time when others may consider the lease expired.
+
+        ``began`` is the time at which the renewal was requested.
+        """
         self._renewed = began
         self._set_alarm(seconds_until(began + self.timings.duration, _now()))
 
@@ -266,7 +274,7 @@ class LeaderElector:
 
 
 def create_identity() -> str:
-    """Return a name for this process that is unique among all processes."""
+    """Create a name for this process that is unique among all processes."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -281,9 +289,9 @@ def _micro_time() -> str:
 # The event loop renews the lease, and notices when that fails.  A blocking call in an asynchronous
 # handler stops both, so another thread watches.
 class LeaseWatchdog:
-    """Ends the process if its lease was not renewed in time and the process still runs.
+    """Ends the process if its lease was not renewed in time and the process is still running.
 
-    Watches the lease of an elector between `start` and `stop`, in a thread.
+    A thread watches an elector's lease between `start` and `stop`.
     """
 
     def __init__(self, elector: LeaderElector, end_process: EndProcess) -> None:
@@ -293,12 +301,12 @@ class LeaseWatchdog:
         self._loop_thread: int | None = None
 
     def start(self) -> None:
-        """Start the thread; call this in the thread of the event loop."""
+        """Start the thread; call this from the event loop's thread."""
         self._loop_thread = threading.get_ident()
         threading.Thread(target=self._run, name="lease-watchdog", daemon=True).start()
 
     def stop(self) -> None:
-        """Make the thread end; do not wait for it."""
+        """Make the thread end, without waiting for it."""
         self._stopped.set()
 
     def _run(self) -> None:

@@ -1,7 +1,7 @@
-"""The client, based on lightkube's configuration, credentials, TLS and HTTP client.
+"""A KubeClient based on lightkube's configuration, credentials, TLS and HTTP client.
 
 Requests use the HTTP client directly.  lightkube's own watch has neither bookmarks nor a read
-time-out, and splits lines at characters that JSON allows in strings; its errors assume that every
+timeout, and splits lines at characters that JSON allows in strings; its errors assume that every
 response is JSON.
 """
 
@@ -68,12 +68,12 @@ class _Group(msgspec.Struct, rename="camel"):
 
 
 def parse_object(content: bytes) -> JSON:
-    """Return the object in the body of a response."""
+    """Return the object in a response body."""
     return _with_metadata(_decoded(content, dict[str, Any]))
 
 
 def parse_page(content: bytes) -> Page:
-    """Return the page of a list in the body of a response."""
+    """Return the page of a list in a response body."""
     found = _decoded(content, _List)
     items = [_with_metadata(item) for item in found.items or []]
     return Page(items, found.metadata.resource_version, found.metadata.token)
@@ -87,7 +87,10 @@ def parse_versions(content: bytes) -> tuple[str, ...]:
 
 
 def parse_event(line: bytes) -> WatchEvent:
-    """Return an event of a watch; raise the error if the server ended the watch with one."""
+    """Return the event in a line of a watch.
+
+    Raises the matching ApiError if the server ended the watch with an error.
+    """
     event = _decoded(line, _Event)
     if event.type == "ERROR":
         raise _status_error(event.object, event.object.get("code"))
@@ -142,7 +145,10 @@ _APPLY = "application/apply-patch+yaml"
 _CONNECT_SECONDS = 10.0
 _RENEW_SECONDS = 5.0
 TLS_FAILURES: Final = 3
-"""After so many refused handshakes in a row the authority may have changed: read it again."""
+"""Number of consecutive TLS failures after which the CA certificate is read again.
+
+The authority may have changed.
+"""
 _FAILURES = (httpx2.HTTPError, httpx2.StreamError, OSError, ConfigError)
 
 
@@ -176,7 +182,7 @@ class LightkubeClient:
 
     @property
     def is_trusted(self) -> bool:
-        """Return whether client and API server accept each other's certificates."""
+        """Return whether the client and the API server accept each other's certificates."""
         return self._tls_failures < TLS_FAILURES
 
     async def list_page(
@@ -307,9 +313,9 @@ class LightkubeClient:
         timeout: httpx2.Timeout | None = None,
         stream: bool = False,
     ) -> httpx2.Response:
-        """Send a request; raise for an error status.
+        """Send a request, and raise the matching ApiError for an error status.
 
-        It is sent again with new credentials after a 401, or after repeated failures of TLS.
+        The request is sent again with new credentials after a 401, or after repeated TLS failures.
         """
         query = {name: value for name, value in params.items() if value}
         timeout = timeout or httpx2.Timeout(self._request_seconds, connect=self._connect_seconds)
@@ -341,7 +347,10 @@ class LightkubeClient:
         raise AssertionError("unreachable")
 
     def _renew(self, used: httpx2.AsyncClient) -> bool:
-        """Reload the credentials; return False if they were just reloaded."""
+        """Reload the credentials.
+
+        Return False if they have already been reloaded since ``used``.
+        """
         # Another request has renewed them already: the retry uses the new session.
         if used is not self._session:
             return True
@@ -369,7 +378,7 @@ class LightkubeClient:
 
 
 async def _close_later(session: httpx2.AsyncClient, seconds: float) -> None:
-    """Close a client after its requests; interrupted watches resume on the new client."""
+    """Close a client once its requests have ended; interrupted watches resume on the new client."""
     try:
         await asyncio.sleep(seconds)
     finally:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, MutableMapping
 from typing import Any, Final
 
 OWN: Final = "capsmith_runtime"
-"""Parent of the runtime's loggers; lines show names without it."""
+"""Parent of the runtime's loggers; log lines omit this prefix."""
 _STANDARD = frozenset({"exc_info", "stack_info", "stacklevel", "extra"})
 _DEBUG_VERBOSITY = 4
 
@@ -30,7 +30,7 @@ class Logger(logging.LoggerAdapter[logging.Logger]):
     def log(  # type: ignore[override]
         self, level: int, msg: object, /, *args: object, **values: Any
     ) -> None:
-        """Log as in the standard library, but allow a value named `level`."""
+        """Log as in the standard library, but allow a value called `level`."""
         if self.isEnabledFor(level):
             text, passed = self.process(msg, values)
             self.logger.log(level, text, *args, **passed)
@@ -51,16 +51,16 @@ def get_logger(name: str, **values: object) -> Logger:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return type and message of an error, without other arguments, which may hold data."""
+    """Return an error's type and message, without other arguments, which may contain data."""
     return f"{type(error).__name__}: {error}"
 
 
 def configure(verbosity: int = 2, fmt: str = "text", packages: Iterable[str] = ()) -> None:
-    """Log to standard error as `text` or `json`.
+    """Configure logging to standard error, formatted as `text` or `json`.
 
     From verbosity 4 on, debug records of the runtime and of `packages`, the author's packages, are
-    logged.  Debug records of other libraries never are: a cloud SDK logs whole requests, with
-    credentials and bootstrap data.
+    logged.  Debug records of other libraries are never logged: cloud SDKs log whole requests,
+    including credentials and bootstrap data.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if fmt == "json" else TextFormatter())
@@ -81,7 +81,7 @@ class TextFormatter(logging.Formatter):
     """Formats records as `2006-01-02T15:04:05.000Z INFO controller message key="value"`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as one line, followed by its traceback."""
+        """Return the record as a single line, followed by its traceback."""
         parts = [
             _timestamp(record),
             record.levelname,
@@ -126,7 +126,7 @@ def _timestamp(record: logging.LogRecord) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Escape line breaks and terminal codes."""
+    """Escape line breaks and terminal control codes."""
     return text if text.isprintable() else json.dumps(text)[1:-1].replace('\\"', '"')
 
 

@@ -1,7 +1,7 @@
-"""Prometheus metrics of the runtime, and of the author in the default registry.
+"""Prometheus metrics of the runtime, and the author's metrics from the default registry.
 
-The runtime's metrics have a separate registry for each process object, so that nothing global is
-shared.
+The runtime's metrics are in a registry of their own for each Metrics object, so that nothing global
+is shared.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Metrics:
         )
 
     def render(self) -> bytes:
-        """Return the metrics of runtime and author in the text exposition format."""
+        """Return the metrics of the runtime and the author in Prometheus text format."""
         authors = CollectorRegistry(auto_describe=False)
         authors.register(_OtherMetrics({each.name for each in self._registry.collect()}))
         return generate_latest(self._registry) + generate_latest(authors)
@@ -105,11 +105,11 @@ class Metrics:
 
 
 class _OtherMetrics(Collector):
-    """The default registry, without the names of the runtime: a family may appear only once."""
+    """The default registry without the runtime's metric names; each name may appear only once."""
 
     def __init__(self, names: set[str]) -> None:
         self._names = names
 
     def collect(self) -> Iterable[Metric]:
-        """Return the author's metrics, and those of the process and of Python."""
+        """Return the author's metrics, and the standard metrics of the process and of Python."""
         return (each for each in REGISTRY.collect() if each.name not in self._names)

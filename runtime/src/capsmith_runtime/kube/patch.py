@@ -54,11 +54,11 @@ async def write(
     new: JSON,
     update_cache: Callable[[JSON], None],
 ) -> JSON:
-    """Write the differences of metadata, spec and status; return the current object.
+    """Write the differences in metadata, spec and status; return the resulting object.
 
-    At most two requests, none if nothing changed; a write that removes the last finalizer
-    of an object in deletion is the last one. `update_cache` receives each response (see
-    `Informer.update_from_write`). Raises `ConflictError` if a shared list has changed on the
+    Sends at most two requests, and none if nothing changed.  A write that removes the last
+    finalizer of an object that is being deleted comes last.  `update_cache` receives each response
+    (see `Informer.update_from_write`). Raises `ConflictError` if a shared list has changed on the
     server, and `NotFoundError` if the object is gone.
     """
     parts = {part: merge_patch(old.get(part) or {}, new.get(part) or {}) for part in _MAIN}
@@ -84,9 +84,9 @@ async def write(
 
 
 def build_status_patch(resource: ResourceType, old: JSON, new: JSON) -> JSON:
-    """Return the merge patch of a status, with zero values of required fields kept.
+    """Return the merge patch for a status, in which required fields keep their zero values.
 
-    The schema of such a status refuses an object without these fields, but merge_patch leaves out
+    The schema of such a status rejects an object without these fields, but merge_patch leaves out
     empty objects and lists.
     """
     if resource.needs_messages and "conditions" in new:

@@ -1,4 +1,4 @@
-"""The process itself: how it ends, and how long the garbage collector may stop it.
+"""The process itself: how it ends, and how long the garbage collector may pause it.
 
 A process that has lost its lease must end immediately: another leader may act on the same objects.
 """
@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any, Final
 
 EndProcess = Callable[[int], None]
-"""Ends the process with an exit code; tests pass a function that returns."""
+"""Function that ends the process with an exit code; tests pass one that returns."""
 
 _FLUSH_SECONDS: Final = 1.0
 
@@ -33,14 +33,20 @@ def exit_process(code: int) -> None:
 
 
 def exit_process_later(seconds: float, code: int, end: EndProcess = exit_process) -> None:
-    """End the process if it still runs after some seconds, e.g. because an exit handler hangs."""
+    """End the process if it is still running after ``seconds``.
+
+    It may be, for example because an exit handler hangs.
+    """
     timer = threading.Timer(seconds, end, (code,))
     timer.daemon = True
     timer.start()
 
 
 def run_briefly(function: Callable[[], object]) -> None:
-    """Run a function that may block, such as logging to a full pipe; wait one second at most."""
+    """Run a function that may block, such as logging to a full pipe.
+
+    The caller waits at most one second.
+    """
     thread = threading.Thread(target=function, name="run-briefly", daemon=True)
     thread.start()
     thread.join(_FLUSH_SECONDS)
@@ -51,26 +57,26 @@ def run_briefly(function: Callable[[], object]) -> None:
 # deleted the object since then.  The kernel delivers the signal of an expired timer before a thread
 # continues; a thread that watches the clock would be one of many.
 SetAlarm = Callable[[float], None]
-"""Ends the process after some seconds, unless it is called again before; 0 cancels it."""
+"""Function that ends the process after some seconds unless called again; 0 cancels the alarm."""
 
 _LEAST_SECONDS: Final = 0.001
 
 
 def set_process_alarm(seconds: float) -> None:
-    """End this process, with exit code 14, after some seconds of real time; 0 cancels this.
+    """End this process with exit code 14 after ``seconds`` of real time; 0 cancels the alarm.
 
-    It uses the timer and the signal of `signal.alarm`, and does nothing where these do not exist.
+    It uses the timer and signal of `signal.alarm`, and does nothing on platforms without them.
     """
     if hasattr(signal, "setitimer") and _handles_alarms():
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def set_no_alarm(seconds: float) -> None:
-    """Do nothing: in place of `set_process_alarm` where the process must survive a lost lease."""
+    """Do nothing; replaces `set_process_alarm` where the process must survive a lost lease."""
 
 
 def seconds_until(moment: float, now: float) -> float:
-    """Return the seconds from ``now`` until ``moment``; 1 ms if that has passed.
+    """Return the seconds from ``now`` until ``moment``, or 1 ms if that has passed.
 
     The result is never 0, which would cancel the alarm.
     """
@@ -79,9 +85,10 @@ def seconds_until(moment: float, now: float) -> float:
 
 @cache
 def _handles_alarms() -> bool:
-    """Let the signal call `_exit` of the C library, which needs no thread of Python.
+    """Make the alarm signal call `_exit` of the C library; return whether that succeeded.
 
-    The default action would end every process but the first one of a container.
+    It needs no Python thread.  The signal's default action would end any process except a
+    container's first one.
     """
     try:
         library = ctypes.CDLL(None)
@@ -95,10 +102,13 @@ def _handles_alarms() -> bool:
 
 
 PAUSE_SECONDS: Final = 0.02
-"""Processor time of a full collection after which its survivors are not visited again."""
+"""Processor seconds of a full collection above which its survivors are not visited again."""
 _OLDEST: Final = 2
 _LEAST_SHARE: Final = 4
-"""It is not worth a visit of all objects to exclude less than one in so many of them."""
+"""Exclude survivors only if they are at least one in this many objects.
+
+A smaller share is not worth a visit of all objects.
+"""
 
 
 # A full collection visits every object in memory and stops the event loop meanwhile: for more than
@@ -107,9 +117,9 @@ _LEAST_SHARE: Final = 4
 class GcPauseLimiter:
     """Excludes the survivors of a slow full garbage collection from later collections.
 
-    Excluded objects that form reference cycles are not freed, such as clients of SDKs that were in
-    use at that moment.  So all objects are visited once more before more of them are excluded: what
-    is kept for nothing is at most what was in use when they were excluded last.
+    Excluded objects that form reference cycles, such as SDK clients that were in use at that
+    moment, are not freed.  So all objects are visited once more before more of them are excluded:
+    the memory kept needlessly never exceeds what was in use at the last exclusion.
     """
 
     def __init__(self, seconds: float = PAUSE_SECONDS) -> None:

@@ -1,6 +1,6 @@
-"""When an object is reconciled again: priorities, and errors that set the time.
+"""When to reconcile an object again: priorities, and errors that set the time.
 
-This module is imported by the interface of the client, so it imports neither metrics nor a client.
+The client's interface imports this module, so it imports neither metrics nor a client.
 """
 
 from __future__ import annotations
@@ -13,17 +13,20 @@ class Priority(IntEnum):
     """Urgency of a reconcile."""
 
     LOW = 0
-    """Nothing is known to have changed for this object: first list, resync, shared settings."""
+    """No change to the object is known: initial list, resync, or shared settings."""
     NORMAL = 1
     """The object, or something that it waits for, has changed."""
 
 
 Subscribe = Callable[[Callable[[], None], Priority], None]
-"""Calls a function once, when the reconcile may be repeated; waiters of high priority first."""
+"""Function that registers a callback to call once, when the reconcile may be repeated.
+
+Callbacks with high priority are called first.
+"""
 
 
 class DeferredError(Exception):
-    """Raised if a reconcile must wait: not a failure, and the back-off stays unchanged."""
+    """Raised if a reconcile must wait; this is not a failure and does not affect the back-off."""
 
     def __init__(
         self,

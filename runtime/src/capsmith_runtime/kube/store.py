@@ -1,7 +1,7 @@
-"""A cache of one kind, fed by the watch and by this process's own writes.
+"""A cache of one kind, updated by the watch and by this process's own writes.
 
-Invariants: an object never returns to an older resource version, and a read after a write of this
-process returns at least that write, although the watch delivers it later.
+Invariants: an object never returns to an older resource version, and a read after one of this
+process's writes returns at least that write, although the watch delivers it later.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def keep_metadata(obj: JSON) -> JSON:
 
 
 class Delta(NamedTuple):
-    """A change of an object: `old` is None if it was added, `new` is None if it was deleted."""
+    """A change to an object: `old` is None if it was added, `new` is None if it was deleted."""
 
     old: JSON | None
     new: JSON | None
@@ -33,7 +33,7 @@ class Delta(NamedTuple):
 
     @property
     def latest(self) -> JSON:
-        """Return the latest known state of the object; the last one if it was deleted."""
+        """Return the object's latest known state, even if it was deleted."""
         found = self.new or self.old
         assert found is not None
         return found
@@ -58,7 +58,7 @@ class Cache:
         self._own: dict[NamespacedName, set[int]] = {}
 
     def add_index(self, name: str, function: IndexFunction) -> None:
-        """Add an index to an empty cache."""
+        """Add an index; the cache must still be empty."""
         assert not self._objects, "an index of objects that are cached already would be empty"
         self._functions[name] = function
         self._indexes[name] = {}
@@ -67,7 +67,10 @@ class Cache:
         return len(self._objects)
 
     def get(self, key: NamespacedName) -> JSON | None:
-        """Return the object, or None; it is shared, so copy it before you change anything."""
+        """Return the object, or None if it is not cached.
+
+        The object is shared, so copy it before you change anything.
+        """
         return self._objects.get(key)
 
     def items(self) -> list[JSON]:
@@ -81,7 +84,8 @@ class Cache:
     def observe(self, obj: JSON) -> Delta | None:
         """Store an added or modified object from the watch; return None if nothing changed.
 
-        The event of a write of this process changes nothing: the response is already in the cache.
+        The event for one of this process's own writes changes nothing: the response is already in
+        the cache.
         """
         key, version = key_of(obj), version_of(obj)
         self.seen = max(self.seen, version)
@@ -122,7 +126,7 @@ class Cache:
     def replace(self, objects: Iterable[JSON], version: int) -> list[Delta]:
         """Replace the content with a list that was read at `version`; return the changes.
 
-        Objects that this process wrote after the list was read are kept: the list does not have
+        Objects that this process wrote after the list was read are kept: the list does not contain
         them, but the watch that starts at `version` will deliver them.
         """
         # A server that was restored from a backup has older versions: keep nothing then.
@@ -162,7 +166,7 @@ class Cache:
         return self._projection(obj) if self._projection else obj
 
     def _has_ended(self, key: NamespacedName, version: int) -> bool:
-        """Return whether a later own write removed this object, which is not cached."""
+        """Return whether this process has removed the object in a write after ``version``."""
         return any(own > version for own in self._own.get(key, ()))
 
     def _is_echo(self, key: NamespacedName, version: int) -> bool:

@@ -18,15 +18,15 @@ from capsmith_runtime.kube.requeue import Priority
 K = TypeVar("K", bound=Hashable)
 
 LOW_SHARE: Final = 5
-"""Every fifth key is one of low priority while any waits, so none of them waits forever."""
+"""Every fifth key has low priority while such keys wait, so that none of them waits forever."""
 
 
 class PriorityFifo(Generic[K]):
     """Waiting keys without duplicates; a key that is added again keeps the better position.
 
-    Of the keys with low priority, those that are added as first come before the others.  While
-    keys of both priorities wait, every ``LOW_SHARE``-th key taken has low priority: the n-th of
-    them is taken within ``n * LOW_SHARE`` turns.
+    Low-priority keys that are added with ``is_first`` come before the other low-priority keys.
+    While keys of both priorities wait, every ``LOW_SHARE``-th key taken has low priority: the n-th
+    of them is taken within ``n * LOW_SHARE`` turns.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,10 @@ class PriorityFifo(Generic[K]):
             self._low[key] = None
 
     def pop(self) -> tuple[K, Priority]:
-        """Remove and return the next key; raise KeyError if none waits."""
+        """Remove and return the next key.
+
+        Raises KeyError if no key waits.
+        """
         # Low priority has a share of the turns instead of the rest: in a cluster where something
         # changes all the time, periodic resyncs would otherwise never have their turn.
         low, normal = self._first or self._low, self._normal
@@ -77,11 +80,11 @@ class QueueClosed(Exception):
 
 
 class WorkQueue(Generic[K]):
-    """Keys that wait for a worker; for one event loop, not thread-safe.
+    """Keys that wait for a worker; belongs to one event loop and is not thread-safe.
 
     Keys that are added before the first worker starts come from the initial list of all objects.
     They get low priority, so that later changes do not wait for them.  Pending objects come first
-    among them, because they may have been created while no manager ran.
+    among them, because they may have been created while no manager was running.
     """
 
     def __init__(
@@ -120,10 +123,10 @@ class WorkQueue(Generic[K]):
     def add(
         self, key: K, priority: Priority = Priority.NORMAL, *, is_pending: bool = False
     ) -> None:
-        """Add a key now, or again after its running reconcile.
+        """Add a key now, or after its running reconcile.
 
-        A key that already waits keeps its position, unless it waits with a lower priority.
-        ``is_pending`` matters only before the first worker starts.
+        A waiting key keeps its position, unless it waits with a lower priority.  ``is_pending``
+        matters only before the first worker starts.
         """
         if self._closed:
             return
@@ -139,7 +142,7 @@ class WorkQueue(Generic[K]):
     def add_after(self, key: K, seconds: float, priority: Priority | None = None) -> None:
         """Add a key after `seconds`; the earliest request and the highest priority win.
 
-        Without ``priority``, the key keeps the priority of its running reconcile.
+        If ``priority`` is None, the key keeps the priority of its running reconcile.
         """
         if self._closed:
             return
@@ -156,7 +159,10 @@ class WorkQueue(Generic[K]):
         self._timers[key] = loop.call_at(due, self._add_due, key), priority
 
     def add_rate_limited(self, key: K, *, at_least: float = 0.0) -> float:
-        """Add a failed key after exponential backoff with jitter; return the delay in seconds."""
+        """Add a failed key after exponential back-off with jitter; return the delay in seconds.
+
+        The delay is no less than ``at_least``.
+        """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         # 2**32 is above any limit; without the bound the power would overflow a float eventually.
@@ -168,17 +174,17 @@ class WorkQueue(Generic[K]):
         return delay
 
     def forget(self, key: K) -> None:
-        """Reset the back-off of a key; call it after a reconcile without an error."""
+        """Reset a key's back-off; call this after a reconcile without an error."""
         self._failures.pop(key, None)
 
     def priority_of(self, key: K) -> Priority:
-        """Return the priority of the running reconcile of a key; NORMAL if none runs."""
+        """Return the priority of a key's running reconcile; NORMAL if none is running."""
         return self._processing.get(key, Priority.NORMAL)
 
     async def get(self) -> K:
-        """Wait for the next key and return it; the caller must pass it to `done`.
+        """Wait for the next key and return it; the caller must pass the key to `done`.
 
-        Raises QueueClosed.
+        Raises QueueClosed when the queue is closed.
         """
         self._started = True
         while not self._ready:
@@ -200,9 +206,9 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Mark the reconcile of a key as finished; queue a key again that was added meanwhile.
+        """Mark a key's reconcile as finished, and queue the key again if it was added meanwhile.
 
-        Until this call no other worker gets the key.
+        No other worker gets the key until this call.
         """
         self._processing.pop(key, None)
         again = self._again.pop(key, None)
@@ -223,7 +229,7 @@ class WorkQueue(Generic[K]):
             self._wake_one()
 
     async def drained(self) -> None:
-        """Wait until no key is being processed; keys that still wait do not matter."""
+        """Wait until no key is being processed; waiting keys do not count."""
         await self._idle.wait()
 
     def _push(self, key: K, priority: Priority) -> None:

@@ -1,1 +1,1 @@
-"""Objects, caches and results that the controllers of all provider types share."""
+"""Objects, caches and results shared by the controllers of all provider types."""

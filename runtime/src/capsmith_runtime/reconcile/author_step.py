@@ -60,12 +60,15 @@ _log = get_logger("hooks")
 
 
 class AuthorCalls:
-    """Calls the methods of one reconciler for the objects of one controller."""
+    """Calls a reconciler's methods for the objects of one controller."""
 
     def __init__(
         self, reconciler: object, sessions: SessionPools, *, concurrency: int | None = None
     ) -> None:
-        """``concurrency`` is the number of workers of the kind; None for that of most kinds."""
+        """Initialise for one reconciler.
+
+        ``concurrency`` is the kind's number of workers; None for the default number.
+        """
         self._reconciler = reconciler
         self._executor = sessions.executor
         self._limits = sessions.limits
@@ -74,7 +77,7 @@ class AuthorCalls:
         self._holds: dict[Hashable, tuple[str, float]] = {}
 
     def forget(self, key: Hashable) -> None:
-        """Drop the state of an object that no longer exists."""
+        """Drop the recorded state of an object that no longer exists."""
         self._holds.pop(key, None)
 
     async def call(
@@ -87,10 +90,10 @@ class AuthorCalls:
         deletion: bool = False,
         owner: str = "",
     ) -> Any:
-        """Call a method with the scope and further arguments, and return its result.
+        """Call a method with ``scope`` and the ``further`` arguments, and return its result.
 
-        ``arguments`` replaces all arguments, for a method that gets its scope inside another
-        object.  ``owner`` stands for the identity if there is none.
+        If set, ``arguments`` replaces all arguments, for a method that gets its scope inside
+        another object.  ``owner`` replaces the identity for rate limits if the object has none.
 
         Raises the method's exception, SessionError, HookTimeoutError or HooksExhaustedError, and
         DeferredError if the method may not be called yet.
@@ -144,7 +147,7 @@ class AuthorCalls:
                 raise
 
     def _check_hold(self, key: Hashable, method: str) -> None:
-        """Let no event shorten the delay that the author demanded."""
+        """Raise DeferredError during the delay that the author requested, whatever event occurs."""
         held, until = self._holds.get(key, ("", 0.0))
         left = until - monotonic()
         if held == method and left > 0:
@@ -170,7 +173,7 @@ class AuthorCalls:
 
 
 class _TenantCall:
-    """One call of a method, which counts against the limits of its tenant until it ends."""
+    """A single call of a method, which counts against its tenant's limits until it ends."""
 
     def __init__(self, executor: HandlerExecutor, tenant: str, permit: CallPermit) -> None:
         self._executor = executor
@@ -178,7 +181,7 @@ class _TenantCall:
         self._permit = permit
 
     async def run(self, hook: Callable[..., Any], *arguments: object) -> Any:
-        """Call the method."""
+        """Call the method and return its result."""
         permit = self._permit
         try:
             result = await self._executor.call(hook, *arguments, tenant=self._tenant)
@@ -196,12 +199,12 @@ class _TenantCall:
         return result
 
     def give_up(self) -> None:
-        """Return the permit of a call that does not begin."""
+        """Release the permit of a call that will not start."""
         self._permit.end()
 
 
 class _SessionCall:
-    """One call of a method that may use the session of its scope."""
+    """A single call of a method that may use its scope's session."""
 
     def __init__(
         self, pool: SessionPool, call: _TenantCall, scope: SessionScope, needs_session: bool
@@ -215,7 +218,10 @@ class _SessionCall:
     async def run(
         self, credentials: Credentials | Waiting, hook: Callable[..., Any], *arguments: object
     ) -> Any:
-        """Call a method; a deletion gets the error only when it requests the session."""
+        """Call a method.
+
+        In a deletion, a session error is raised only when the session is requested.
+        """
         slot = self._scope._session
         if isinstance(credentials, Waiting):
             slot.fail(self._factory, NotAvailableError(credentials))
@@ -246,7 +252,7 @@ class _SessionCall:
 
 
 def check_result(hook: Callable[..., object], result: object, expected: type[T]) -> T | Waiting:
-    """Return the result of a method if it has the expected type.
+    """Return a method's result if it has the expected type or is Waiting.
 
     Raises TerminalError for Terminated, and ContractError for any other type.
     """
@@ -259,9 +265,9 @@ def check_result(hook: Callable[..., object], result: object, expected: type[T])
 
 
 def describe_owner(obj: JSON) -> str:
-    """Return the Cluster whose calls are limited together where objects have no identity.
+    """Return the Cluster whose calls share one limit if its objects have no identity.
 
-    Objects of no Cluster share one limit in each namespace.
+    Objects without a Cluster share one limit in each namespace.
     """
     return f"Cluster {metadata.namespace(obj)}/{cluster_name_of(obj) or ''}"
 
@@ -271,7 +277,7 @@ class Connections(Protocol):
 
     @property
     def label(self) -> str:
-        """Return the name of the provider, which is its field manager."""
+        """Return the provider's name, which is also its field manager."""
         ...
 
     @property
@@ -281,18 +287,18 @@ class Connections(Protocol):
 
     @property
     def events(self) -> EventRecorder:
-        """Return the recorder of events."""
+        """Return the event recorder."""
         ...
 
     @property
     def permissions(self) -> Permissions:
-        """Return the permissions for the author's code."""
+        """Return the permissions of the author's code."""
         ...
 
 
 @contextmanager
 def connect_scope(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
-    """Connect the scope of an object within this context; its clients send nothing afterwards."""
+    """Connect an object's scope within this context; afterwards, its clients send nothing."""
     send_events(scope, to.events, obj)
     client = getattr(scope, "client", None)
     if isinstance(client, KubernetesClient):
@@ -314,7 +320,7 @@ def connect_scope(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
 
 
 def _inherited_from(obj: JSON) -> Inherited:
-    """Return the label without which a manager would not see what it creates (MG-01)."""
+    """Return the label that new objects need to be visible to this manager (MG-01)."""
     group = metadata.text(obj, "apiVersion").rpartition("/")[0]
     value = metadata.labels(obj).get(WATCH_FILTER_LABEL)
     return Inherited(group, {} if value is None else {WATCH_FILTER_LABEL: value})
@@ -324,7 +330,7 @@ R = TypeVar("R")
 
 
 class AuthorStep(Generic[R]):
-    """Calls the methods of one reconciler with scopes, and reports their exceptions."""
+    """Calls a reconciler's methods with scopes, and reports their exceptions."""
 
     def __init__(
         self,
@@ -333,7 +339,10 @@ class AuthorStep(Generic[R]):
         reporter: StatusReporter,
         reconciler: R | None = None,
     ) -> None:
-        """``reconciler`` is given if several controllers share one; by default it is a new one."""
+        """Initialise for one kind.
+
+        ``reconciler`` is set if several controllers share one; by default a new one is created.
+        """
         self.reconciler = reconciler if reconciler is not None else kind.reconciler()
         """The author's reconciler, whose methods are passed to :meth:`call`."""
         self._kind = kind
@@ -344,14 +353,14 @@ class AuthorStep(Generic[R]):
         self._deletions: dict[NamespacedName, float] = {}
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop the state of an object that no longer exists."""
+        """Drop the recorded state of an object that no longer exists."""
         self._deletions.pop(key, None)
         self._calls.forget(key)
 
     async def decode_spec(self, patcher: Patcher) -> Any:
-        """Return the typed spec; report a spec that cannot be decoded, and return None.
+        """Return the typed spec, or report that it cannot be decoded and return None.
 
-        A retry does not help then: the caller ends the reconcile, and a change of the spec starts
+        Retrying does not help then: the caller ends the reconcile, and a change to the spec starts
         the next one.
         """
         try:
@@ -361,7 +370,7 @@ class AuthorStep(Generic[R]):
             return None
 
     def scope_fields(self, obj: JSON) -> ScopeFields:
-        """Return the attributes that the scopes of all kinds share."""
+        """Return the attributes shared by the scopes of all kinds."""
         key = key_of(obj)
         return {
             "name": key.name,
@@ -372,7 +381,7 @@ class AuthorStep(Generic[R]):
         }
 
     def delete_scope_fields(self, obj: JSON) -> DeleteScopeFields:
-        """Return the attributes that all scopes of deletions share.
+        """Return the attributes shared by the scopes of all deletions.
 
         The first call for an object starts its ``deletion_seconds``.
         """
@@ -386,10 +395,10 @@ class AuthorStep(Generic[R]):
     async def call(
         self, patcher: Patcher, hook: Callable[..., object], scope: object, expected: type[T]
     ) -> T | Waiting:
-        """Call a method of the reconciler and return its result, which must have the given type.
+        """Call a method of the reconciler and return its result, of type ``expected`` or Waiting.
 
-        NotAvailableError becomes the Waiting that it holds.  Any other exception is reported in
-        the conditions and raised again, except DeferredError, which is not a failure.
+        NotAvailableError is converted to the Waiting that it contains.  Any other exception is
+        reported in the conditions and raised again, except DeferredError, which is not a failure.
         """
         return await self.call_checked(
             patcher, hook, scope, lambda result: check_result(hook, result, expected)
@@ -402,7 +411,10 @@ class AuthorStep(Generic[R]):
         scope: object,
         check: Callable[[Any], T],
     ) -> T | Waiting:
-        """Call a method as :meth:`call` does; ``check`` returns its result or raises an error."""
+        """Call a method as :meth:`call` does, and pass its result to ``check``.
+
+        ``check`` returns the result or raises an error.
+        """
         try:
             deletion = metadata.is_deleting(patcher.obj)
             with connect_scope(scope, self._context, patcher.obj):

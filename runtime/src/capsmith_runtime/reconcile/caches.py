@@ -1,4 +1,4 @@
-"""Caches of Cluster API's own objects, shared by all controllers of a manager."""
+"""Caches of Cluster API's own objects, shared by all of a manager's controllers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ _STATUS: Final = ("nodeRef", "phase")
 # Most Machines are workers of other controllers, of which providers read little, and write
 # nothing. Control planes read and write their own Machines, so those are kept as they are.
 def project_machine(obj: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a Machine that any controller reads; the whole of a control plane's."""
+    """Return the fields of a Machine that any controller reads.
+
+    Machines of control planes are kept whole.
+    """
     if CONTROL_PLANE_LABEL in metadata.labels(obj) or not _is_worker(obj):
         return obj
     spec = _kept(metadata.mapping(obj, "spec"), _SPEC)
@@ -67,28 +70,28 @@ BY_SECRET = "secret"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchScope:
-    """The objects for which this manager is responsible, by namespace and watch filter."""
+    """The objects that this manager is responsible for, by namespace and watch filter."""
 
     namespace: str = ""
-    """All namespaces if empty."""
+    """The watched namespace; empty for all namespaces."""
     watch_filter: str = ""
-    """Required value of the watch-filter label; all objects if empty (MG-01)."""
+    """Required value of the watch-filter label; empty for all objects (MG-01)."""
     own_namespace: str = ""
-    """Namespace of the manager and of the Secrets of identities."""
+    """Namespace of the manager and of the Secrets of cluster-scoped identities."""
 
     @property
     def own_objects(self) -> Selection:
-        """Selection of the provider's own objects in this scope."""
+        """Return the selection of the provider's own objects in this scope."""
         labels = f"{WATCH_FILTER_LABEL}={self.watch_filter}" if self.watch_filter else ""
         return Selection(namespace=self.namespace, labels=labels)
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether all objects of all namespaces are in scope."""
+        """Return whether all objects of all namespaces are in scope."""
         return not self.namespace and not self.watch_filter
 
     def covers(self, obj: JSON) -> bool:
-        """Return whether the watch filter selects an object, so that it may be written."""
+        """Return whether the watch filter selects ``obj``, which may then be written."""
         return self.watch_filter in ("", metadata.labels(obj).get(WATCH_FILTER_LABEL))
 
 
@@ -97,7 +100,7 @@ _CRD_ABSENT: Final = "install the CRD: `clusterctl init` with its provider, or `
 
 
 class Caches:
-    """Caches of Clusters and Machines, and a factory of further caches."""
+    """Caches of Clusters and Machines, and a factory for further caches."""
 
     def __init__(
         self, client: KubeClient, metrics: Metrics, reader: CoreReader, scope: WatchScope
@@ -119,14 +122,15 @@ class Caches:
         )
 
     def cluster(self, namespace: str, name: str | None) -> Cluster | None:
-        """Return the Cluster from the cache; None if it is not cached."""
+        """Return a Cluster from the cache; None if it is not cached."""
         obj = self.clusters.get(NamespacedName(namespace, name)) if name else None
         return self.reader.read_cluster(obj) if obj is not None else None
 
     async def live_cluster(self, namespace: str, name: str | None) -> Cluster | None:
-        """Return the Cluster from the API server; None if it does not exist.
+        """Return a Cluster from the API server; None if it does not exist.
 
-        Deletions read it live: a pause that the cache has not seen yet must count (SM-01).
+        Deletions use this method, so that they notice a pause that the cache does not contain yet
+        (SM-01).
         """
         if not name:
             return None
@@ -138,7 +142,7 @@ class Caches:
             return None
 
     def machine_of(self, obj: JSON) -> Machine | None:
-        """Return the Machine that owns an object, from the cache; None if there is none."""
+        """Return the Machine that owns ``obj`` from the cache; None if it is not cached."""
         name = metadata.owner_name(obj, MACHINE_KIND, CORE_GROUP)
         owner = self.machines.get(NamespacedName(metadata.namespace(obj), name)) if name else None
         return self.reader.read_machine(owner) if owner is not None else None
@@ -150,7 +154,7 @@ class Caches:
         indexes: Mapping[str, Any] | None = None,
         projection: Projection | None = None,
     ) -> Informer:
-        """Return a new informer of one kind; the caller has to run it."""
+        """Create an informer for one kind; the caller must run it."""
         return Informer(
             self.client,
             resource,
@@ -168,24 +172,28 @@ def owning_cluster(obj: JSON) -> str | None:
 
 
 def cluster_name_of(obj: JSON) -> str | None:
-    """Return the name of the Cluster of a provider's object, found by owner or by label."""
+    """Return the name of the Cluster that a provider's object belongs to.
+
+    It is taken from the owner references, or else from the cluster name label; None if neither
+    exists.
+    """
     return owning_cluster(obj) or metadata.labels(obj).get(CLUSTER_NAME_LABEL)
 
 
 def spec_cluster(obj: JSON) -> Iterable[str]:
-    """Yield the index key of a core object: the Cluster that its spec names."""
+    """Yield the index key of a core object: the Cluster named in its spec."""
     yield f"{metadata.namespace(obj)}/{metadata.text(obj, 'spec', 'clusterName')}"
 
 
 def cluster_of(obj: JSON) -> Iterable[str]:
-    """Yield the index key of a provider's object: the Cluster to which it belongs."""
+    """Yield the index key of a provider's object: the Cluster that it belongs to."""
     name = cluster_name_of(obj)
     if name:
         yield f"{metadata.namespace(obj)}/{name}"
 
 
 def owner_uids(obj: JSON) -> Iterable[str]:
-    """Yield the index keys of an object: the UIDs of its owners."""
+    """Yield an object's index keys: its owners' UIDs."""
     for reference in metadata.items(obj, "metadata", "ownerReferences"):
         yield metadata.text(reference, "uid")
 

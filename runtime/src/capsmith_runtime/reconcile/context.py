@@ -1,4 +1,4 @@
-"""Dependencies that all controllers of a manager share."""
+"""Dependencies shared by all of a manager's controllers."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from capsmith_runtime.reconcile.session_pools import SessionPools
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerContext:
-    """Dependencies that all controllers of a manager share."""
+    """Dependencies shared by all of a manager's controllers."""
 
     client: KubeClient
     label: str
     """The provider's manifest label, such as ``infrastructure-acme``."""
     contract: str
-    """The contract version in which status and spec are written."""
+    """The contract version in which spec and status are written."""
     executor: HandlerExecutor
     sessions: SessionPools
     events: EventRecorder
     writer: StatusWriter
     sync_seconds: float = 600.0
-    """Interval of reconciles without events, with jitter; 0 disables them."""
+    """Seconds between reconciles without events, with jitter; 0 disables them."""
     debounce_seconds: float = 2.0
-    """How long a wait must last before it is written into the status."""
+    """Seconds that a wait must last before it is written into the status."""
     options: Options = field(default_factory=Options)
-    """Options of the manager."""
+    """The manager's command line options."""
     permissions: Permissions = field(default_factory=Permissions)
-    """What the author's code may request."""
+    """The permissions of the author's code."""

@@ -1,4 +1,4 @@
-"""Events that authors record about the object of a scope."""
+"""Kubernetes events that authors record about a scope's object."""
 
 from __future__ import annotations
 
@@ -24,25 +24,33 @@ class RecordedEvent(NamedTuple):
 
 
 class Events:
-    """Records events about one object, from any thread, without waiting for the API server.
+    """Records events about an object, without waiting for the API server.
+
+    Thread-safe.
 
     The API server may not receive all of them: repetitions within 10 minutes and bursts are
     dropped.
     """
 
     recorded: list[RecordedEvent]
-    """All events of this call, for unit tests."""
+    """All events recorded in this call, for unit tests."""
 
     def __init__(self) -> None:
         self.recorded = []
         self._target: tuple[EventRecorder, JSON, asyncio.AbstractEventLoop] | None = None
 
     def normal(self, reason: str, message: str) -> None:
-        """Record an event of type Normal; raise ValueError if ``reason`` is not CamelCase."""
+        """Record an event of type Normal.
+
+        Raises ValueError if ``reason`` is not in CamelCase.
+        """
         self._record(RecordedEvent("Normal", reason, message))
 
     def warning(self, reason: str, message: str) -> None:
-        """Record an event of type Warning; raise ValueError if ``reason`` is not CamelCase."""
+        """Record an event of type Warning.
+
+        Raises ValueError if ``reason`` is not in CamelCase.
+        """
         self._record(RecordedEvent("Warning", reason, message))
 
     def _record(self, event: RecordedEvent) -> None:
@@ -57,7 +65,7 @@ class Events:
 
 
 def send_events(scope: object, recorder: EventRecorder, obj: JSON) -> None:
-    """Send the events of a scope from now on; call this before the author's code gets the scope."""
+    """Send a scope's events from now on; call this before the author's code gets the scope."""
     events = getattr(scope, "events", None)
     if isinstance(events, Events):
         events._target = recorder, obj, asyncio.get_running_loop()

@@ -13,10 +13,10 @@ from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
 
 Queues = Mapping[str, WorkQueue[NamespacedName]]
-"""The work queues by kind."""
+"""The work queues, keyed by kind."""
 Reconcile = Callable[[NamespacedName], Awaitable[Result]]
 Runnable = Callable[[], Coroutine[Any, Any, None]]
-"""A task that runs until it is cancelled."""
+"""Factory for a task that runs until it is cancelled."""
 
 
 class ControllerGroup:
@@ -24,7 +24,7 @@ class ControllerGroup:
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Informers of this group, in addition to the informers of :class:`.caches.Caches`."""
+        """Return the group's informers, except those in :class:`.caches.Caches`."""
         return ()
 
     def reconcilers(self) -> Iterable[tuple[str, Reconcile]]:
@@ -35,35 +35,35 @@ class ControllerGroup:
         """Register event handlers.  Call before the informers start."""
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Find other groups of the manager with which to share resources.
+        """Find the manager's other groups that this group shares resources with.
 
         Called once, before the manager starts anything.
         """
 
     @property
     def ready(self) -> bool:
-        """Whether the group is ready, apart from its informers."""
+        """Return whether the group is ready, not counting its informers."""
         return True
 
     @property
     def healthy(self) -> bool:
-        """Whether the group works; a manager that is unhealthy for long is restarted."""
+        """Return whether the group works; a manager that is unhealthy for too long is restarted."""
         return True
 
     async def drain(self) -> None:
-        """Return when clients have been redirected to another process; the manager stops then.
+        """Wait until clients have been redirected to another process; then the manager stops.
 
         A group with a server continues to serve meanwhile.
         """
 
     @property
     def runnables(self) -> Sequence[Runnable]:
-        """Background tasks that run from the start, on the leader and on all replicas."""
+        """Return the background tasks that run from the start, on the leader and all replicas."""
         return ()
 
     @property
     def leader_runnables(self) -> Sequence[Runnable]:
-        """Background tasks that run only on the leader."""
+        """Return the background tasks that run only on the leader."""
         return ()
 
 

@@ -12,12 +12,12 @@ from capsmith_runtime.kube.client import ResourceType
 
 
 def claim_type(version: str) -> ResourceType:
-    """Return the type of IPAddressClaims in a version of ipam.cluster.x-k8s.io."""
+    """Return the resource type of IPAddressClaims in a version of ipam.cluster.x-k8s.io."""
     return ResourceType(IPAM_GROUP, version, CLAIM_KIND, "ipaddressclaims")
 
 
 def address_type(version: str) -> ResourceType:
-    """Return the type of IPAddresses in a version of ipam.cluster.x-k8s.io."""
+    """Return the resource type of IPAddresses in a version of ipam.cluster.x-k8s.io."""
     return ResourceType(IPAM_GROUP, version, ADDRESS_KIND, "ipaddresses")
 
 
@@ -28,27 +28,27 @@ NAMESPACE: Final = ResourceType("", "v1", "Namespace", "namespaces", namespaced=
 
 
 def core_type(version: str, kind: str, plural: str) -> ResourceType:
-    """Return the resource type of a core kind, in the version that was chosen at the start."""
+    """Return the resource type of a core kind in ``version``, which is chosen at startup."""
     return ResourceType(constants.CORE_GROUP, version, kind, plural)
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class Kind(Generic[R]):
-    """A kind of the provider and the reconciler that serves it."""
+    """A kind of the provider, with the reconciler that serves it."""
 
     resource: ResourceType
     finalizer: str
     features: frozenset[str]
-    """Optional features of the contract that the kind has."""
+    """Optional features of the contract that the kind implements."""
     spec: type[Any]
-    """The dataclass of its spec."""
+    """Dataclass of the kind's spec."""
     reconciler: type[R]
     template: ResourceType | None = None
-    """The template kind, if its status is written."""
+    """Resource type of the template kind; None if its status is never written."""
     has_other_versions: bool = False
-    """Whether references to an object may have another API version than the stored one."""
+    """Whether references to an object may have an API version other than the stored one."""
 
     def external_id(self, obj: Object) -> str:
-        """Return the id of the infrastructure behind an object of this kind."""
+        """Return the external id of an object of this kind, which identifies its infrastructure."""
         return external_id.of(obj, self.resource.group)

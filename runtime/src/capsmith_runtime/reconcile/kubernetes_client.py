@@ -1,4 +1,4 @@
-"""The client with which the author's code reads and writes other objects during one call."""
+"""The client with which the author's code reads and writes other objects during a call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def wait_for(read: Callable[[], Awaitable[T]], loop: asyncio.AbstractEventLoop | None) -> T:
-    """Run a coroutine on the event loop, and wait for it in the thread of a synchronous method."""
+    """Run a coroutine on the event loop, and wait for it in a synchronous method's thread."""
 
     async def waited() -> T:
         return await read()
@@ -58,9 +58,9 @@ class ApplyOwner(NamedTuple):
     uid: str
 
     def check(self, existing: Object) -> None:
-        """Raise AlreadyExists unless the provider applied the object or the scope's object owns it.
+        """Raise AlreadyExistsError unless the provider applied ``existing`` or its object owns it.
 
-        ``clusterctl move`` keeps owners, but not field managers.
+        The owner counts because ``clusterctl move`` keeps owners, but not field managers.
         """
         managers = metadata.items(existing, "metadata", "managedFields")
         is_applied = any(
@@ -78,7 +78,7 @@ class ApplyOwner(NamedTuple):
 
 
 class ClientSession:
-    """The requests of one call of a reconciler; ``end`` stops them."""
+    """The requests of one reconciler call; ``end`` stops them."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ClientSession:
         self.loop = loop
         self.inherited = inherited
         self.owner = owner
-        """None where any object may be changed."""
+        """Decides which objects may be applied; None to allow all."""
         self.has_ended = False
         self._running: set[asyncio.Task[Any]] = set()
 
@@ -121,7 +121,7 @@ class ClientSession:
             raise
 
     def end(self) -> None:
-        """Cancel running requests and refuse further ones; call this on the event loop."""
+        """Cancel running requests and reject further ones; call this on the event loop."""
         self.has_ended = True
         for task in tuple(self._running):
             task.cancel()
@@ -135,7 +135,7 @@ class ClientSession:
 
 
 def create_opener(client: KubeClient) -> ClientOpener:
-    """Return an opener for a client that exists."""
+    """Create an opener for an existing client."""
 
     async def opened() -> KubeClient:
         return client
@@ -150,13 +150,13 @@ _MISSING = "this scope has no Kubernetes client: replace it, see testing.kuberne
 
 
 class KubernetesClient:
-    """Client of a cluster; in the management cluster, limited to permissions in provider.yaml.
+    """Client of a cluster; in the management cluster, limited to the permissions in provider.yaml.
 
     Objects are plain dictionaries.  In the management cluster, ``namespace`` defaults to the
-    namespace of the scope's object; use "" for kinds without namespace, and to list all
-    namespaces.  Each method sends one or more requests, and has a variant for asynchronous code
-    whose name ends in ``_async``.  All raise KubernetesError: NotDeclaredError before anything is
-    sent if ``rbac`` lacks a rule.
+    namespace of the scope's object; use "" for cluster-scoped kinds, and to list all namespaces.
+    Each method sends one or more requests, and has a variant for asynchronous code whose name ends
+    in ``_async``. All methods raise KubernetesError, and in particular NotDeclaredError, before
+    sending anything, if ``rbac`` lacks a rule.
     """
 
     def __init__(self, session: ClientSession | None = None) -> None:
@@ -171,7 +171,7 @@ class KubernetesClient:
     async def get_async(
         self, api_version: str, kind: str, name: str, *, namespace: str | None = None
     ) -> JSON | None:
-        """See ``get``."""
+        """Asynchronous variant of ``get``."""
         session = self._connected
         resource, key = self._target(session, api_version, kind, name, namespace)
         session.permissions.check(resource, name, "get")
@@ -185,7 +185,10 @@ class KubernetesClient:
     def list(
         self, api_version: str, kind: str, *, labels: str = "", namespace: str | None = None
     ) -> Objects:
-        """Return the objects that a label selector selects, such as ``app=db,tier!=test``."""
+        """Return the objects that match a label selector, such as ``app=db,tier!=test``.
+
+        An empty ``labels`` matches all objects.
+        """
         return self._wait(
             lambda: self.list_async(api_version, kind, labels=labels, namespace=namespace)
         )
@@ -193,7 +196,7 @@ class KubernetesClient:
     async def list_async(
         self, api_version: str, kind: str, *, labels: str = "", namespace: str | None = None
     ) -> Objects:
-        """See ``list``."""
+        """Asynchronous variant of ``list``."""
         session = self._connected
         resource, key = self._target(session, api_version, kind, "", namespace)
         session.permissions.check(resource, "", "list")
@@ -203,11 +206,14 @@ class KubernetesClient:
         )
 
     def create(self, obj: JSON, *, namespace: str | None = None) -> JSON:
-        """Create an object and return it; raise AlreadyExistsError if it exists."""
+        """Create an object and return it.
+
+        Raises AlreadyExistsError if it already exists.
+        """
         return self._wait(lambda: self.create_async(obj, namespace=namespace))
 
     async def create_async(self, obj: JSON, *, namespace: str | None = None) -> JSON:
-        """See ``create``."""
+        """Asynchronous variant of ``create``."""
         session = self._connected
         resource, key, sent = self._placed(session, obj, namespace)
         session.permissions.check(resource, key.name, "create")
@@ -223,12 +229,14 @@ class KubernetesClient:
         force: bool = True,
         adopt: bool = False,
     ) -> JSON:
-        """Create an object, or change the fields in ``obj``, by server-side apply; return it.
+        """Create an object, or change the fields in ``obj``, by server-side apply.
 
-        Fields that an earlier ``apply`` set and ``obj`` lacks are removed.  Without ``force``,
-        raise ConflictError if another field manager owns a field.  Without ``adopt``, raise
-        AlreadyExistsError if the object exists, unless the provider has applied it before or the
-        scope's object owns it.
+        Return the result.
+
+        Fields that an earlier ``apply`` set and that are missing in ``obj`` are removed.  Raises
+        ConflictError if another field manager owns a field, unless ``force`` is set.  Raises
+        AlreadyExistsError if the object exists, unless ``adopt`` is set, the provider has applied
+        the object before, or the scope's object owns it.
         """
         return self._wait(
             lambda: self.apply_async(obj, namespace=namespace, force=force, adopt=adopt)
@@ -242,7 +250,7 @@ class KubernetesClient:
         force: bool = True,
         adopt: bool = False,
     ) -> JSON:
-        """See ``apply``."""
+        """Asynchronous variant of ``apply``."""
         session = self._connected
         resource, key, sent = self._placed(session, obj, namespace)
         # The API server also demands `create` when server-side apply creates the object.
@@ -262,7 +270,7 @@ class KubernetesClient:
     ) -> JSON:
         """Apply a JSON merge patch and return the object; None in ``body`` removes a field.
 
-        With ``metadata.resourceVersion`` in ``body``, raise ConflictError if the object has
+        If ``body`` contains ``metadata.resourceVersion``, raises ConflictError if the object has
         changed since that version.
         """
         return self._wait(
@@ -272,7 +280,7 @@ class KubernetesClient:
     async def patch_async(
         self, api_version: str, kind: str, name: str, body: JSON, *, namespace: str | None = None
     ) -> JSON:
-        """See ``patch``."""
+        """Asynchronous variant of ``patch``."""
         session = self._connected
         resource, key = self._target(session, api_version, kind, name, namespace)
         session.permissions.check(resource, name, "patch")
@@ -293,7 +301,7 @@ class KubernetesClient:
     async def delete_async(
         self, api_version: str, kind: str, name: str, *, namespace: str | None = None
     ) -> bool:
-        """See ``delete``."""
+        """Asynchronous variant of ``delete``."""
         session = self._connected
         resource, key = self._target(session, api_version, kind, name, namespace)
         session.permissions.check(resource, name, "delete")
@@ -328,7 +336,10 @@ class KubernetesClient:
     def _placed(
         self, session: ClientSession, obj: JSON, namespace: str | None
     ) -> tuple[ResourceType, NamespacedName, JSON]:
-        """Return an object with the namespace in which it is created, and inherited labels."""
+        """Return an object's resource type, its key, and the object to create.
+
+        The object has the namespace and the inherited labels.
+        """
         metadata = obj.get("metadata") or {}
         name = metadata.get("name")
         if not isinstance(name, str) or not name:
@@ -348,12 +359,12 @@ class KubernetesClient:
 
 
 def connect(client: KubernetesClient, session: ClientSession) -> None:
-    """Let the client of a scope send its requests in a session."""
+    """Make a scope's client send its requests through ``session``."""
     client._session = session
 
 
 def disconnect(client: KubernetesClient) -> None:
-    """End the session of a client, if it has one."""
+    """End a client's session, if it has one."""
     if client._session is not None:
         client._session.end()
 
@@ -361,10 +372,10 @@ def disconnect(client: KubernetesClient) -> None:
 async def _checked(
     client: KubeClient, resource: ResourceType, key: NamespacedName, obj: JSON, owner: ApplyOwner
 ) -> JSON:
-    """Return what to apply, after a check of the existing object.
+    """Return the object to apply, after checking the existing object.
 
-    An object that is created after the check would be taken over: server-side apply cannot demand
-    that there is none.  One that is created again after a deletion has another uid.
+    An object created after this check would be taken over, because server-side apply cannot require
+    that no object exists.  An object that was deleted and created again is detected by its uid.
     """
     try:
         existing = await client.get(resource, key)

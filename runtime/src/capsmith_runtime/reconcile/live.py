@@ -7,9 +7,9 @@ from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, Selecti
 
 
 async def is_alive(client: KubeClient, resource: ResourceType, obj: JSON) -> bool:
-    """Return whether this object, by its UID, exists on the API server and is not being deleted.
+    """Return whether the object with this UID exists on the API server and is not being deleted.
 
-    This takes one request: a list with the object's name, for which managers have the permission
+    This takes a single request: a list by the object's name, for which managers have the permission
     anyway.
     """
     name = metadata.name(obj)

@@ -1,6 +1,6 @@
 """Typed objects of kinds that implement Resource, for code that creates or reads them.
 
-This module knows no client: generated classes add the kind with its spec and status.
+This module needs no client: generated classes add the kind with its spec and status.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ _READY: Mapping[Any, bool] = {"True": True, "False": False}
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class CustomObject(Generic[Spec, Status]):
-    """Base class of typed objects; the class for each kind is in ``_generated/api``."""
+    """Base class of typed objects; ``_generated/api`` contains a class for each kind."""
 
     resource: ClassVar[ResourceType]
     """Group, version and names of the kind."""
     spec_class: ClassVar[type[Any]]
-    """The generated Spec class."""
+    """The kind's generated Spec class."""
     status_class: ClassVar[type[Any] | None] = None
-    """The generated Status class; None for a kind without status fields of its own."""
+    """The kind's generated Status class; None if the kind has no status fields of its own."""
 
     name: str
     namespace: str = ""
-    """Empty for a cluster-scoped kind."""
+    """Namespace of the object; empty for a cluster-scoped kind."""
     spec: Spec
-    """An instance of ``spec_class``."""
+    """The object's spec, an instance of ``spec_class``."""
     status: Status | None = None
-    """Written by its reconciler; never sent."""
+    """The object's status, written by its reconciler and never sent; None if there is none."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """With ``cluster.x-k8s.io/cluster-name`` it belongs to that Cluster."""
+    """Labels of the object; ``cluster.x-k8s.io/cluster-name`` makes it belong to that Cluster."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     owner_references: Sequence[Mapping[str, Any]] = ()
-    """From ``owner_reference()`` of scopes."""
+    """Owners of the object, each created by a scope's ``owner_reference()``."""
     identity_ref: Mapping[str, str] | None = None
-    """``kind`` and ``name`` of the identity; by default that of its cluster's infrastructure."""
+    """``kind`` and ``name`` of the identity; None for that of the cluster's infrastructure."""
     uid: str = ""
-    """Empty until it was created."""
+    """UID of the object; empty until it is created."""
     deleting: bool = False
-    """Whether it is being deleted."""
+    """Whether the object is being deleted."""
     ready: bool | None = None
-    """Status of its Ready condition for the current spec; None if that is not known yet."""
+    """Status of the Ready condition for the current spec; None if unknown."""
 
     @classmethod
     def from_dict(cls, obj: Object) -> Self:
-        """Return an object from its JSON.
+        """Create an object from its JSON.
 
-        Raises DecodingError if its spec or status cannot be read.
+        Raises DecodingError if spec or status cannot be decoded.
         """
         status: Any = None
         if cls.status_class is not None:
@@ -79,7 +79,7 @@ class CustomObject(Generic[Spec, Status]):
         )
 
     def to_dict(self) -> JSON:
-        """Return the object as JSON, with which it can be created or applied."""
+        """Return the object as JSON that can be created or applied."""
         optional = {
             "namespace": self.namespace,
             "labels": dict(self.labels),

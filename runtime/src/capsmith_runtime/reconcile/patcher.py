@@ -1,4 +1,4 @@
-"""Patches an object during one reconcile, and keeps its latest known state."""
+"""Patches an object during a single reconcile, and keeps its latest known state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def utc_now() -> str:
 
 
 class ObjectDeletedError(Exception):
-    """Raised if the object no longer exists: nothing is left to write, which is not a failure."""
+    """Raised if the object no longer exists.
+
+    This is not a failure, as there is nothing to write.
+    """
 
 
 class Patcher:
@@ -45,7 +48,7 @@ class Patcher:
         self._observed: int | None = None
 
     def track_generation(self) -> None:
-        """Report the observed generation in each status that completes a reconcile (CRD-14)."""
+        """Write the observed generation with each status that completes a reconcile (CRD-14)."""
         self._observed = metadata.generation(self.obj)
 
     async def add_finalizer(
@@ -54,7 +57,7 @@ class Patcher:
         labels: Mapping[str, str] | None = None,
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """Add finalizer and external id in one patch, before any side effect (SM-08, SM-09)."""
+        """Add the finalizer and external id in one patch, before any side effect (SM-08, SM-09)."""
         changed = dict(self.obj["metadata"])
         recorded = {**metadata.annotations(self.obj), **(annotations or {})}
         if labels:
@@ -70,32 +73,35 @@ class Patcher:
         await self._write(metadata=changed)
 
     async def protect(self, finalizer: str) -> None:
-        """Add a finalizer to an object that has no infrastructure."""
+        """Add ``finalizer`` to an object that has no infrastructure."""
         finalizers = [*metadata.finalizers(self.obj), finalizer]
         await self._write(metadata={**self.obj["metadata"], "finalizers": finalizers})
 
     async def annotate(self, name: str, value: str) -> None:
-        """Write an annotation of the object."""
+        """Set an annotation on the object."""
         annotations = {**metadata.annotations(self.obj), name: value}
         await self._write(metadata={**self.obj["metadata"], "annotations": annotations})
 
     async def remove_finalizer(self, finalizer: str) -> None:
-        """Remove the finalizer, after the infrastructure was deleted (SM-08)."""
+        """Remove the finalizer after the infrastructure was deleted (SM-08)."""
         kept = [name for name in metadata.finalizers(self.obj) if name != finalizer]
         await self._write(metadata={**self.obj["metadata"], "finalizers": kept})
 
     async def write_spec(self, spec: Object, conditions: Sequence[Condition] = ()) -> None:
-        """Write changed fields of the spec; record the author's conditions in the same patch."""
+        """Write changed fields of the spec, and record the types of the author's conditions.
+
+        One patch contains both.
+        """
         types = self.recorded_conditions | {condition.type for condition in conditions}
         await self._write(spec=dict(spec), **self._record(types))
 
     @property
     def recorded_conditions(self) -> frozenset[str]:
-        """Return the types of conditions that the author's code has set so far."""
+        """Return the types of the conditions that the author's code has set so far."""
         return conditions.recorded_types(self.obj, self._informer.resource.group)
 
     async def record_conditions(self, types: Set[str]) -> None:
-        """Record which types of conditions the author's code sets, if that has changed."""
+        """Record the types of the conditions that the author's code sets, if they have changed."""
         await self._write(**self._record(types))
 
     def drop_conditions(self, types: Set[str]) -> None:
@@ -112,15 +118,15 @@ class Patcher:
     async def write_status(
         self, status: Object, wanted: Sequence[Condition], *, complete: bool = True
     ) -> None:
-        """Write the changed fields of the status, and these conditions.
+        """Write the changed fields of the status, and the ``wanted`` conditions.
 
-        Only a status that completes a reconcile reports the observed generation (CRD-14).
+        Only if ``complete`` is set does the status report the observed generation (CRD-14).
         """
         full = self._writer.merge_conditions(self.obj, status, wanted, self._now())
         await self._write(status=self._with_generation(full) if complete else full)
 
     async def write_conditions(self, *wanted: Condition) -> None:
-        """Write conditions of an incomplete reconcile; leave the rest of the status unchanged."""
+        """Write the conditions of an incomplete reconcile; the rest of the status is unchanged."""
         await self.write_status(metadata.mapping(self.obj, "status"), wanted, complete=False)
 
     def _with_generation(self, status: JSON) -> JSON:
@@ -130,7 +136,10 @@ class Patcher:
         return {**status, constants.OBSERVED_GENERATION: self._observed}
 
     def shows(self, condition_type: str, *, status: str, reason: str = "") -> bool:
-        """Return whether the status already has such a condition."""
+        """Return whether the status has a condition of this type, status and reason.
+
+        An empty ``reason`` matches any.
+        """
         entry = conditions.find(metadata.items(self.obj, "status", "conditions"), condition_type)
         if entry is None or entry.get("status") != status:
             return False
@@ -161,7 +170,7 @@ class Patcher:
 
 
 def ready(status: bool, reason: str, message: str, severity: Severity = "Warning") -> Condition:
-    """Return the Ready condition (ST-06)."""
+    """Return a Ready condition (ST-06)."""
     return Condition(
         type=constants.READY_CONDITION,
         status=status,
@@ -172,7 +181,7 @@ def ready(status: bool, reason: str, message: str, severity: Severity = "Warning
 
 
 def paused(message: str) -> Condition:
-    """Return the Paused condition: True with the message, or False if it is empty (ST-08)."""
+    """Return a Paused condition: True with ``message``, or False if it is empty (ST-08)."""
     return Condition(
         type=constants.PAUSED_CONDITION,
         status=bool(message),

@@ -1,4 +1,4 @@
-"""The permissions that provider.yaml declares for the author's own requests."""
+"""The permissions that provider.yaml declares for requests from the author's code."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ _API_VERSION: Final = re.compile(
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 _NAMESPACE: Final = re.compile(r"(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)?")
 _NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9._:]{0,252})")
-"""Stricter than a path segment: a name that a user wrote must not lead to another path."""
+"""Pattern of valid names, stricter than for a path segment.
+
+A name that a user wrote must not lead to another URL path.
+"""
 
 
 class PolicyRule(NamedTuple):
-    """One RBAC rule, with the same fields as in Kubernetes."""
+    """An RBAC rule with the same fields as in Kubernetes."""
 
     groups: tuple[str, ...]
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     names: tuple[str, ...] = ()
-    """Of the only objects that it is about; all if empty."""
+    """Names of the objects that the rule applies to; empty for all objects."""
 
     def allows(self, verb: str, group: str, resource: str, name: str) -> bool:
         """Return whether the rule allows a request; ``name`` is empty for a whole collection."""
@@ -39,17 +42,20 @@ class PolicyRule(NamedTuple):
 
 
 class Permissions:
-    """Finds the resource of a kind, and refuses requests that no rule allows."""
+    """Finds the resource types of kinds, and rejects requests that no rule allows."""
 
     def __init__(
         self, rules: Iterable[PolicyRule] = (), kinds: Iterable[ResourceType] = ()
     ) -> None:
-        """``kinds`` are those whose plural is known; others are named like their kind."""
+        """Initialise with RBAC rules.
+
+        ``kinds`` are the kinds whose plural is known; the plurals of others are guessed.
+        """
         self._rules = tuple(rules)
         self._kinds = {(kind.group, kind.kind): kind for kind in kinds}
 
     def resource(self, api_version: str, kind: str) -> ResourceType:
-        """Return the resource type of a kind.
+        """Return a kind's resource type.
 
         Raises InvalidRequestError if the API version or the kind is malformed.
         """
@@ -68,7 +74,7 @@ class Permissions:
         return found
 
     def check(self, resource: ResourceType, name: str, *verbs: str) -> None:
-        """Raise NotDeclaredError if no rule allows one of the verbs."""
+        """Raise NotDeclaredError unless the rules allow all ``verbs``."""
         for verb in verbs:
             # The name of a new object is in no URL, so a rule with names cannot allow a creation.
             name_of = "" if verbs == ("create",) else name
@@ -79,7 +85,7 @@ class Permissions:
 
 
 class Anything(Permissions):
-    """Permissions without limits, as in workload clusters, where the API server decides."""
+    """Unlimited permissions, as in workload clusters, where the API server decides."""
 
     def check(self, resource: ResourceType, name: str, *verbs: str) -> None:
         """Allow every request."""
@@ -99,7 +105,7 @@ def guess_resource_type(api_version: str, kind: str) -> ResourceType:
 
 
 def create_key(resource: ResourceType, namespace: str, name: str = "") -> NamespacedName:
-    """Return a key that is safe in a URL.
+    """Create a key that is safe in a URL.
 
     Raises InvalidRequestError for names that no object can have.
     """
@@ -110,7 +116,7 @@ def create_key(resource: ResourceType, namespace: str, name: str = "") -> Namesp
 
 
 def guess_plurals(kind: str) -> Iterator[str]:
-    """Yield possible names of a kind in URLs, the most likely name first."""
+    """Yield possible plurals of a kind in URLs, most likely first."""
     word = kind.lower()
     if word.endswith(("s", "x", "z", "ch", "sh")):
         yield f"{word}es"

@@ -1,4 +1,4 @@
-"""Rates and pauses of author calls for one identity, and the line of callers that wait."""
+"""Rate limits and pauses for one identity's author calls, and the queue of waiting callers."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.kube.workqueue import LOW_SHARE, PriorityFifo
 
 ADMISSION_SECONDS: Final = 60.0
-"""How long a caller that was admitted may take to return; most do at once."""
+"""Seconds in which an admitted caller must return; most return immediately."""
 IDLE_SECONDS: Final = 3600.0
-"""How long the limiter of an identity is kept after its last use."""
+"""Seconds after its last use for which an identity's limiter is kept."""
 _EPSILON: Final = 1e-6
-"""A timer may fire before its time, by less than the resolution of the clock."""
+"""Tolerance in seconds: a timer may fire early by less than the clock's resolution."""
 
 
 class Rate(NamedTuple):
-    """A rate limit: calls per second, 0 for unlimited, and how many calls may start together."""
+    """A rate limit: calls per second (0 if unlimited), and how many calls may start together."""
 
     per_second: float
     burst: int
 
     @classmethod
     def of(cls, per_second: float, burst: int) -> Rate:
-        """Return a rate whose burst defaults to the calls of one second, but at least one.
+        """Create a rate whose burst defaults to the calls of one second, but at least one.
 
         Raises ValueError for a negative or infinite rate.
         """
@@ -38,9 +38,10 @@ class Rate(NamedTuple):
 
 
 class RateLimiter:
-    """A token bucket with a waiting line: deletions first, then by priority.
+    """A token bucket with a queue, which serves deletions first, then callers by priority.
 
-    It blocks no worker: a caller that is refused leaves, and is called back when it may return.
+    It blocks no worker: a caller that is not admitted leaves, and is called back when it may
+    return.
     """
 
     def __init__(self, rate: Rate) -> None:
@@ -56,16 +57,16 @@ class RateLimiter:
 
     @property
     def is_paused(self) -> bool:
-        """Return whether the infrastructure refuses the calls of the identity now."""
+        """Return whether the infrastructure is currently rejecting the identity's calls."""
         return monotonic() < self._paused_until
 
     @property
     def is_idle(self) -> bool:
-        """Return whether nothing would be lost if the limiter were created again."""
+        """Return whether the limiter has no state that would be lost by creating a new one."""
         return not self._line and monotonic() >= max(self._paused_until, self._used + IDLE_SECONDS)
 
     def admit(self, caller: Hashable) -> bool:
-        """Return whether the caller may call now; if not, the caller has to `wait`."""
+        """Return whether ``caller`` may call now; if not, it has to `wait`."""
         self._used = monotonic()
         was_admitted = self._admitted.pop(caller, None) is not None
         if monotonic() < self._paused_until:
@@ -79,12 +80,15 @@ class RateLimiter:
     def wait(
         self, caller: Hashable, wake: Callable[[], None], priority: Priority, *, deletion: bool
     ) -> None:
-        """Queue a caller and call `wake` on its turn; a queued caller keeps its position."""
+        """Queue a caller and call `wake` on its turn; a queued caller keeps its position.
+
+        ``deletion`` gives the caller precedence.
+        """
         self._line.push(caller, wake, priority, deletion=deletion)
         self._schedule()
 
     def pause(self, seconds: float) -> None:
-        """Admit no caller for some seconds."""
+        """Admit no caller for ``seconds``."""
         self._paused_until = max(self._paused_until, monotonic() + seconds)
         if self._timer is not None:
             self._timer.cancel()
@@ -125,9 +129,9 @@ class RateLimiter:
 
 
 class CallerLine:
-    """Callers that wait, without duplicates.
+    """Queue of waiting callers without duplicates.
 
-    Deletions come first, but every ``LOW_SHARE``-th caller is another one while any waits:
+    Deletions come first, but every ``LOW_SHARE``-th caller is another one while any is waiting:
     deletions that never succeed must not block all others.
     """
 
@@ -144,7 +148,7 @@ class CallerLine:
     def push(
         self, caller: Hashable, wake: Callable[[], None], priority: Priority, *, deletion: bool
     ) -> None:
-        """Append a caller; one that waits already may only move up."""
+        """Append a caller; a caller that is already waiting may only move up."""
         self._wakes[caller] = wake
         if deletion:
             self._deletions[caller] = None
@@ -152,7 +156,10 @@ class CallerLine:
             self._others.push(caller, priority)
 
     def pop(self) -> tuple[Hashable, Callable[[], None]]:
-        """Remove and return the next caller; raises KeyError if none waits."""
+        """Remove and return the next caller with its ``wake`` function.
+
+        Raises KeyError if no caller is waiting.
+        """
         while True:
             caller = self._next()
             wake = self._wakes.pop(caller, None)

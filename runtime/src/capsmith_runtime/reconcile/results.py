@@ -1,4 +1,4 @@
-"""Return values that the reconcilers of all provider types share."""
+"""Return values shared by the reconcilers of all provider types."""
 
 from __future__ import annotations
 
@@ -14,29 +14,32 @@ MAX_ADDRESSES = 256
 MAX_FAILURE_DOMAINS = 100
 MAX_PROVIDER_ID = 512
 MAX_CONDITIONS = 30
-"""The CRD allows 32 conditions, including Ready and Paused (ST-01)."""
+"""Maximum number of the author's conditions.
+
+The CRD allows 32, including Ready and Paused (ST-01).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Result for an operation that is still in progress, without error; reconcile again later."""
+    """Result of an operation that is still in progress without an error; reconcile again later."""
 
     reason: str
     """Reason of the Ready condition in CamelCase."""
     message: str = ""
     """Message of the Ready condition."""
     requeue_after: float | None = 10.0
-    """Seconds until the next reconcile; None waits for a change of an object."""
+    """Seconds until the next reconcile; None to wait for a change to an object."""
     status: Any = field(default=None, kw_only=True)
-    """Instance of the generated Status class, written at once, such as the id of an operation."""
+    """Instance of the generated Status class, such as an operation's id, written immediately."""
     provider_id: str | None = field(default=None, kw_only=True)
-    """Id of a machine that is being created, written at once; it never changes (IM-01)."""
+    """Id of a machine that is being created, written immediately; it never changes (IM-01)."""
     addresses: Sequence[Address] | None = field(default=None, kw_only=True)
-    """Addresses of a machine so far; None keeps those in the status."""
+    """Known addresses of a machine; None to keep the addresses in the status."""
     control_plane_endpoint: Endpoint | None = field(default=None, kw_only=True)
-    """Endpoint of an infrastructure cluster, written at once; one that is set is kept (IC-02)."""
+    """An infrastructure cluster's endpoint, written immediately unless one is set (IC-02)."""
     failure_domains: Sequence[FailureDomain] | None = field(default=None, kw_only=True)
-    """Failure domains of an infrastructure cluster so far; None keeps those in the status."""
+    """Known failure domains of an infrastructure cluster; None to keep those in the status."""
 
     def __post_init__(self) -> None:
         check_reason(self.reason)
@@ -46,11 +49,11 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Terminated:
-    """Result for a machine that no longer exists or will never work, and must not be re-created.
+    """Result for a machine that is gone or will never work, and must not be created again.
 
-    It stays provisioned and keeps its provider id; Ready becomes False, which its Machine shows as
-    InfrastructureReady.  Health checks and control planes replace the Machine.  In contract
-    v1beta1 it is a terminal failure (IM-11).
+    The machine stays provisioned and keeps its provider id.  Ready becomes False, which the Machine
+    shows as InfrastructureReady.  Health checks and control planes replace the Machine.  In
+    contract v1beta1 it is a terminal failure (IM-11).
     """
 
     reason: str
@@ -58,7 +61,7 @@ class Terminated:
     message: str = ""
     """Message of the Ready condition."""
     status: Any = None
-    """Instance of the generated Status class; None keeps the status fields as they are."""
+    """Instance of the generated Status class; None to keep the status fields unchanged."""
 
     def __post_init__(self) -> None:
         check_reason(self.reason)
@@ -73,7 +76,7 @@ class NotAvailableError(Exception):
     """Raised if requested data are not available yet; handled like a returned Waiting."""
 
     waiting: Waiting
-    """What the Ready condition reports, and when the call is repeated."""
+    """The reason for the Ready condition, and when to repeat the call."""
 
     def __init__(self, waiting: Waiting) -> None:
         super().__init__(f"{waiting.reason}: {waiting.message}")
@@ -82,20 +85,20 @@ class NotAvailableError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Fields that the states of all kinds of objects share."""
+    """Fields shared by the states of all kinds."""
 
     ready: bool = True
     """Status of the Ready condition."""
     reason: str = ""
-    """Reason of the Ready condition in CamelCase; by default Ready or NotReady."""
+    """Reason of the Ready condition in CamelCase; empty for Ready or NotReady."""
     message: str = ""
     """Message of the Ready condition."""
     conditions: Sequence[Condition] = ()
-    """Additional conditions.  A condition that you no longer return is removed."""
+    """Additional conditions. A condition that is no longer returned is removed."""
     status: Any = None
-    """Instance of the generated Status class, if the kind has status fields of its own."""
+    """Instance of the generated Status class; None if the kind has no status fields of its own."""
     requeue_after: float | None = None
-    """Seconds until the next reconcile; by default the sync period."""
+    """Seconds until the next reconcile; None for the sync period."""
 
     # Python 3.11 cannot call super() without arguments in a class with slots.
     def __post_init__(self) -> None:
@@ -105,9 +108,9 @@ class State:
 
 
 def describe_unexpected_result(hook: Callable[..., object], result: object, *expected: type) -> str:
-    """Return the error message for a result of the wrong type, without its value.
+    """Return the error message for a result of the wrong type.
 
-    The value may be secret.
+    It does not contain the result's value, which may be secret.
     """
     names = " or ".join("None" if each is type(None) else each.__name__ for each in expected)
     found = "None" if result is None else type(result).__name__
@@ -115,7 +118,7 @@ def describe_unexpected_result(hook: Callable[..., object], result: object, *exp
 
 
 def check_machine(provider_id: str | None, addresses: Sequence[Address]) -> None:
-    """Raise ValueError for values of a machine that the contract does not allow."""
+    """Raise ValueError if the contract does not allow a machine's provider id or addresses."""
     if provider_id is not None and not 1 <= len(provider_id) <= MAX_PROVIDER_ID:
         raise ValueError(f"provider_id must have 1 to {MAX_PROVIDER_ID} characters")
     if len(addresses) > MAX_ADDRESSES:
@@ -123,14 +126,14 @@ def check_machine(provider_id: str | None, addresses: Sequence[Address]) -> None
 
 
 def check_failure_domains(domains: Sequence[FailureDomain]) -> None:
-    """Raise ValueError for failure domains that the contract does not allow."""
+    """Raise ValueError if the contract does not allow the failure domains."""
     names = [domain.name for domain in domains]
     if len(names) > MAX_FAILURE_DOMAINS or len(set(names)) < len(names):
         raise ValueError(f"failure_domains must be at most {MAX_FAILURE_DOMAINS}, each name once")
 
 
 def check_conditions(conditions: Sequence[Condition]) -> None:
-    """Raise ValueError for conditions of the author that the contract does not allow."""
+    """Raise ValueError if the contract does not allow the author's conditions."""
     types = [condition.type for condition in conditions]
     if len(types) > MAX_CONDITIONS or len(set(types)) < len(types):
         raise ValueError(f"conditions must be at most {MAX_CONDITIONS}, each type once")

@@ -1,4 +1,4 @@
-"""The frame of each reconcile: reads the object, and turns the outcome into a Result."""
+"""The frame of each reconcile, which reads the object and turns the outcome into a Result."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ P = TypeVar("P", bound=Patcher)
 
 
 class ReconcileRunner(Generic[P]):
-    """Runs the reconciles of one controller, each for one object.
+    """Runs the reconciles of one controller, each for a single object.
 
-    Like ``reconcile.AsReconciler`` of controller-runtime, it passes the object instead of its key.
+    Like controller-runtime's ``reconcile.AsReconciler``, it passes the object instead of its key.
     """
 
     def __init__(
@@ -37,9 +37,10 @@ class ReconcileRunner(Generic[P]):
         new_patcher: Callable[[JSON], P],
         forget: Callable[[NamespacedName], Result],
     ) -> None:
-        """``new_patcher`` starts the writes of one reconcile.
+        """Initialise for one controller.
 
-        ``forget`` drops what the controller keeps for an object that no longer exists.
+        ``new_patcher`` creates the patcher of a reconcile.  ``forget`` drops the controller's state
+        for an object that no longer exists.
         """
         self._kind = kind
         self._informer = informer
@@ -52,11 +53,13 @@ class ReconcileRunner(Generic[P]):
     async def run(
         self, key: NamespacedName, reconcile: Callable[[NamespacedName, P], Awaitable[Result]]
     ) -> Result:
-        """Reconcile one object from the cache; without Result, again after the sync period.
+        """Reconcile an object from the cache.
 
-        The code that raises an exception in ``reconcile`` has reported it.  The exception goes to
-        the work queue, except if the object has vanished meanwhile, or for a terminal failure,
-        which no retry helps.  A write that the CRD refuses is reported here.
+        If ``reconcile`` returns no delay, use the sync period.
+
+        Exceptions from ``reconcile`` have already been reported when they are raised.  They go on
+        to the work queue, except if the object is gone or the failure is terminal, so that no retry
+        helps.  A write that the CRD rejects is reported here.
         """
         obj = self._informer.get(key)
         if obj is None:
@@ -95,7 +98,7 @@ class ReconcileRunner(Generic[P]):
 
 
 def resync_seconds(context: ControllerContext) -> float | None:
-    """Return the seconds until the next reconcile without events; None if there is none."""
+    """Return the seconds until the next reconcile without events; None if resync is disabled."""
     if context.sync_seconds <= 0:
         return None
     # Jitter spreads the reconciles of objects that were created together.
@@ -103,7 +106,7 @@ def resync_seconds(context: ControllerContext) -> float | None:
 
 
 def log_changes(kind: Kind[Any], key: NamespacedName, before: JSON, after: JSON) -> None:
-    """Log that an object is new, waits for another reason, is provisioned, or is deleted."""
+    """Log if an object is new, has a new reason to wait, was provisioned, or was deleted."""
     logger = get_logger("reconcile", kind=kind.resource.kind, object=str(key))
     had, has = (kind.finalizer in metadata.finalizers(obj) for obj in (before, after))
     if has and not had:
@@ -118,6 +121,6 @@ def log_changes(kind: Kind[Any], key: NamespacedName, before: JSON, after: JSON)
 
 
 def _ready_of(obj: JSON) -> Mapping[str, Any]:
-    """Return the Ready condition; empty if there is none."""
+    """Return an object's Ready condition; empty if it has none."""
     shown = metadata.items(obj, "status", "conditions")
     return conditions.find(shown, constants.READY_CONDITION) or {}

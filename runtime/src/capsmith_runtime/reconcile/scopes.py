@@ -1,4 +1,4 @@
-"""Arguments of reconcilers: one object, and the objects to which it refers."""
+"""Arguments of reconcilers: an object, and the objects that it refers to."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class BootstrapData:
-    """The data that a machine runs at its first start, and their format."""
+    """The data that a machine runs on first boot, and their format."""
 
     value: bytes = field(repr=False)
     """The data as bytes, which may be compressed."""
     format: str
-    """``cloud-config`` or ``ignition``, as set by the bootstrap provider."""
+    """Format of the data, ``cloud-config`` or ``ignition``, as set by the bootstrap provider."""
 
     @property
     def text(self) -> str:
-        """Return the value decoded as UTF-8.
+        """Return the data decoded as UTF-8.
 
-        Raises ValueError if it is not UTF-8, for example because it is compressed.
+        Raises ValueError if they are not UTF-8, for example because they are compressed.
         """
         try:
             return self.value.decode()
@@ -46,37 +46,41 @@ BootstrapReader = Callable[[], Awaitable[BootstrapData]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Attributes that all scopes share."""
+    """Attributes shared by all scopes."""
 
     name: str
     namespace: str
     external_id: str
-    """Unique and stable id of the infrastructure, also across ``clusterctl move``.
+    """Unique and stable id of the object's infrastructure, which survives ``clusterctl move``.
 
-    Tag each resource that you create with it, and look up resources by it before you create any.
+    Tag each resource that you create with this id, and look up resources by it before you create
+    any.
     """
     logger: Logger
-    """Adds the object and the reconcile to each record; keyword arguments become fields."""
+    """Logger that adds the object and the reconcile to each record.
+
+    Keyword arguments become fields of the record.
+    """
     events: Events = field(default_factory=Events, repr=False, compare=False)
-    """Records events of the object, which ``kubectl describe`` shows."""
+    """Recorder of events about the object, which ``kubectl describe`` shows."""
     client: KubernetesClient = field(default_factory=KubernetesClient, repr=False, compare=False)
-    """Reads and writes other objects, as far as provider.yaml declares permissions."""
+    """Client for other objects, with the permissions that provider.yaml declares."""
     _status: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def short_id(self) -> str:
         """Return a short form of ``external_id`` for names and labels.
 
-        It consists of 32 lower-case letters and digits and starts with a letter, as DNS labels
+        The short form has 32 lower-case letters and digits and starts with a letter, as DNS labels
         require.
         """
         return external_id.shorten(self.external_id)
 
     def status(self, cls: type[T]) -> T:
-        """Return the status that you returned earlier, as an instance of the generated class.
+        """Return the status that was last returned, as an instance of the generated class ``cls``.
 
-        Its fields are empty before that, and again after ``clusterctl move``, which drops the
-        status.  Raises DecodingError if the status cannot be decoded.
+        Its fields are empty until the first status is returned, and again after ``clusterctl
+        move``, which drops the status.  Raises DecodingError if the status cannot be decoded.
         """
         return decode(cls, self._status, "status")
 
@@ -88,21 +92,21 @@ class SessionScope(Scope):
     _session: ScopeSession = field(default_factory=ScopeSession, repr=False, compare=False)
 
     def session(self, factory: type[SessionFactory[S]]) -> S:
-        """Return the session of the identity, which concurrent calls share.
+        """Return the identity's session, which concurrent calls share.
 
-        ``factory`` is the class that the reconciler names in ``session_factory``.  In a deletion,
-        raises NotAvailableError without credentials, and ReconcileError if the session could not
-        be opened; let both propagate.
+        ``factory`` is the class that the reconciler names in ``session_factory``. In a deletion,
+        raises NotAvailableError if there are no credentials, and ReconcileError if the session
+        could not be opened; do not catch either.
         """
         return self._session.get(factory)
 
     def _session_credentials(self) -> Credentials | Waiting:
-        """Return the credentials with which the session is opened."""
+        """Return the credentials for opening the session."""
         return Credentials()
 
 
 class ScopeFields(TypedDict):
-    """The arguments of :class:`Scope`."""
+    """Keyword arguments of :class:`Scope`."""
 
     name: str
     namespace: str
@@ -112,7 +116,7 @@ class ScopeFields(TypedDict):
 
 
 class DeleteScopeFields(ScopeFields):
-    """The arguments of :class:`DeleteScope`."""
+    """Keyword arguments of :class:`DeleteScope`."""
 
     _spec: Any
     deletion_seconds: float
@@ -121,21 +125,21 @@ class DeleteScopeFields(ScopeFields):
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class DeleteScope(SessionScope, Generic[Spec]):
-    """Scope of a deletion, which must work even if the spec cannot be decoded."""
+    """Scope of ``reconcile_delete``, which must work even if the spec cannot be decoded."""
 
     _spec: Spec | DecodingError
     deletion_seconds: float = 0.0
-    """Seconds for which this manager has known that the object is being deleted.
+    """Seconds since this manager learned that the object is being deleted.
 
-    Nothing was created for the object in this time.  A manager that starts, or takes over, counts
-    from 0 again; no clock that is set wrong changes it.
+    Nothing has been created for the object in this time.  The count restarts at 0 when a manager
+    starts or takes over, and does not depend on wall clocks.
     """
 
     @property
     def spec(self) -> Spec:
-        """Return the spec.
+        """Return the typed spec.
 
-        Raises DecodingError if it cannot be decoded.
+        Raises DecodingError if the spec cannot be decoded.
         """
         if isinstance(self._spec, DecodingError):
             raise self._spec

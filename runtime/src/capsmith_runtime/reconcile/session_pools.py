@@ -1,4 +1,4 @@
-"""Sessions and rate limits that the kinds with the same session factory share."""
+"""Sessions and rate limits shared by the kinds with the same session factory."""
 
 from __future__ import annotations
 
@@ -24,25 +24,28 @@ _log = get_logger("sessions")
 REASON_SESSION_NOT_OPENED: Final = "SessionNotOpened"
 BASE_DELAY: Final = 1.0
 MAX_DELAY: Final = 300.0
-"""Limits in seconds of the back-off after a session could not be opened."""
+"""Maximum back-off in seconds after a session could not be opened."""
 OPEN_SECONDS: Final = SLOW_SECONDS
-"""How long workers wait for a session that is being opened."""
+"""Seconds that workers wait for a session that is being opened."""
 HANGING_LOGINS: Final = 2
-"""How many attempts of one identity, with changed credentials each, may hang at the same time."""
+"""Maximum number of hanging attempts to open sessions for one identity.
+
+Each attempt has different credentials, because only changed credentials cause a new attempt.
+"""
 
 
 class Session:
-    """The session of one identity, with one version of its credentials."""
+    """An identity's session for one version of its credentials."""
 
     def __init__(self, credentials: Credentials, failures: int) -> None:
         self.credentials = credentials
         self.failures = failures
-        """How often it could not be opened, without a success."""
+        """Number of consecutive failures to open the session."""
         self.retry_at = 0.0
         self.users = 0
         self.is_retired = False
         self.hangs = False
-        """Whether the attempt to open it exceeded its time limit and still runs."""
+        """Whether the attempt to open the session exceeded its time limit and is still running."""
         self.began = monotonic()
         self.opening: asyncio.Task[Any]
         self.idle_timer: asyncio.TimerHandle | None = None
@@ -60,7 +63,7 @@ class Session:
 
 
 class SessionPool:
-    """Opens, shares and closes the sessions of one factory, on one event loop."""
+    """Opens, shares and closes one factory's sessions, on a single event loop."""
 
     def __init__(self, factory: SessionFactory[Any], executor: HandlerExecutor) -> None:
         self.factory = factory
@@ -71,7 +74,7 @@ class SessionPool:
         self._hanging: Counter[str] = Counter()
 
     def check(self, credentials: Credentials) -> None:
-        """Raise SessionError if these credentials failed and may not be tried again yet."""
+        """Raise SessionError if these credentials failed and may not be retried yet."""
         session = self._sessions.get(qualified_identity(credentials))
         if session is not None and session.credentials == credentials and _has_failed(session):
             left = session.retry_at - monotonic()
@@ -82,10 +85,10 @@ class SessionPool:
                 raise _copy(session.opening.exception(), left)
 
     async def prepare(self, credentials: Credentials) -> None:
-        """Begin to open the session of an identity, if that is necessary.
+        """Start opening an identity's session if necessary.
 
-        Raises SessionError like :meth:`acquire`.  Raises DeferredError if it takes longer than
-        ``OPEN_SECONDS``: a worker that waited longer would keep other identities waiting.
+        Raises SessionError like :meth:`acquire`. Raises DeferredError if it takes longer than
+        ``OPEN_SECONDS``: a worker that waited longer would delay other identities.
         """
         self.check(credentials)
         opening = self._current(credentials)
@@ -105,7 +108,7 @@ class SessionPool:
         raise DeferredError(f"the session of {identity!r} is being opened", subscribe=subscribe)
 
     async def acquire(self, credentials: Credentials) -> Session:
-        """Return the session of an identity; pass it to `release` afterwards.
+        """Return an identity's session, which the caller must pass to `release` afterwards.
 
         Concurrent callers wait for the one that opens the session.  Raises SessionError if that
         fails.
@@ -143,7 +146,7 @@ class SessionPool:
         session.idle_timer = loop.call_later(timeout, self._retire, session)
 
     async def close(self) -> None:
-        """Close all sessions, except sessions that calls still use."""
+        """Close all sessions except those that calls still use."""
         for session in list(self._sessions.values()):
             self._retire(session)
         if self._closings:
@@ -211,12 +214,12 @@ class SessionPool:
         error.when_ended(end)
 
     def _check_hanging(self, session: Session) -> None:
-        """Raise SessionError if attempts with former credentials hold too many threads."""
+        """Raise SessionError if attempts with previous credentials occupy too many threads."""
         if self._hanging[qualified_identity(session.credentials)] >= HANGING_LOGINS:
             raise _copy(session.opening.exception(), BASE_DELAY)
 
     def _retire(self, session: Session) -> None:
-        """Give the session to no further caller, and close it when nothing uses it."""
+        """Stop giving the session to callers, and close it once no call uses it."""
         session.stop_idle_timer()
         session.is_retired = True
         if self._sessions.get(qualified_identity(session.credentials)) is session:
@@ -263,7 +266,7 @@ def _failure(error: Exception, delay: float) -> SessionError:
 
 
 def _copy(error: BaseException | None, retry_after: float) -> SessionError:
-    """Return an error of its own for each caller: a traceback belongs to one task."""
+    """Return a new error for each caller, since a traceback belongs to a single task."""
     if isinstance(error, SessionError):
         return SessionError(error.reason, error.message, retry_after=retry_after)
     return SessionError(REASON_SESSION_NOT_OPENED, repr(error), retry_after=retry_after)
@@ -278,8 +281,8 @@ _log = get_logger("readiness")
 class ReadinessCheck:
     """Calls a function periodically; ready while the last call ended without an exception.
 
-    It does not use the threads of the reconcilers' calls: a check that hangs must neither block
-    those calls nor make the manager unhealthy.
+    It does not use the threads of the reconcilers' calls: a hanging check must neither block those
+    calls nor make the manager unhealthy.
     """
 
     def __init__(self, name: str, function: Callable[[], Awaitable[None] | None]) -> None:
@@ -303,7 +306,10 @@ class ReadinessCheck:
                 self._running.cancel()
 
     async def _check(self) -> str | None:
-        """Return the problem, or None; a call that still runs is waited for, not repeated."""
+        """Return the problem, or None if there is none.
+
+        If the previous call is still running, wait for it instead of calling again.
+        """
         if self._running is None:
             self._running = asyncio.ensure_future(self._call())
         await asyncio.wait({self._running}, timeout=TIMEOUT_SECONDS)
@@ -340,7 +346,7 @@ class ReadinessCheck:
 
 
 class SharedSessions:
-    """Sessions and rate limits of the kinds that name the same session factory, or none."""
+    """Sessions and rate limits of all kinds with the same session factory, or without one."""
 
     def __init__(self, pool: SessionPool | None, rate: Rate) -> None:
         self.pool = pool
@@ -348,7 +354,7 @@ class SharedSessions:
         self._limiters: dict[str, RateLimiter] = {}
 
     def limiter(self, identity: str) -> RateLimiter:
-        """Return the rate limiter of an identity; forget those that nothing has used for long."""
+        """Return an identity's rate limiter, and drop limiters that have not been used for long."""
         if identity not in self._limiters:
             for idle in [name for name, each in self._limiters.items() if each.is_idle]:
                 del self._limiters[idle]
@@ -357,12 +363,12 @@ class SharedSessions:
 
     @property
     def paused(self) -> int:
-        """Return how many identities are rate-limited by the infrastructure now."""
+        """Return the number of identities that the infrastructure is currently rate-limiting."""
         return sum(each.is_paused for each in self._limiters.values())
 
 
 class SessionPools:
-    """Creates each session factory once, however many kinds name it."""
+    """Creates each session factory once, however many kinds use it."""
 
     def __init__(
         self,
@@ -372,9 +378,10 @@ class SessionPools:
         burst: int | None = None,
         concurrency: int = 10,
     ) -> None:
-        """``rate`` and ``burst``, if not None, replace those of the factories.
+        """Initialise without sessions.
 
-        ``concurrency`` is the number of workers of kinds without a number of their own.
+        ``rate`` and ``burst`` replace those of the factories unless they are None.  ``concurrency``
+        is the number of workers for kinds that set none.
         """
         self.executor = executor
         self.limits = TenantLimits(executor)
@@ -389,10 +396,10 @@ class SessionPools:
         self.checks: list[ReadinessCheck] = []
 
     def of(self, reconciler: object) -> SharedSessions:
-        """Return the sessions of a reconciler.
+        """Return the sessions that a reconciler shares.
 
-        Raises TypeError for a ``session_factory`` that is not a SessionFactory, and ValueError for
-        a negative rate.
+        Raises TypeError if its ``session_factory`` is not a SessionFactory, and ValueError for a
+        negative rate.
         """
         cls = getattr(type(reconciler), "session_factory", None)
         if cls is not None and not (isinstance(cls, type) and issubclass(cls, SessionFactory)):
@@ -403,7 +410,7 @@ class SessionPools:
         return self._shared[cls]
 
     async def close(self, seconds: float) -> None:
-        """Close all sessions that no call uses; give up after some seconds."""
+        """Close all sessions that no call uses; give up after ``seconds``."""
         pools = [shared.pool for shared in self._shared.values() if shared.pool is not None]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -1,4 +1,4 @@
-"""Credentials, and the sessions that reconcilers open with them, such as clients of an SDK."""
+"""Credentials, and the sessions that reconcilers open with them, such as SDK clients."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ T = TypeVar("T")
 
 
 class Credentials(Mapping[str, str]):
-    """Content of the Secret of an identity; its ``repr`` names the keys and hides the values."""
+    """Content of an identity's Secret; its ``repr`` shows the keys and hides the values."""
 
     __slots__ = ("_spec", "_values", "identity", "identity_kind")
 
     identity: str
-    """Name of the identity, or ``namespace/name``; empty if the infrastructure cluster has none."""
+    """Identity as a name or ``namespace/name``; empty if the infrastructure cluster has none."""
     identity_kind: str
-    """Kind of the identity; empty if there is none."""
+    """Kind of the identity; empty if there is no identity."""
 
     def __init__(
         self,
@@ -35,10 +35,10 @@ class Credentials(Mapping[str, str]):
         self._spec = spec or {}
 
     def identity_spec(self, cls: type[T]) -> T:
-        """Return the spec of the identity as ``cls``, the type of its kind in ``_generated.api``.
+        """Return the identity's spec as ``cls``, the type of its kind in ``_generated.api``.
 
-        Raises DecodingError if the fields do not fit, such as the fields of another kind: compare
-        ``identity_kind`` first if there are several kinds.
+        Raises DecodingError if the spec does not match ``cls``. If there are several kinds of
+        identities, compare ``identity_kind`` first.
         """
         return decode(cls, self._spec, "identity")
 
@@ -68,7 +68,7 @@ class Credentials(Mapping[str, str]):
 
 
 def qualified_identity(credentials: Credentials) -> str:
-    """Return the kind and name that identify an identity; empty if there is none."""
+    """Return the kind and name of the credentials' identity; empty if there is none."""
     return f"{credentials.identity_kind} {credentials.identity}".strip()
 
 
@@ -78,39 +78,41 @@ S = TypeVar("S")
 class SessionFactory(ABC, Generic[S]):
     """Opens and closes the session of each identity; methods may be ``def`` or ``async def``.
 
-    The manager creates one factory, without arguments, for all reconcilers that name the class in
-    ``session_factory``.  A session is opened once for an identity, before the first call that
-    needs it. Several calls use it at the same time, ``def`` methods in different threads: if your
-    SDK is not thread-safe, put what each thread needs into the session.
+    The manager creates a single factory, without arguments, for all reconcilers that name the class
+    in ``session_factory``. An identity's session is opened once, before the first call that needs
+    it.  Several calls use it at the same time, ``def`` methods in different threads: if your SDK is
+    not thread-safe, keep a client for each thread in the session.
     """
 
     idle_timeout: ClassVar[float] = 1800.0
     """Seconds without a call after which a session is closed."""
     rate: ClassVar[float] = 0.0
-    """Calls of your methods per second for one identity; 0 is unlimited.  See ``--hook-rate``."""
+    """Calls of the reconcilers' methods per second for one identity; 0 for unlimited.
+
+    The option ``--hook-rate`` overrides it.
+    """
     burst: ClassVar[int] = 0
-    """Calls that may start at once after a quiet time; by default those of one second."""
+    """Number of calls that may start together after an idle time; 0 for those of one second."""
 
     @abstractmethod
     def open(self, credentials: Credentials) -> S | Awaitable[S]:
-        """Return a new session.
+        """Open and return a new session.
 
-        Called again with the new credentials when the Secret of the identity has changed, and
-        with empty credentials for clusters without identity.  An exception is reported in the
-        Ready condition of all objects that need the session, and the call is retried with
-        back-off.
+        Called again with new credentials after the identity's Secret has changed, and with empty
+        credentials for clusters without an identity.  An exception is reported in the Ready
+        condition of all objects that need the session, and the call is retried with back-off.
         """
 
     def close(self, session: S) -> Awaitable[None] | None:
-        """Release a session that no call uses any longer; do nothing by default."""
+        """Release a session that is no longer used by any call; does nothing by default."""
         return None
 
     def readyz(self) -> Awaitable[None] | None:
         """Raise an exception while the infrastructure cannot be used at all; optional.
 
-        Called every 10 seconds, with a time-out of 5 seconds.  Until it succeeds, the manager is
-        not ready: ``/readyz`` fails with the name of this class, and webhooks of this pod get no
-        requests.  The manager continues to reconcile and is not restarted.
+        Called every 10 seconds, with a timeout of 5 seconds.  Until it succeeds, the manager is not
+        ready: ``/readyz`` fails with this class's name, and this pod's webhooks get no requests.
+        The manager continues to reconcile and is not restarted.
         """
         return None
 
@@ -119,16 +121,19 @@ class SessionUser:
     """Base class of reconcilers whose methods may need a session."""
 
     session_factory: ClassVar[type[SessionFactory[Any]] | None] = None
-    """The factory of the session in ``scope.session(...)``; None for no session."""
+    """The factory of the session in ``scope.session(...)``; None if there is no session."""
 
 
 class ScopeSession:
-    """The session of one call, or the reason why there is none."""
+    """A call's session, or the reason why there is none."""
 
     __slots__ = ("_error", "_factory", "_session")
 
     def __init__(self, session: object = None) -> None:
-        """With a session, as in unit tests, it is returned for any factory."""
+        """Initialise with a session that is returned for any factory, as in unit tests.
+
+        Without ``session``, call ``provide`` or ``fail`` first.
+        """
         self._factory: type[SessionFactory[Any]] | None = None
         self._session = session
         self._error: Exception | None = None
@@ -142,7 +147,10 @@ class ScopeSession:
         self._factory, self._error = factory, error
 
     def get(self, factory: type[SessionFactory[S]]) -> S:
-        """Return the session; raise TypeError if the reconciler does not name this factory."""
+        """Return the session.
+
+        Raises TypeError if the reconciler does not name this factory.
+        """
         is_of_test = self._factory is None and self._session is not None
         if not is_of_test and (self._factory is None or not issubclass(self._factory, factory)):
             found = "None" if self._factory is None else self._factory.__name__

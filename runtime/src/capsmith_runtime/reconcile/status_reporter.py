@@ -1,4 +1,4 @@
-"""Report the outcome of a reconcile to users and to core: in conditions, status and events."""
+"""Reports the outcome of a reconcile to users and core, in conditions, status and events."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from capsmith_runtime.reconcile.results import State, Waiting
 
 
 class StatusDebounce:
-    """Tracks how long each object has been waiting, and for what; forgotten after a restart."""
+    """Tracks for how long each object has been waiting, and why; lost after a restart."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = monotonic) -> None:
         self._seconds = seconds
@@ -30,7 +30,7 @@ class StatusDebounce:
         self._since: dict[NamespacedName, tuple[str, float]] = {}
 
     def left(self, key: NamespacedName, reason: str) -> float:
-        """Return the seconds until a wait for ``reason`` is to be written; 0 means now."""
+        """Return the seconds until a wait for ``reason`` must be written; 0 if it is due."""
         known, since = self._since.get(key, ("", 0.0))
         if known != reason:
             since = self._clock()
@@ -38,7 +38,7 @@ class StatusDebounce:
         return max(0.0, since + self._seconds - self._clock())
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop the wait of an object."""
+        """Drop the recorded wait of an object."""
         self._since.pop(key, None)
 
 
@@ -48,18 +48,18 @@ _PARTIAL_RESULTS: Final = (
     "failure_domains",
     "provider_id",
 )
-"""Fields of Waiting that only some kinds have."""
+"""Fields of Waiting that only some kinds support."""
 _MESSAGE_CHARACTERS: Final = 4096
-"""The CRD allows 32,768 (ST-01); that is too long to read."""
+"""Maximum length of a message in characters; the 32,768 of the CRD are unreadable (ST-01)."""
 
 
 def create_object_logger(kind: Kind[Any], key: NamespacedName) -> Logger:
-    """Return a logger whose records name the object; the author's code gets the same logger."""
+    """Create a logger whose records name the object; the author's code gets the same logger."""
     return get_logger("author", kind=kind.resource.kind, object=str(key))
 
 
 def describe_failure(error: Exception) -> tuple[str, str]:
-    """Return reason and message of Ready for an exception that the author's code raised."""
+    """Return the Ready condition's reason and message for an exception from the author's code."""
     # Such as the read of bootstrap data: its reason would promise a request of the author.
     is_of_runtime = isinstance(error, ApiError) and error.is_of_runtime
     if isinstance(error, ReconcileError) and not is_of_runtime:
@@ -73,14 +73,15 @@ def limit_message(message: str) -> str:
 
 
 def has_no_failure_fields(obj: JSON) -> bool:
-    """Return False: core does not read ``failureReason`` of the kind."""
+    """Return False: core does not read ``failureReason`` from the kind."""
     return False
 
 
 class StatusReporter:
-    """Writes the outcome of reconciles of one kind; calls no code of the author.
+    """Writes the outcome of one kind's reconciles, without calling the author's code.
 
-    One reporter serves all workers of a controller: its only state is state of each object.
+    A single reporter serves all of a controller's workers: it keeps no state except for each
+    object.
     """
 
     def __init__(
@@ -89,21 +90,24 @@ class StatusReporter:
         context: ControllerContext,
         has_failure_fields: Callable[[JSON], bool] = has_no_failure_fields,
     ) -> None:
-        """``has_failure_fields`` tells if core reads terminal failures of an object (v1beta1)."""
+        """Initialise for one kind.
+
+        ``has_failure_fields`` returns whether core reads an object's terminal failures (v1beta1).
+        """
         self._kind = kind
         self._context = context
         self._has_failure_fields = has_failure_fields
         self._debounce = StatusDebounce(context.debounce_seconds)
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop the state of an object that no longer exists, or no longer waits."""
+        """Drop the recorded state of an object that no longer exists or no longer waits."""
         self._debounce.forget(key)
 
     async def ensure_paused_condition(self, patcher: Patcher, cluster: Cluster | None) -> bool:
         """Return whether the object is paused; write the Paused condition if it changed (ST-08).
 
-        An object that was never paused gets the condition with its next status, without a request
-        for it alone.
+        An object that was never paused gets the condition with its next status, without an
+        additional request.
         """
         message = pause_message(patcher.obj, self._kind.resource.kind, cluster)
         if message or patcher.shows(constants.PAUSED_CONDITION, status="True"):
@@ -113,7 +117,7 @@ class StatusReporter:
     async def report_error(self, patcher: Patcher, reason: str, message: str) -> None:
         """Report an error in the Ready condition and as an event.
 
-        A failed write is only logged: callers raise the error itself, whose retry reports again.
+        A failed write is only logged: callers raise the error itself, and its retry reports again.
         """
         message = limit_message(message)
         self._context.events.warn(patcher.obj, reason, message)
@@ -125,14 +129,17 @@ class StatusReporter:
             logger.warning("cannot write conditions", error=str(error))
 
     async def report_failure(self, patcher: Patcher, error: Exception) -> None:
-        """Report an exception that the author's code raised; the caller has to raise it again."""
+        """Report an exception from the author's code; the caller must raise it again."""
         if isinstance(error, TerminalError):
             await self._report_terminal_failure(patcher, error)
         else:
             await self.report_error(patcher, *describe_failure(error))
 
     async def refuse(self, patcher: Patcher, reason: str, message: str) -> NoReturn:
-        """Report a result of the author that the contract forbids, and raise ContractError."""
+        """Report a result that the contract forbids, and raise ContractError.
+
+        The result comes from the author's code.
+        """
         error = ContractError(reason, message)
         await self.report_failure(patcher, error)
         raise error
@@ -140,10 +147,11 @@ class StatusReporter:
     async def report_wait(
         self, patcher: Patcher, waiting: Waiting, status: JSON | None = None
     ) -> Result:
-        """Return when to reconcile again; write the reason once the wait has lasted long enough.
+        """Return when to reconcile again, and write the reason once the wait is long enough.
 
-        ``status`` is the object's status with the partial results of the wait.  Without it, the
-        kind has no partial results except the author's status fields, and others are refused.
+        ``status`` is the object's status with the partial results in ``waiting``. If it is None,
+        the kind supports no partial results except the author's status fields, and others are
+        rejected.
         """
         if status is None:
             await self.check_partial_results(patcher, waiting, frozenset())
@@ -161,7 +169,10 @@ class StatusReporter:
     async def check_partial_results(
         self, patcher: Patcher, waiting: Waiting, possible: Set[str]
     ) -> None:
-        """Refuse partial results that objects of this kind cannot have."""
+        """Raise ContractError for partial results that objects of this kind cannot have.
+
+        ``possible`` names the fields that they can have.
+        """
         given = {name for name in _PARTIAL_RESULTS if getattr(waiting, name) is not None}
         if not given <= possible:
             names = " and ".join(sorted(given - possible))
@@ -170,13 +181,13 @@ class StatusReporter:
 
     @staticmethod
     def author_status(patcher: Patcher, fields: object) -> JSON:
-        """Return a copy of the object's status, with the author's status fields set."""
+        """Return a copy of the object's status with the author's status fields set."""
         return set_extra_fields(
             dict(metadata.mapping(patcher.obj, "status")), encode_status(fields)
         )
 
     async def report_state(self, patcher: Patcher, status: JSON, state: State) -> Result:
-        """Write the status of a provisioned object, with the conditions of a state."""
+        """Write the status of a provisioned object, with the conditions in ``state``."""
         default_reason = constants.REASON_READY if state.ready else constants.REASON_NOT_READY
         conditions: Sequence[Condition] = (
             ready(state.ready, state.reason or default_reason, state.message),

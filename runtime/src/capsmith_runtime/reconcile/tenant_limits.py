@@ -1,9 +1,9 @@
-"""Limits of author calls in flight, for each tenant.
+"""Limits on the number of concurrent author calls for each tenant.
 
-A tenant is an identity, or a Cluster whose objects have none: what may have an endpoint of its own.
-Workers and threads are shared by all tenants, and a call of a cloud that never answers holds both
-until its time limit.  So no tenant may hold many of them with slow calls, and one whose calls hang
-is left alone for a while.
+A tenant is an identity, or a Cluster whose objects have none: anything that may have an endpoint of
+its own.  All tenants share workers and threads, and a call to a cloud that never responds occupies
+both until its time limit.  So no tenant may occupy many of them with slow calls, and a tenant whose
+calls hang is paused for a while.
 """
 
 from __future__ import annotations
@@ -22,42 +22,51 @@ from capsmith_runtime.reconcile.rate_limits import CallerLine
 _log = get_logger("hooks")
 
 SHARE: Final = 4
-"""A tenant may hold one in so many workers of a kind, and of all threads, with slow calls."""
+"""Divisor for the share of workers and threads that a tenant's slow calls may occupy.
+
+With 4, they may occupy a quarter of a kind's workers and of all threads.
+"""
 HANG_BASE_SECONDS: Final = 10.0
 HANG_MAX_SECONDS: Final = 300.0
-"""Limits in seconds of the back-off after a call that hung."""
+"""Maximum back-off in seconds after a call that hung."""
 RETRY_SECONDS: Final = 120.0
-"""When a refused caller tries again without a call: the one that was called may be gone."""
+"""Seconds after which a rejected caller tries again even if it is not called back.
+
+The object that was called back may be gone.
+"""
 IDLE_SECONDS: Final = 3600.0
-"""How long a tenant is remembered after its last call."""
+"""Seconds for which a tenant is remembered after its last call."""
 
 
 class CallPermit:
-    """One call in flight."""
+    """Permit for a single running call."""
 
     def __init__(self, tenant: TenantCalls, group: Hashable) -> None:
         self.group = group
         self.began = monotonic()
         self.hangs = False
-        """Whether the call exceeded its time limit and still runs."""
+        """Whether the call exceeded its time limit and is still running."""
         self._tenant = tenant
 
     @property
     def is_slow(self) -> bool:
-        """Return whether the call has taken longer than most do."""
+        """Return whether the call has taken longer than most calls do."""
         return self.hangs or monotonic() - self.began >= SLOW_SECONDS
 
     def end(self) -> None:
-        """End the call without an answer, or after an error."""
+        """End the call, which got no response or failed."""
         self._tenant.remove(self)
 
     def succeed(self) -> None:
-        """End the call, whose answer shows that the infrastructure can be reached."""
+        """End the call, whose success shows that the infrastructure can be reached."""
         self._tenant.mark_answer()
         self._tenant.remove(self)
 
     def time_out(self, *, hangs: bool) -> None:
-        """Pause the tenant; ``hangs`` if the call goes on, until :meth:`end`."""
+        """Pause the tenant after a timeout.
+
+        ``hangs`` is true if the call is still running, until :meth:`end`.
+        """
         self.hangs = hangs
         self._tenant.pause_after(self)
         if not hangs:
@@ -65,7 +74,7 @@ class CallPermit:
 
 
 class TenantCalls:
-    """The calls of one tenant that run, and the callers that wait for their end."""
+    """A tenant's running calls, and the callers that wait for them to end."""
 
     def __init__(self, name: str, limits: TenantLimits) -> None:
         self.name = name
@@ -79,14 +88,14 @@ class TenantCalls:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether nothing would be lost if the tenant were forgotten."""
+        """Return whether the tenant has no state that would be lost by forgetting it."""
         now = monotonic()
         return not self._permits and now >= max(self.paused_until, self.used + IDLE_SECONDS)
 
     def admit(self, group: Hashable, concurrency: int, caller: Hashable, *, deletion: bool) -> None:
-        """Raise DeferredError if the tenant may not begin another call of a group, a reconciler.
+        """Raise DeferredError if the tenant may not start another call in ``group``, a reconciler.
 
-        ``concurrency`` is the number of workers of its kind.
+        ``concurrency`` is the number of workers of the reconciler's kind.
         """
         self.used = monotonic()
         # Those that hang occupy no worker.  They count against the shares of slow calls.
@@ -116,7 +125,7 @@ class TenantCalls:
         return permit
 
     def remove(self, permit: CallPermit) -> None:
-        """Count a call no longer, and call back who waits; does nothing the second time."""
+        """Stop counting a call, and call back waiting callers; does nothing if called again."""
         if permit not in self._permits:
             return
         self._permits.discard(permit)
@@ -124,14 +133,14 @@ class TenantCalls:
         self._wake()
 
     def mark_answer(self) -> None:
-        """End the back-off: the infrastructure has answered."""
+        """End the back-off, as the infrastructure has responded."""
         self._answered = monotonic()
         if self._hangs:
             _log.info("calls are answered again", identity=self.name)
         self._hangs, self.paused_until = 0, 0.0
 
     def pause_after(self, permit: CallPermit) -> None:
-        """Admit no call for a while, unless another was answered since this one began."""
+        """Admit no call for a while, unless a call that started later has had a response."""
         now = monotonic()
         if self._answered > permit.began or now < self.paused_until:
             return
@@ -162,7 +171,7 @@ class TenantCalls:
         return f"{own} of this kind take long" if own >= max(1, concurrency // SHARE) else None
 
     def _is_settled(self, permit: CallPermit) -> bool:
-        """Return whether a later call was answered: this one only leaves a thread behind."""
+        """Return whether a later call had a response, so that this one only occupies a thread."""
         return permit.hangs and permit.began < self._answered
 
     def _wake(self) -> None:
@@ -172,7 +181,7 @@ class TenantCalls:
 
 
 class TenantLimits:
-    """The tenants of one manager.  Lives on one event loop."""
+    """The tenants of one manager, all on the same event loop."""
 
     def __init__(self, executor: HandlerExecutor) -> None:
         self.executor = executor
@@ -180,17 +189,17 @@ class TenantLimits:
 
     @property
     def has_one_tenant(self) -> bool:
-        """Return whether only one tenant had calls in the last hour: it may use everything."""
+        """Return whether at most one tenant had calls in the last hour; it may use all capacity."""
         return len(self._tenants) <= 1
 
     @property
     def paused(self) -> int:
-        """Return how many tenants are paused now, because their calls hang."""
+        """Return the number of tenants that are currently paused because their calls hang."""
         now = monotonic()
         return sum(each.paused_until > now for each in self._tenants.values())
 
     def of(self, name: str) -> TenantCalls:
-        """Return the calls of a tenant; forget tenants that had none for an hour."""
+        """Return a tenant's calls, and forget tenants that had none for an hour."""
         tenant = self._tenants.get(name)
         if tenant is None:
             for idle in [each.name for each in self._tenants.values() if each.is_idle]:

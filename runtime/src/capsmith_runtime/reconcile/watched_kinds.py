@@ -1,8 +1,8 @@
-"""Further kinds whose changes enqueue objects of own kinds, as provider.yaml declares them.
+"""Other kinds whose changes enqueue the provider's objects, as declared in provider.yaml.
 
-Only their metadata are watched.  Any change of an object gives it another resource version, so no
-content, such as the content of Secrets, is kept in memory.  The manager neither waits for these
-kinds nor ends if one is not served: its CRD may be installed later.
+Only their metadata are watched.  Any change to an object gives it a new resource version, so no
+content, such as that of Secrets, is kept in memory.  The manager neither waits for these kinds nor
+stops if one is not served: its CRD may be installed later.
 """
 
 from __future__ import annotations
@@ -22,24 +22,27 @@ from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Runnable
 
 RETRY_SECONDS: Final = 60.0
-"""The longest delay until a kind that was not served is requested again."""
+"""Maximum seconds until a kind that was not served is requested again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """A kind whose changes enqueue objects of an own kind; by default, their owners."""
+    """A kind whose changes enqueue the provider's objects; by default, the owners."""
 
     kind: str
-    """The own kind."""
+    """The provider's kind whose objects are enqueued."""
     resource: ResourceType
     path: tuple[str, ...] = ()
-    """Field of the own kind that names the changed object; lists on the way are followed."""
+    """Path of the field in the provider's kind that names the changed object.
+
+    Lists on the path are followed.
+    """
     label: str = ""
-    """Label of the changed object with the name of the object to enqueue."""
+    """Label on the changed object that holds the name of the object to enqueue."""
 
 
 class WatchedKinds(ControllerGroup):
-    """The informers of further kinds; ``own`` are the informers of the provider's kinds."""
+    """Informers for other kinds; ``own`` are the informers of the provider's kinds."""
 
     def __init__(
         self,
@@ -70,11 +73,11 @@ class WatchedKinds(ControllerGroup):
 
     @property
     def runnables(self) -> tuple[Runnable, ...]:
-        """Return the informers as tasks, so that the start does not wait for them."""
+        """Return the informers as tasks, so that the manager's start does not wait for them."""
         return tuple(informer.run for informer in self._informers.values())
 
     def setup_watches(self, queues: Queues) -> None:
-        """Enqueue the objects that each change concerns, by the old state and by the new one."""
+        """Enqueue the objects that each change concerns, in its old or its new state."""
         for watch, own in self._watches.items():
             watched = self._informers[watch.resource]
             watched.add_handler(partial(_enqueue, watch, own, watched, queues))
@@ -91,7 +94,7 @@ def _enqueue(watch: Watch, own: Informer, watched: Informer, queues: Queues, cha
 
 
 def _concerned(watch: Watch, own: Informer, changed: JSON) -> Iterator[NamespacedName]:
-    """Yield the keys of the objects of an own kind that a changed object concerns."""
+    """Yield the keys of the provider's objects that a changed object concerns."""
     namespace = metadata.namespace(changed) if own.resource.namespaced else ""
     if watch.path:
         name = f"{metadata.namespace(changed)}/{metadata.name(changed)}"
@@ -112,7 +115,10 @@ def _index(watch: Watch) -> str:
 
 
 def _named_objects(path: tuple[str, ...], obj: JSON) -> Iterator[str]:
-    """Index an own object by what it names: in its namespace, or without namespace."""
+    """Yield index keys of the provider's object: each object that it names, by namespace.
+
+    The namespace is omitted for cluster-scoped objects.
+    """
     namespaces = dict.fromkeys((metadata.namespace(obj), ""))
     for name in dict.fromkeys(_texts(obj, path)):
         yield from (f"{namespace}/{name}" for namespace in namespaces)

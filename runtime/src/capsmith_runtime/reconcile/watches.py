@@ -1,6 +1,6 @@
 """Event handlers that enqueue objects after changes.
 
-Objects change often in fields that do not matter to a controller.  A view selects the fields that
+Objects often change in fields that do not matter to a controller.  A view selects the fields that
 matter, and only its changes are passed on.
 """
 
@@ -18,7 +18,7 @@ from capsmith_runtime.kube.workqueue import WorkQueue
 
 
 def on_change(view: Callable[[JSON], Any], handler: Callable[[JSON], None]) -> Handler:
-    """Return a handler that calls ``handler`` if an object is new, is gone, or its view changed."""
+    """Create a handler that calls ``handler`` if an object is new or gone, or its view changed."""
 
     def handle(change: Delta) -> None:
         if change.old is None or change.new is None or view(change.old) != view(change.new):
@@ -28,7 +28,7 @@ def on_change(view: Callable[[JSON], Any], handler: Callable[[JSON], None]) -> H
 
 
 def enqueue_object(queue: WorkQueue[NamespacedName]) -> Handler:
-    """Return a handler that enqueues the object itself; at the start, unready objects first."""
+    """Create a handler that enqueues the object itself; at startup, unready objects come first."""
 
     def handle(change: Delta) -> None:
         queue.add(change.key, is_pending=not queue.has_started and _is_pending(change.latest))
@@ -37,7 +37,7 @@ def enqueue_object(queue: WorkQueue[NamespacedName]) -> Handler:
 
 
 def enqueue_owners(queues: Mapping[str, WorkQueue[NamespacedName]]) -> Handler:
-    """Return a handler that enqueues the owners of an object, if their kinds have a queue."""
+    """Create a handler that enqueues the owners of an object whose kinds have a queue."""
 
     def handle(change: Delta) -> None:
         namespace = metadata.namespace(change.latest)
@@ -50,6 +50,6 @@ def enqueue_owners(queues: Mapping[str, WorkQueue[NamespacedName]]) -> Handler:
 
 
 def _is_pending(obj: JSON) -> bool:
-    """Return whether there is certainly something to do for an object."""
+    """Return whether there is certainly work to do for an object."""
     ready = conditions.find(metadata.items(obj, "status", "conditions"), READY_CONDITION)
     return metadata.is_deleting(obj) or ready is None or metadata.text(ready, "status") != "True"

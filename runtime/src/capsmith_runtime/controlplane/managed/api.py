@@ -1,8 +1,8 @@
-"""Author API of managed control planes: two methods for each kind, ``def`` or ``async def``.
+"""The author's API for managed control planes: two methods for each kind.
 
-A managed control plane has no Machines: a service runs it, and the reconciler reports its endpoint
-and credentials.  Everything that the contract derives from them is done for you: the kubeconfig
-Secret, and the fields of spec and status that core reads.
+Methods may be ``def`` or ``async def``. A managed control plane has no Machines: a service runs it,
+and the reconciler reports its endpoint and credentials.  The runtime derives everything else that
+the contract requires: the kubeconfig Secret, and the fields of spec and status that core reads.
 """
 
 from __future__ import annotations
@@ -22,51 +22,54 @@ from capsmith_runtime.reconcile.sessions import SessionUser
 Spec = TypeVar("Spec")
 
 RESERVED: Final = ("Available", "Deleting", "RollingOut")
-"""Types of conditions that are written for the author."""
+"""Types of the conditions that the runtime writes for the author."""
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class ManagedControlPlaneScope(SessionScope, Generic[Spec]):
-    """A managed control plane; read-only."""
+    """Read-only view of a managed control plane."""
 
     spec: Spec
-    """The spec, as an instance of the generated class."""
+    """The control plane's spec, as an instance of the generated class."""
     cluster: Cluster
     """The Cluster that the control plane belongs to."""
     version: str
-    """The desired Kubernetes version, with its ``v``."""
+    """The desired Kubernetes version, with the leading ``v``."""
     control_plane_endpoint: Endpoint | None
-    """The endpoint in the object's spec: set by the user, or by an earlier reconcile."""
+    """The endpoint in the object's spec, set by the user or by an earlier reconcile."""
     initialized: bool
     """Whether an earlier reconcile has returned a state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedControlPlaneDeleteScope(DeleteScope[Spec]):
-    """A managed control plane that is being deleted.  Its Cluster may already be deleted."""
+    """A managed control plane that is being deleted.
+
+    Its Cluster may already have been deleted.
+    """
 
     cluster: Cluster | None
-    """None if it no longer exists."""
+    """The Cluster that the control plane belongs to; None if it no longer exists."""
     control_plane_endpoint: Endpoint | None
     """The endpoint in the object's spec; None if it was never set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterCredentials:
-    """The contents of a kubeconfig: a trusted authority, and credentials of a client.
+    """The contents of a kubeconfig: a trusted CA certificate, and client credentials.
 
     The client has either a certificate with its key, or a token.
     """
 
     authority: bytes = b""
-    """PEM of the authority of the API server's certificate; empty for the system's roots."""
+    """CA certificate in PEM; empty to trust the system's root certificates."""
     certificate: bytes = b""
-    """PEM of a client certificate."""
+    """Client certificate in PEM; empty if the client has a token."""
     key: bytes = field(default=b"", repr=False)
-    """PEM of its key."""
+    """Private key of the client certificate in PEM; empty if the client has a token."""
     token: str = field(default="", repr=False)
-    """A bearer token."""
+    """Bearer token; empty if the client has a certificate."""
 
     def __post_init__(self) -> None:
         if bool(self.certificate) != bool(self.key):
@@ -80,19 +83,22 @@ class ClusterCredentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedControlPlaneState(State):
-    """The observed state of a control plane that exists.
+    """The observed state of an existing control plane.
 
-    A control plane stays initialised after the first state; ``ready=False`` with a reason and a
-    message reports that its API server cannot be used at the moment.
+    A control plane stays initialised after the first state is returned; ``ready=False`` with a
+    reason and a message reports that its API server cannot be used at the moment.
     """
 
     endpoint: Endpoint
-    """Address of the API server.  An endpoint that the user has set is kept."""
+    """Address of the API server. An endpoint that the user has set takes precedence."""
     version: str
     """The running Kubernetes version; an upgrade is in progress until it is the desired one."""
     kubeconfig: str | bytes | ClusterCredentials = field(repr=False)
-    """Self-contained: without file paths, programs and plugins.  The Secret changes whenever this
-    value changes, so return the same one for as long as it can be used (SEC-01)."""
+    """Self-contained kubeconfig, without file paths, programs and plugins.
+
+    The Secret changes whenever this value changes, so return the same value as long as it can be
+    used (SEC-01).
+    """
 
     def __post_init__(self) -> None:
         State.__post_init__(self)
@@ -103,11 +109,11 @@ class ManagedControlPlaneState(State):
 
 
 class ManagedControlPlaneReconciler(SessionUser, ABC, Generic[Spec]):
-    """Base class of reconcilers of managed control planes.
+    """Base class of reconcilers for managed control planes.
 
-    Both methods are called repeatedly: without any change, and after a crash between any two of
-    their lines.  So look for existing resources (by ``external_id``) before creating any, and
-    return the observed state.  An exception is reported in the Available condition and retried.
+    Both methods are called repeatedly, even if nothing has changed, and after a crash between any
+    two of their lines.  So look for existing resources (by ``external_id``) before creating any,
+    and return the observed state.  An exception is reported in the Available condition and retried.
     """
 
     @abstractmethod
@@ -116,14 +122,16 @@ class ManagedControlPlaneReconciler(SessionUser, ABC, Generic[Spec]):
     ) -> ManagedControlPlaneState | Waiting | Awaitable[ManagedControlPlaneState | Waiting]:
         """Create or update the control plane, and return its observed state.
 
-        Return Waiting as long as it cannot be used.
+        Return Waiting as long as the control plane cannot be used.
         """
 
     @abstractmethod
     def reconcile_delete(
         self, control_plane: ManagedControlPlaneDeleteScope[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Delete the control plane; return Deleted only once its deletion is confirmed.
+        """Delete the control plane.
+
+        Return Deleted only once its deletion is confirmed.
 
         Core deletes a control plane after its last worker is gone (CP-34).
         """

@@ -1,4 +1,4 @@
-"""Controller of managed control planes: fulfils the contract from what the author reports.
+"""Controller for managed control planes, which fulfils the contract from the author's reports.
 
 See CP-01 and CP-25.
 """
@@ -46,7 +46,7 @@ ManagedControlPlaneKind = Kind[ManagedControlPlaneReconciler[Any]]
 
 
 class ManagedControlPlaneController:
-    """Controller of one managed ControlPlane kind."""
+    """Reconciles one managed ControlPlane kind."""
 
     def __init__(
         self,
@@ -78,7 +78,10 @@ class ManagedControlPlaneController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one control plane; report a failure in its conditions."""
+        """Reconcile a control plane.
+
+        Failures are reported in its conditions.
+        """
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
@@ -132,7 +135,7 @@ class ManagedControlPlaneController:
     async def _reconcile_kubeconfig(
         self, patcher: Patcher, cluster: Cluster, state: ManagedControlPlaneState
     ) -> SecretReport:
-        """Store the reported kubeconfig, unless users have created the Secret (SEC-01)."""
+        """Store the reported kubeconfig, unless a user has created the Secret (SEC-01)."""
         report, key = SecretReport(now=self._now()), NamespacedName(cluster.namespace, cluster.name)
         # The endpoint in the spec wins: it may be the user's, and clients of the cluster use it.
         endpoint = read_endpoint(patcher.obj) or state.endpoint
@@ -180,7 +183,10 @@ class ManagedControlPlaneController:
 def _kubeconfig(
     cluster: str, endpoint: Endpoint, source: str | bytes | ClusterCredentials
 ) -> bytes:
-    """Return the kubeconfig; raises KubeconfigError for one that core could not use."""
+    """Return the kubeconfig.
+
+    Raises KubeconfigError if core could not use it.
+    """
     if isinstance(source, ClusterCredentials):
         access = kubeconfig.Access(
             server=kubeconfig.server_url(endpoint),
@@ -197,7 +203,7 @@ def _kubeconfig(
 
 
 def _with_report(state: ManagedControlPlaneState, report: SecretReport) -> ManagedControlPlaneState:
-    """Return the state; not ready without a usable kubeconfig, whatever the author reports."""
+    """Return the state, changed to not ready if there is no usable kubeconfig."""
     waiting = report.waiting
     if waiting is not None:
         return replace(state, ready=False, reason=waiting.reason, message=waiting.message)

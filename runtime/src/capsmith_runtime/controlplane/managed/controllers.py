@@ -1,4 +1,4 @@
-"""The managed control plane controllers of a manager, and the events that trigger them."""
+"""A manager's managed control plane controllers, and the events that trigger them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from capsmith_runtime.reconcile.watches import on_change
 
 
 class ManagedControlPlaneControllers:
-    """Factory of the controllers of a provider's managed ControlPlane kinds."""
+    """Factory for the controllers of a provider's managed ControlPlane kinds."""
 
     def __init__(self, kinds: Sequence[ManagedControlPlaneKind]) -> None:
         self.kinds = kinds
 
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
-        """Return the controllers for one manager."""
+        """Create the controllers for one manager."""
         return ManagedControlPlaneGroup(self.kinds, caches, context)
 
 
 class ManagedControlPlaneGroup(ControllerGroup):
-    """One informer and one controller for each kind, and the Secrets of their clusters."""
+    """An informer and a controller for each kind, and the Secrets of their clusters."""
 
     def __init__(
         self, kinds: Sequence[ManagedControlPlaneKind], caches: Caches, context: ControllerContext
@@ -60,11 +60,11 @@ class ManagedControlPlaneGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Return the informers of control planes, cluster Secrets and MachinePools."""
+        """Return the informers for control planes, cluster Secrets and MachinePools."""
         return (*self._informers.values(), self._store.informer, self._workers.machine_pools)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield one reconciler for each kind."""
+        """Yield the name and the reconcile function of each kind."""
         for name, controller in self._controllers.items():
             yield name, controller.reconcile
 

@@ -1,8 +1,8 @@
 """Certificates and keys of a cluster: pure functions on PEM, with the time as an argument.
 
-New keys use the curve P-256.  kubeadm and all components accept such keys, and they are as strong
-as RSA with 3072 bits.  They are generated in a thousandth of the time, so that they never block a
-manager of many clusters.  Users' own keys may be of any type.
+New keys use the curve P-256. kubeadm and all components accept such keys, and they are as strong as
+RSA with 3072 bits.  Generating them takes a thousandth of the time, so it never blocks a manager of
+many clusters.  Users' own keys may be of any type.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 SKEW: Final = timedelta(minutes=5)
-"""How far the clocks of other hosts may be behind."""
+"""Maximum clock skew of other hosts."""
 AUTHORITY_LIFE: Final = timedelta(days=3650)
 CLIENT_LIFE: Final = timedelta(days=365)
 
@@ -37,10 +37,10 @@ class CertificateError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class KeyPair:
-    """``tls.crt`` and ``tls.key`` of a cluster Secret, in PEM (SEC-03)."""
+    """Key pair in a cluster Secret, as ``tls.crt`` and ``tls.key`` in PEM (SEC-03)."""
 
     certificate: bytes
-    """The public key in the case of keys for ServiceAccounts."""
+    """The certificate; for ServiceAccount keys, the public key."""
     key: bytes
 
     def __repr__(self) -> str:
@@ -56,7 +56,7 @@ class Validity:
 
     @property
     def half_life(self) -> datetime:
-        """The time halfway through the validity period."""
+        """Return the time halfway through the validity period."""
         return self.begin + (self.end - self.begin) / 2
 
 
@@ -91,7 +91,7 @@ def sign_client(
     now: datetime,
     life: timedelta = CLIENT_LIFE,
 ) -> KeyPair:
-    """Create a client certificate; it expires with its authority at the latest.
+    """Create a client certificate, which never expires later than its authority.
 
     Raises CertificateError if the authority cannot sign.
     """
@@ -117,7 +117,7 @@ def sign_client(
 
 
 def read_validity(certificate: bytes) -> Validity:
-    """Return the validity of the first certificate in a bundle.
+    """Return the validity period of the first certificate in a bundle.
 
     Raises CertificateError if the bundle has no certificate.
     """
@@ -126,17 +126,17 @@ def read_validity(certificate: bytes) -> Validity:
 
 
 def check_authority(pair: KeyPair) -> None:
-    """Raise CertificateError unless this pair can sign certificates."""
+    """Raise CertificateError unless ``pair`` can sign certificates."""
     _usable_authority(pair)
 
 
 def check_trust(certificate: bytes) -> None:
-    """Raise CertificateError unless this is the certificate of an authority."""
+    """Raise CertificateError unless ``certificate`` is a CA certificate."""
     _authority(certificate)
 
 
 def check_signing_keys(pair: KeyPair) -> None:
-    """Raise CertificateError unless this is a public key with its private key."""
+    """Raise CertificateError unless ``pair`` is a public key with its private key."""
     expected = _spki(_private_key(pair.key))
     try:
         public = serialization.load_pem_public_key(pair.certificate).public_bytes(
@@ -150,7 +150,7 @@ def check_signing_keys(pair: KeyPair) -> None:
 
 
 def is_signed_by(certificate: bytes, authority: bytes) -> bool:
-    """Return whether an authority signed a certificate, valid or expired.
+    """Return whether ``authority`` signed ``certificate``; validity periods are ignored.
 
     Raises CertificateError if one of them is not a certificate.
     """

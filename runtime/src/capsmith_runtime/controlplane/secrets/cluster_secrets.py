@@ -1,8 +1,8 @@
 """Certificates and kubeconfig of a cluster whose control plane consists of Machines.
 
 Secrets that users created are used unchanged: never owned, renewed or replaced.  Missing keys are
-generated only as long as nothing can depend on the old ones; after that, they have to be restored
-from a backup.
+generated only as long as nothing can depend on the old ones; after that, they must be restored from
+a backup.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class ClusterSecrets:
     async def reconcile(self, owner: JSON, cluster: Cluster, *, generate: bool) -> SecretReport:
         """Create missing Secrets, renew the kubeconfig, and return a report on all of them.
 
-        ``generate`` allows creating keys, because nothing can depend on the missing ones yet.
-        Raises errors of the API server.
+        ``generate`` allows the creation of keys, because nothing can depend on the missing ones
+        yet.  Raises the API server's errors.
         """
         report, key = SecretReport(now=self._now()), NamespacedName(cluster.namespace, cluster.name)
         pairs = {
@@ -92,7 +92,7 @@ class ClusterSecrets:
         generate: bool,
         report: SecretReport,
     ) -> CachedKeyPair | None:
-        """Return a key pair; None for an unusable one, which is then in the report."""
+        """Return a key pair, or None if it is unusable, which is then in ``report``."""
         name = purpose.secret_name(cluster.name)
         key = NamespacedName(cluster.namespace, name)
         extract = read_authority if purpose.common_name else read_signing_keys
@@ -129,7 +129,7 @@ class ClusterSecrets:
         return content.expiry is None or report.check_expiry(name, content.expiry)
 
     async def _has_external_etcd(self, cluster: NamespacedName) -> bool:
-        """Report whether users run etcd: then the key of its authority is not needed here."""
+        """Return whether users run etcd; then its authority's private key is not needed here."""
         try:
             await self._store.raw(
                 NamespacedName(cluster.namespace, f"{cluster.name}-{EXTERNAL_ETCD}")
@@ -146,7 +146,7 @@ class ClusterSecrets:
         secret: CachedKubeconfig | None,
         report: SecretReport,
     ) -> CachedKubeconfig | None:
-        """Write a kubeconfig with a client certificate of the current authority (SEC-01)."""
+        """Write a kubeconfig with a client certificate signed by the current authority (SEC-01)."""
         name = AUTHORITY.secret_name(cluster.name)
         try:
             pair = read_key_pair(await self._store.raw(NamespacedName(cluster.namespace, name)))
@@ -170,7 +170,7 @@ class ClusterSecrets:
 def _is_outdated(
     content: KubeconfigContent, server: str, authority: KeyPairContent, now: datetime
 ) -> bool:
-    """Report whether a managed kubeconfig has to be written again."""
+    """Return whether a managed kubeconfig must be written again."""
     # What is written here always has a client certificate.
     if content.fault or content.validity is None:
         return True
@@ -185,9 +185,9 @@ def _is_outdated(
 
 
 def _renewal(content: KubeconfigContent, authority: KeyPairContent) -> datetime | None:
-    """Return half of its life; None if its authority expires first, as renewal gains nothing.
+    """Return the time halfway through the certificate's life, at which it is renewed.
 
-    See SEC-01.
+    Returns None if its authority expires first, as renewal gains nothing then (SEC-01).
     """
     validity = content.validity
     if validity is None or (authority.expiry is not None and authority.expiry <= validity.end):
@@ -196,7 +196,7 @@ def _renewal(content: KubeconfigContent, authority: KeyPairContent) -> datetime 
 
 
 class ClusterAccess:
-    """Secrets and workload clients, shared by all control planes of a manager.
+    """Secrets and workload clients, shared by all of a manager's control planes.
 
     The manager runs ``informer`` and ``run``.
     """
@@ -208,19 +208,19 @@ class ClusterAccess:
 
     @property
     def informer(self) -> Informer:
-        """The informer of cluster Secrets."""
+        """Return the informer for cluster Secrets."""
         return self._store.informer
 
     async def run(self) -> None:
-        """Close idle connections to workload clusters until cancelled."""
+        """Close idle workload cluster connections until cancelled."""
         await self._clients.run()
 
     def set_handler(self, handler: Callable[[NamespacedName], None]) -> None:
-        """Call ``handler`` with a cluster whenever another writer has changed its Secrets."""
+        """Call ``handler`` with the cluster's key when another writer has changed its Secrets."""
         self._store.set_handler(handler)
 
     async def reconcile_secrets(self, control_plane: ControlPlane) -> SecretReport:
-        """Create and renew the Secrets; create keys only while no Machine can use old ones."""
+        """Create and renew the Secrets; keys are created only while no Machine can use old ones."""
         values = metadata.annotations(control_plane.obj)
         pending = control_plane.annotations.pending_machine in values
         in_use = pending or control_plane.machines or control_plane.foreign_machines

@@ -39,14 +39,14 @@ EXTERNAL_ETCD: Final = "apiserver-etcd-client"
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """The purpose of a key pair that every cluster has."""
+    """Purpose of a key pair that every cluster has."""
 
     suffix: str
     common_name: str
     """Common name of the authority; empty for keys without a certificate."""
 
     def secret_name(self, cluster: str) -> str:
-        """Return the name of the Secret with this key pair."""
+        """Return the name of the Secret that holds this key pair."""
         return f"{cluster}-{self.suffix}"
 
 
@@ -68,9 +68,9 @@ class KeyPairContent:
     """Certificate of an authority; empty for other keys."""
     expiry: datetime | None = None
     fault: str = ""
-    """Why it cannot be used; empty when it can."""
+    """Reason why the key pair cannot be used; empty if it can."""
     fault_without_key: str = ""
-    """Why it cannot be used even where its private key is not needed."""
+    """Reason why it cannot be used even if its private key is not needed; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,15 +80,15 @@ class KubeconfigContent:
     server: str = ""
     authority: bytes = b""
     certificate: bytes = b""
-    """Certificate of the client; empty if it has a token."""
+    """Certificate of the client; empty if the client has a token."""
     validity: Validity | None = None
     digest: str = ""
     fault: str = ""
-    """Why it cannot be used; empty when it can."""
+    """Reason why the kubeconfig cannot be used; empty if it can."""
 
 
 def find_cluster(key: NamespacedName) -> NamespacedName | None:
-    """Return the cluster to which the Secret with this name belongs; None for any other Secret."""
+    """Return the cluster that the Secret with this key belongs to; None for any other Secret."""
     # From the right: names of clusters may contain hyphens, the suffixes do not.
     name, _, suffix = key.name.rpartition("-")
     known = {purpose.suffix for purpose in PURPOSES} | {"kubeconfig"}
@@ -96,7 +96,7 @@ def find_cluster(key: NamespacedName) -> NamespacedName | None:
 
 
 def create_key_pair(purpose: Purpose, now: datetime) -> KeyPair:
-    """Generate a key pair for this purpose."""
+    """Generate a key pair for ``purpose``."""
     return (
         create_authority(purpose.common_name, now) if purpose.common_name else create_signing_keys()
     )
@@ -105,7 +105,7 @@ def create_key_pair(purpose: Purpose, now: datetime) -> KeyPair:
 def build_secret(
     name: str, cluster: NamespacedName, owner: Object, content: Mapping[str, bytes]
 ) -> dict[str, Any]:
-    """Return a managed Secret (SEC-01, SEC-03)."""
+    """Create the manifest of a managed Secret (SEC-01, SEC-03)."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -121,7 +121,7 @@ def build_secret(
 
 
 def build_owner_reference(owner: Object) -> dict[str, Any]:
-    """Return a reference to the control plane as controller (SM-07)."""
+    """Create an owner reference that makes the control plane the controller (SM-07)."""
     return {
         "apiVersion": metadata.text(owner, "apiVersion"),
         "kind": metadata.text(owner, "kind"),
@@ -133,7 +133,7 @@ def build_owner_reference(owner: Object) -> dict[str, Any]:
 
 
 def build_adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[str, Any]:
-    """Return the metadata that a managed Secret lacks; empty if it lacks none.
+    """Return a patch with the metadata that a managed Secret lacks; empty if it lacks none.
 
     An owner of the same kind that no longer exists is replaced; another owner is kept.
     """
@@ -155,7 +155,7 @@ def encode(content: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def read_key_pair(secret: Object) -> KeyPair:
-    """Return the keys in a Secret; a missing key is empty.
+    """Return the keys in a Secret; missing keys are empty.
 
     Raises CertificateError for invalid base64.
     """
@@ -163,7 +163,10 @@ def read_key_pair(secret: Object) -> KeyPair:
 
 
 def read_authority(secret: Object) -> KeyPairContent:
-    """Return the kept content of a certificate authority's Secret; ``fault`` if it is unusable."""
+    """Return the kept content of a certificate authority's Secret.
+
+    ``fault`` is set if the Secret is unusable.
+    """
     try:
         pair = read_key_pair(secret)
         validity = read_validity(pair.certificate)
@@ -179,7 +182,10 @@ def read_authority(secret: Object) -> KeyPairContent:
 
 
 def read_signing_keys(secret: Object) -> KeyPairContent:
-    """Return the kept content of a Secret with signing keys; ``fault`` if it is unusable."""
+    """Return the kept content of a Secret with signing keys.
+
+    ``fault`` is set if the Secret is unusable.
+    """
     try:
         check_signing_keys(read_key_pair(secret))
     except CertificateError as error:
@@ -188,7 +194,10 @@ def read_signing_keys(secret: Object) -> KeyPairContent:
 
 
 def read_kubeconfig(secret: Object) -> KubeconfigContent:
-    """Return the kept content of a kubeconfig, without credentials; ``fault`` if it is unusable."""
+    """Return the kept content of a kubeconfig Secret, without credentials.
+
+    ``fault`` is set if the kubeconfig is unusable.
+    """
     try:
         content = _decoded(secret, kubeconfig.SECRET_KEY)
         if not content:
@@ -221,32 +230,35 @@ def _is_of_kind(reference: Object, own: Object) -> bool:
 
 REASON_NOT_USABLE: Final = "CertificatesNotUsable"
 EXPIRY_NOTICE: Final = timedelta(days=90)
-"""How long before its expiry a certificate that is not renewed automatically is reported."""
+"""Time before expiry at which certificates that are not renewed automatically are reported."""
 
 
 @dataclass(slots=True, kw_only=True)
 class SecretReport:
-    """Findings about the Secrets of a cluster; the same Secrets give the same messages."""
+    """Findings about a cluster's Secrets; the same Secrets give the same messages."""
 
     now: datetime
     faults: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     renewal: datetime | None = None
-    """When the kubeconfig has to be renewed."""
+    """Time at which the kubeconfig must be renewed; None if it need not be."""
 
     @property
     def waiting(self) -> Waiting | None:
-        """The Waiting for a repair; None if all Secrets are usable."""
+        """Return Waiting for a repair; None if all Secrets are usable."""
         message = "; ".join(self.faults)
         return Waiting(REASON_NOT_USABLE, message, None) if message else None
 
     @property
     def message(self) -> str:
-        """Message about usable Secrets, for example those that expire soon."""
+        """Return a message about usable Secrets, such as those that expire soon."""
         return "; ".join(self.notes)
 
     def seconds_to_renewal(self, within: float) -> float | None:
-        """Return the seconds until the renewal; None if it is further away than ``within``."""
+        """Return the seconds until the renewal.
+
+        None if that is more than ``within`` seconds away.
+        """
         if self.renewal is None:
             return None
         seconds = max(0.0, (self.renewal - self.now).total_seconds())
@@ -268,7 +280,10 @@ class SecretReport:
         self.add_unusable(name, f"it has no label {CLUSTER_NAME_LABEL}={cluster}")
 
     def check_expiry(self, name: str, end: datetime) -> bool:
-        """Report a certificate that has expired or soon will; return whether it is still valid."""
+        """Report a certificate that has expired or soon will; return whether it is still valid.
+
+        ``end`` is the time of expiry.
+        """
         if end <= self.now:
             message = f"its certificate has expired at {times.format_time(end)}"
             self.add_unusable(name, message)

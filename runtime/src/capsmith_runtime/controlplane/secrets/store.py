@@ -1,6 +1,6 @@
-"""Cache of the Secrets of clusters; each Secret is read once for each change.
+"""Cache of cluster Secrets; each Secret is read once after each change.
 
-The watch delivers metadata only.  So a manager of many clusters neither keeps nor receives all
+The watch delivers only metadata.  So a manager of many clusters neither keeps nor receives all
 private keys, nor the bootstrap data, which have the same label.
 """
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 Extract = Callable[[JSON], T]
 
 _TRUSTED_SECONDS = 30.0
-"""How long the response to a request is used while the watch does not show the Secret yet."""
+"""Seconds for which a response is used while the watch does not show the Secret yet."""
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
@@ -43,13 +43,16 @@ class CachedSecret(Generic[T]):
     """A Secret without its data, and the content that was extracted from the data."""
 
     obj: JSON
-    """Metadata and type only."""
+    """Metadata and type of the Secret."""
     content: T
     read_at: float
 
     @property
     def is_managed(self) -> bool:
-        """Whether the runtime may own and renew it; Secrets of users have other types (SEC-03)."""
+        """Return whether the runtime may own and renew the Secret; users' Secrets have other types.
+
+        See SEC-03.
+        """
         return metadata.text(self.obj, "type") == SECRET_TYPE
 
 
@@ -68,11 +71,11 @@ class SecretStore:
         self.informer.add_handler(self._changed)
 
     def set_handler(self, handler: Callable[[NamespacedName], None]) -> None:
-        """Call ``handler`` with a cluster whenever another writer has changed its Secrets."""
+        """Call ``handler`` with the cluster's key when another writer has changed its Secrets."""
         self._handler = handler
 
     async def find(self, key: NamespacedName, extract: Extract[T]) -> CachedSecret[T] | None:
-        """Return the Secret; None if there is none, or if the watch has not delivered it yet."""
+        """Return the Secret; None if it does not exist or the watch has not delivered it yet."""
         cached, watched = self._secrets.get(key), self.informer.get(key)
         if cached is not None and self._is_current(cached, watched):
             return cached
@@ -81,7 +84,7 @@ class SecretStore:
         return await self.read(key, extract)
 
     async def read(self, key: NamespacedName, extract: Extract[T]) -> CachedSecret[T] | None:
-        """Return the Secret from the API server, bypassing the cache; None if there is none."""
+        """Return the Secret from the API server, bypassing the cache; None if it does not exist."""
         try:
             return self._update_cache(await self._client.get(SECRET, key), extract)
         except NotFoundError:
@@ -89,11 +92,14 @@ class SecretStore:
             return None
 
     async def raw(self, key: NamespacedName) -> JSON:
-        """Return the Secret with its data, which must not be kept; raise NotFound."""
+        """Return the Secret with its data, which must not be kept.
+
+        Raises NotFoundError if the Secret does not exist.
+        """
         return await self._client.get(SECRET, key)
 
     async def create(self, secret: JSON, extract: Extract[T]) -> CachedSecret[T] | None:
-        """Create a Secret; return the existing one if the name is taken."""
+        """Create a Secret; return the existing one if the name is already in use."""
         try:
             return self._update_cache(await self._client.create(SECRET, secret), extract)
         except AlreadyExistsError:
@@ -102,7 +108,10 @@ class SecretStore:
     async def patch(
         self, secret: CachedSecret[T], body: JSON, extract: Extract[T]
     ) -> CachedSecret[T]:
-        """Patch a Secret; raise Conflict if it has changed since it was read."""
+        """Patch a Secret and return the result.
+
+        Raises ConflictError if it has changed since it was read.
+        """
         version = secret.obj["metadata"]["resourceVersion"]
         key = key_of(secret.obj)
         patched = await self._client.patch(SECRET, key, body, resource_version=version)
@@ -140,7 +149,7 @@ CachedKubeconfig = CachedSecret[KubeconfigContent]
 
 
 class KubeconfigSecrets:
-    """Reads and writes ``<cluster>-kubeconfig``; never writes one that a user has created."""
+    """Reads and writes ``<cluster>-kubeconfig``, but never writes one that a user created."""
 
     def __init__(self, store: SecretStore) -> None:
         self._store = store
@@ -163,9 +172,9 @@ class KubeconfigSecrets:
         secret: CachedKubeconfig | None,
         report: SecretReport,
     ) -> CachedKubeconfig | None:
-        """Replace ``secret``, or create the Secret; keep one that a user has created.
+        """Replace ``secret``, or create the Secret; a Secret that a user created is kept.
 
-        Return None if the Secret was deleted in the meantime.
+        Returns None if the Secret was deleted in the meantime.
         """
         data = {SECRET_KEY: content}
         if secret is not None:
@@ -180,7 +189,7 @@ class KubeconfigSecrets:
     async def _check_or_adopt(
         self, secret: CachedKubeconfig, owner: JSON, cluster: NamespacedName, report: SecretReport
     ) -> CachedKubeconfig:
-        """Set owner and label on a managed Secret; report what is wrong with one of users."""
+        """Set owner and label on a managed Secret; report what is wrong with a user's Secret."""
         patch = build_adoption_patch(secret.obj, cluster.name, owner)
         if not secret.is_managed:
             _check_kubeconfig(secret, "labels" in patch, cluster, report)

@@ -1,4 +1,4 @@
-"""Controllers of machine pools, with their informers and watches."""
+"""Controllers for machine pools, with their informers and watches."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ class MachinePoolKinds:
     """The machine pool kinds of an infrastructure provider."""
 
     whole: tuple[InfraMachinePoolKind, ...] = ()
-    """Kinds without Machines."""
+    """Kinds of pools without Machines."""
     with_machines: tuple[MachinePoolMachinesKind, ...] = ()
-    """Kinds whose machines have Machines (MP-07)."""
+    """Kinds of pools whose machines have Machines (MP-07)."""
 
     def __call__(self, context: InfrastructureContext) -> ControllerGroup:
-        """Return the controllers of the pools for one manager."""
+        """Create the machine pool controllers for one manager."""
         return MachinePoolGroup(self, context)
 
 
 class MachinePoolGroup(ControllerGroup):
-    """Informers, controllers and watches of all kinds of machine pools."""
+    """Informers, controllers and watches of all machine pool kinds."""
 
     def __init__(self, kinds: MachinePoolKinds, context: InfrastructureContext) -> None:
         caches, core = context.caches, context.caches.core
@@ -97,12 +97,12 @@ class MachinePoolGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Return the informers of MachinePools, of the pools, and of bootstrap data."""
+        """Return the informers for MachinePools, the pools, and bootstrap data."""
         secrets = (self._secrets,) if self._kinds.whole else ()
         return (self._machine_pools, *self._own.values(), *secrets)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield one reconcile function for each kind."""
+        """Yield the name and the reconcile function of each kind."""
         context, pools = self._context, self._machine_pools
         for whole in self._kinds.whole:
             name = whole.resource.kind
@@ -134,7 +134,7 @@ class MachinePoolGroup(ControllerGroup):
                 )
 
     def _complete(self, obj: JSON, machine: Machine) -> Machine:
-        """Complete a Machine of a pool with the settings of its MachinePool (IM-21)."""
+        """Complete a pool's Machine with the settings of its MachinePool (IM-21)."""
         if machine.pool_name is None:
             return machine
         found = self._machine_pools.get(NamespacedName(machine.namespace, machine.pool_name))
@@ -151,7 +151,7 @@ class MachinePoolGroup(ControllerGroup):
 
 
 class _PoolWatches:
-    """Enqueue the pools and machines that a change concerns."""
+    """Enqueues the pools and machines that a change concerns."""
 
     def __init__(
         self,
@@ -166,14 +166,14 @@ class _PoolWatches:
         self._queues = queues
 
     def enqueue_pool(self, obj: JSON) -> None:
-        """Enqueue the infrastructure of a MachinePool."""
+        """Enqueue the infrastructure of a changed MachinePool."""
         found = self._infrastructure(obj)
         if found is not None:
             kind, key = found
             self._queues[kind].add(key)
 
     def enqueue_machines(self, obj: JSON) -> None:
-        """Enqueue the machines of a MachinePool, which wait for its bootstrap data."""
+        """Enqueue a MachinePool's machines, which wait for its bootstrap data."""
         found = self._infrastructure(obj)
         pool = self._own[found[0]].get(found[1]) if found is not None else None
         if pool is None:
@@ -183,13 +183,13 @@ class _PoolWatches:
                 self._queues[kind].add(key_of(machine))
 
     def enqueue_users_of_secret(self, obj: JSON) -> None:
-        """Enqueue pools whose bootstrap data changed: new machines need the latest (MP-19)."""
+        """Enqueue pools whose bootstrap data changed; new machines need the latest data (MP-19)."""
         value = f"{metadata.namespace(obj)}/{metadata.name(obj)}"
         for pool in self._machine_pools.by_index(BY_SECRET, value):
             self.enqueue_pool(pool)
 
     def enqueue_pool_of_machine(self, obj: JSON) -> None:
-        """Enqueue the pool of a Machine."""
+        """Enqueue the pool that a Machine belongs to."""
         name = owning_machine_pool(obj)
         pool = (
             self._machine_pools.get(NamespacedName(metadata.namespace(obj), name)) if name else None
@@ -198,7 +198,7 @@ class _PoolWatches:
             self.enqueue_pool(pool)
 
     def enqueue_pool_of_infra_machine(self, obj: JSON) -> None:
-        """Enqueue the pool of an infrastructure machine."""
+        """Enqueue the pool that an infrastructure machine belongs to."""
         is_owned = False
         for owner in metadata.items(obj, "metadata", "ownerReferences"):
             kind = metadata.text(owner, "kind")
@@ -213,7 +213,7 @@ class _PoolWatches:
             self._enqueue_labelled_pool(obj)
 
     def _enqueue_labelled_pool(self, obj: JSON) -> None:
-        """Enqueue the pool whose label an infrastructure machine has: it lost its owner (SM-11)."""
+        """Enqueue the pool that the label of a machine without an owner reference names (SM-11)."""
         label = metadata.labels(obj).get(POOL_NAME_LABEL)
         for value in cluster_of(obj) if label else ():
             for pool in self._machine_pools.by_index(BY_CLUSTER, value):
@@ -221,7 +221,10 @@ class _PoolWatches:
                     self.enqueue_pool(pool)
 
     def _infrastructure(self, machine_pool: JSON) -> tuple[str, NamespacedName] | None:
-        """Return kind and key of a MachinePool's infrastructure, if this provider serves it."""
+        """Return the kind and key of a MachinePool's infrastructure.
+
+        Returns None if this provider does not serve that kind.
+        """
         reference = read_machine_pool(machine_pool).infrastructure
         informer = self._own.get(reference.kind) if reference is not None else None
         if reference is None or informer is None or reference.group != informer.resource.group:
@@ -234,7 +237,7 @@ def _pool_relevant_view(machine: JSON) -> tuple[Any, str | None]:
 
 
 def _pool_relevant_fields(obj: JSON) -> tuple[Any, ...]:
-    """Return the fields of an infrastructure machine on which its pool acts."""
+    """Return the fields of an infrastructure machine that its pool acts on."""
     meta, status = obj["metadata"], metadata.mapping(obj, "status")
     return (
         metadata.is_deleting(obj),

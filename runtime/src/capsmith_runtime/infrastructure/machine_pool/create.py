@@ -1,4 +1,4 @@
-"""Create and delete the machines of a pool; every step can be repeated after a crash."""
+"""Create and delete a pool's machines; every step can be repeated after a crash."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ from capsmith_runtime.reconcile.live import is_alive
 from capsmith_runtime.reconcile.patcher import Patcher
 
 EXPIRY_SECONDS: Final = 30.0
-"""A machine that was deleted at once by another client may never be in the cache."""
+"""Seconds after which an expectation is dropped.
+
+A machine that another client deletes immediately may never appear in the cache.
+"""
 
 
 # A plan from caches that lag behind would create machines again, or delete others in addition. So
@@ -39,7 +42,7 @@ EXPIRY_SECONDS: Final = 30.0
 # the API server, and so is the one after an expectation that was not met in time.
 @dataclass(slots=True)
 class _Pending:
-    """Expectations of one pool."""
+    """The expectations for one pool."""
 
     pool_uid: str
     created: set[str] = field(default_factory=set)
@@ -48,24 +51,24 @@ class _Pending:
 
 
 class PoolExpectations:
-    """The changes that the caches must show before the next plan is made from them, by pool."""
+    """For each pool, the changes that the caches must show before they can be used for a plan."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._pools: dict[NamespacedName, _Pending] = {}
 
     def needs_live(self, pool: JSON) -> bool:
-        """Return whether the next plan has to read the machines from the API server."""
+        """Return whether the next plan must be made from machines read from the API server."""
         return self._pending(pool) is None
 
     def begin(self, pool: JSON) -> None:
-        """Record that the machines were read from the API server, and expect nothing yet."""
+        """Record that the pool's machines were read live, and expect no changes yet."""
         self._pools[key_of(pool)] = _Pending(metadata.uid(pool))
 
     def expect(
         self, pool: JSON, *, created: Iterable[str] = (), deleted: Iterable[str] = ()
     ) -> None:
-        """Expect the caches to show created objects, by name, and deleted ones, by UID."""
+        """Expect the caches to show created objects (by name) and deleted objects (by UID)."""
         pending = self._pending(pool)
         if pending is not None:
             pending.created.update(created)
@@ -73,7 +76,7 @@ class PoolExpectations:
             pending.expires_at = self._clock() + EXPIRY_SECONDS
 
     def seconds_left(self, pool: JSON, machines: PoolMachines) -> float:
-        """Return how many seconds to wait at most for the caches; 0 if they are up to date.
+        """Return the maximum number of seconds to wait for the caches; 0 if they are up to date.
 
         Expectations that are not met in time are dropped, and the next plan is made from the API
         server.
@@ -94,7 +97,7 @@ class PoolExpectations:
         return max(0.0, left)
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop the expectations of a pool."""
+        """Drop the expectations for a pool that no longer exists."""
         self._pools.pop(key, None)
 
     def _pending(self, pool: JSON) -> _Pending | None:
@@ -109,7 +112,7 @@ _CONCURRENCY = 10
 
 
 class PoolMachineClient:
-    """Creates and deletes the machines of one kind of pools."""
+    """Creates and deletes the machines of one kind of pool."""
 
     def __init__(
         self, client: KubeClient, kind: MachinePoolMachinesKind, lister: PoolMachinesLister
@@ -124,8 +127,8 @@ class PoolMachineClient:
     ) -> bool:
         """Create ``count`` machines; return False if one of their names is already in use.
 
-        The number of the next machine is written afterwards: after a crash it follows from the
-        numbers of the existing machines.
+        ``members`` are the existing machines.  The next machine number is written afterwards: after
+        a crash it is derived from the numbers of the existing machines.
         """
         # The annotation alone may be behind after a crash, and the machines alone after the newest
         # was deleted.
@@ -146,10 +149,10 @@ class PoolMachineClient:
         return all(created)
 
     async def update_metadata(self, pool: JSON, machines: PoolMachines) -> None:
-        """Update owner references of machines, and their records of the pool's spec.
+        """Update the owner references of a pool's machines, and their records of the pool's spec.
 
-        Lost references are restored, and others get the current API version of the pool.  A
-        machine without record is recorded with the present spec, unless it has another one.
+        Lost references are restored, and the others get the pool's current API version.  A machine
+        without a record is recorded with the current spec, unless its spec differs.
         """
         found = machines.infra_machines.values()
         may_own = False
@@ -204,7 +207,7 @@ class PoolMachineClient:
         await _for_each(names, delete_one)
 
     async def delete_machine(self, pool: JSON, machine: JSON) -> None:
-        """Delete a Machine, unless its deletion was already requested."""
+        """Delete a Machine unless it is already being deleted."""
         await self._delete(pool, self._lister.machine_type, machine)
 
     async def _delete(self, pool: JSON, resource: ResourceType, obj: JSON) -> None:
@@ -218,7 +221,7 @@ class PoolMachineClient:
 
     @contextmanager
     def _uncertain_after_error(self, pool: JSON) -> Iterator[None]:
-        """Make the next plan from the API server if a request fails: it may have had an effect."""
+        """Make the next plan from live objects after a failed request, which may have succeeded."""
         try:
             yield
         except BaseException:
@@ -282,7 +285,10 @@ def _has_former_owner(obj: JSON, pool: JSON) -> bool:
 
 
 async def _for_each(items: Sequence[T], work: Callable[[T], Awaitable[R]]) -> list[R]:
-    """Run `work` for all items in batches; start no batch after an error."""
+    """Run ``work`` for all items in batches, and return the results in order.
+
+    No further batch is started after an error, which is raised.
+    """
     done: list[R] = []
     errors: list[BaseException] = []
     for start in range(0, len(items), _CONCURRENCY):

@@ -1,4 +1,4 @@
-"""Descriptions of the kinds of machine pools."""
+"""Descriptions of machine pool kinds."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from capsmith_runtime.reconcile.kinds import Kind
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class MachinePoolMachinesKind(Kind[MachinePoolMachinesReconciler[Any]]):
-    """A kind of machine pools whose machines have Machines (MP-07)."""
+    """A kind of machine pool whose machines have Machines (MP-07)."""
 
     machines: ResourceType
-    """The kind of the machines."""
+    """The resource type of the pool's infrastructure machines."""
     machine_fields: tuple[str, ...]
-    """The fields of the pool that are copied into each of its machines."""
+    """Names of the pool's spec fields that are copied into each of its machines."""
 
     @property
     def failure_domain_annotation(self) -> str:
-        """Name of the annotation with the failure domain of a machine."""
+        """Name of the annotation that holds a machine's failure domain."""
         return f"{self.resource.group}/failure-domain"
 
     @property
     def version_annotation(self) -> str:
-        """Name of the annotation with the Kubernetes version of a machine."""
+        """Name of the annotation that holds a machine's Kubernetes version."""
         return f"{self.resource.group}/pool-version"
 
     @property
     def spec_annotation(self) -> str:
-        """Name of the annotation with digests of the spec from which a machine was created."""
+        """Name of the annotation with digests of the spec that a machine was created from."""
         return f"{self.resource.group}/pool-spec"
 
     @property
@@ -45,4 +45,4 @@ class MachinePoolMachinesKind(Kind[MachinePoolMachinesReconciler[Any]]):
 
 
 InfraMachinePoolKind = Kind[InfraMachinePoolReconciler[Any]]
-"""A kind of machine pools without Machines."""
+"""A kind of machine pool without Machines."""

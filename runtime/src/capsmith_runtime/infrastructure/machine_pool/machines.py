@@ -1,4 +1,4 @@
-"""Controller of pools whose machines are infrastructure machines with Machines (MP-07).
+"""Controller for pools whose machines are infrastructure machines with Machines (MP-07).
 
 Core creates a Machine for each infrastructure machine, which is then reconciled like any other.
 Outdated machines are replaced one at a time, unless the author allows more.
@@ -48,7 +48,7 @@ _NAME_TAKEN_SECONDS = 1.0
 
 
 class _Look(NamedTuple):
-    """Everything that a look at a pool depends on."""
+    """Everything that a reconcile of a pool depends on."""
 
     obj: JSON
     pool: MachinePool
@@ -58,13 +58,16 @@ class _Look(NamedTuple):
 
     @classmethod
     def at(cls, obj: JSON, pool: MachinePool, desired: int | None, machines: PoolMachines) -> _Look:
-        """Return a look at a pool.  Comparing two costs little: cached objects are identical."""
+        """Return the inputs for one reconcile of a pool.
+
+        Comparing two of them is cheap, because cached objects are identical.
+        """
         infra_machines = list(machines.infra_machines.values())
         return cls(obj, pool, desired, infra_machines, list(machines.machines.values()))
 
 
 class MachinePoolMachinesController:
-    """Controller of one kind of machine pools with Machines."""
+    """Reconciles one kind of machine pool with Machines."""
 
     def __init__(
         self,
@@ -87,7 +90,7 @@ class MachinePoolMachinesController:
         self._machines_client = PoolMachineClient(context.client, kind, self._lister)
         self._expectations = self._machines_client.expectations
         self._settled: dict[NamespacedName, _Look] = {}
-        """The last look at each pool, if there was nothing to do."""
+        """Inputs of each pool's last reconcile, if that had nothing to do."""
         self._runner = ReconcileRunner(
             kind,
             informer,
@@ -98,7 +101,10 @@ class MachinePoolMachinesController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one pool; report a failure in its conditions."""
+        """Reconcile a pool.
+
+        Failures are reported in its conditions.
+        """
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
@@ -139,7 +145,7 @@ class MachinePoolMachinesController:
     async def _reconcile_machines(
         self, key: NamespacedName, patcher: Patcher, pool: MachinePool, desired: int | None
     ) -> Result:
-        """Apply the next step towards the desired number, and report the machines there are."""
+        """Apply the next step towards ``desired`` machines, and report the existing ones."""
         machines = self._lister.cached(patcher.obj)
         # Most reconciles follow an event of one machine that changes nothing for its pool.
         if self._settled.get(key) == _Look.at(patcher.obj, pool, desired, machines):
@@ -198,14 +204,17 @@ class MachinePoolMachinesController:
     async def _desired_replicas(
         self, patcher: Patcher, scope: InfraMachinePoolScope[Any]
     ) -> int | Waiting | None:
-        """Return the desired number of machines; None leaves it to others (MP-17)."""
+        """Return the desired number of machines; None if others manage the machines (MP-17)."""
         if not scope.replicas_managed_elsewhere:
             return scope.replicas
         hook = self._author.reconciler.replicas
         return await self._author.call_checked(patcher, hook, scope, _check_replicas)
 
     def _rollout(self, desired: int | None) -> Rollout:
-        """Return the limits that the reconciler sets.  Raises ValueError for no number."""
+        """Return the reconciler's rollout limits for a pool of ``desired`` machines.
+
+        Raises ValueError if a limit is neither a number nor a percentage.
+        """
         reconciler = self._author.reconciler
         return Rollout.of(reconciler.max_surge, reconciler.max_unavailable, desired or 0)
 
@@ -223,9 +232,10 @@ class MachinePoolMachinesController:
         machines: PoolMachines,
         desired: int | None,
     ) -> tuple[PoolMachines, float | None]:
-        """Apply the next plan, once the caches show what the last one did.
+        """Apply the next plan once the caches show the effects of the last one.
 
-        Return the machines, and the seconds until the next reconcile if no event may follow.
+        Returns the machines, and the seconds until the next reconcile; None if an event will
+        follow.
         """
         left = self._expectations.seconds_left(patcher.obj, machines)
         if left > 0:
@@ -243,7 +253,10 @@ class MachinePoolMachinesController:
         machines: PoolMachines,
         desired: int | None,
     ) -> float | None:
-        """Apply the next plan; return seconds until the next reconcile, if no event follows."""
+        """Apply the next plan.
+
+        Returns the seconds until the next reconcile; None if an event will follow.
+        """
         members = self._lister.members(machines, patcher.obj, pool.version)
         step = plan(members, desired, self._rollout(desired))
         for machine in machines.orphaned_machines:
@@ -296,7 +309,7 @@ def _check_replicas(replicas: int | None) -> int | None:
 def _state(
     members: Sequence[PoolMember], facts: PoolFacts, desired: int, requeue_after: float | None
 ) -> InfraMachinePoolState:
-    """Return the state that the Ready condition reports."""
+    """Return the state that the Ready condition reports for these machines."""
     deleting = {member.name for member in members if member.deleting}
     provisioned = sum(one.ready and one.name not in deleting for one in facts.instances)
     outdated = sum(member.outdated for member in members if not member.deleting)

@@ -1,7 +1,7 @@
-"""Plan which machines of a pool to create and delete next, from the existing machines alone.
+"""Plan which of a pool's machines to create and delete next, from the existing machines alone.
 
-The order of the machines does not change the plan, so an interrupted plan is continued by the next
-one.  The plan does not depend on time, on the API server, or on earlier plans.
+The order of the machines does not change the plan, so the next plan continues an interrupted one.
+The plan does not depend on time, on the API server, or on earlier plans.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolMember:
-    """One machine of a pool."""
+    """A single machine of a pool."""
 
     name: str
     number: int
-    """Machines are numbered in the order of their creation; numbers are unique."""
+    """The machine's number: unique in its pool, and increasing in the order of creation."""
     deleting: bool = False
     delete_requested: bool = False
-    """Whether the user requests that it is deleted first (MP-10)."""
+    """Whether the user requests that this machine is deleted first (MP-10)."""
     unhealthy: bool = False
-    """Whether a MachineHealthCheck requests its replacement."""
+    """Whether a MachineHealthCheck requests that the machine is replaced."""
     outdated: bool = False
-    """Whether it was created for another spec or version than the pool has now."""
+    """Whether the machine was created from an earlier spec or version of its pool."""
     has_node: bool = False
-    """Whether its Node exists."""
+    """Whether the machine's Node exists."""
     failure_domain: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """By how many machines a rollout may deviate from the desired number."""
+    """Limits on how far a rollout may deviate from the desired number of machines."""
 
     surge: int = 0
-    """How many machines more there may be."""
+    """Maximum number of machines beyond the desired number."""
     unavailable: int = 1
-    """How many machines with a Node may be missing."""
+    """Maximum number of missing machines with a Node."""
 
     @classmethod
     def of(cls, max_surge: int | str, max_unavailable: int | str, desired: int) -> Rollout:
-        """Resolve numbers and percentages, as core does for MachineDeployments.
+        """Resolve numbers and percentages of ``desired``, as core does for MachineDeployments.
 
         A percentage is rounded up for the surge and down for unavailable machines; at least one of
-        the two is positive.  Raises ValueError for a negative number or another string.
+        the two results is positive.  Raises ValueError for a negative number or another string.
         """
         surge = _number(max_surge, desired, up=True)
         unavailable = _number(max_unavailable, desired, up=False)
@@ -53,7 +53,7 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The next step; empty if nothing can be done at the moment."""
+    """The next step: machines to create and delete; empty if nothing can be done at the moment."""
 
     create: int = 0
     delete: tuple[PoolMember, ...] = ()
@@ -64,9 +64,9 @@ def plan(
 ) -> Plan:
     """Return the next step towards ``desired`` up-to-date machines.
 
-    With ``desired`` None, nothing is created or deleted.  Machines that are being deleted do not
-    count, so their replacements are created immediately.  A rollout first creates the machines
-    that the surge allows, and then deletes outdated ones.
+    If ``desired`` is None, nothing is created or deleted.  Machines that are being deleted do not
+    count, so their replacements are created immediately.  A rollout first creates the machines that
+    the surge allows, and then deletes outdated ones.
     """
     if desired is None:
         return Plan()
@@ -93,9 +93,10 @@ def plan(
 def assign_failure_domains(
     domains: Sequence[str], members: Sequence[PoolMember], count: int
 ) -> list[str]:
-    """Return failure domains for ``count`` new machines: each time the least loaded one.
+    """Return failure domains for ``count`` new machines, choosing the least loaded one each time.
 
-    Of equally loaded domains, the first is chosen.  Without failure domains the strings are empty.
+    Among equally loaded domains, the first is chosen.  Without failure domains the strings are
+    empty.
     """
     if not domains:
         return [""] * count
@@ -132,7 +133,7 @@ def _deletion_order(members: Sequence[PoolMember]) -> list[PoolMember]:
 
 
 def _outdated(members: Sequence[PoolMember], spare: int) -> tuple[PoolMember, ...]:
-    """Return the machines to replace next: ``spare`` of them with a Node.
+    """Return the outdated machines to replace next, at most ``spare`` of which have a Node.
 
     Outdated machines without a Node come first: replacing them reduces no capacity.
     """

@@ -1,4 +1,4 @@
-"""Controller of machine pools without Machines, such as scaling groups (IM-19, MP-20)."""
+"""Controller for machine pools without Machines, such as scaling groups (IM-19, MP-20)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 
 class InfraMachinePoolController:
-    """Controller of one kind of machine pools without Machines."""
+    """Reconciles one kind of machine pool without Machines."""
 
     def __init__(
         self,
@@ -58,7 +58,10 @@ class InfraMachinePoolController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one pool; report a failure in its conditions."""
+        """Reconcile a pool.
+
+        Failures are reported in its conditions.
+        """
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:

@@ -1,4 +1,4 @@
-"""The machines of a pool with Machines, from the caches or from the API server.
+"""The machines of a pool with Machines, read from the caches or from the API server.
 
 A cache may lag behind this process's own writes; ``PoolExpectations`` decides whether a plan is
 made from the cache or from the live objects.
@@ -33,7 +33,7 @@ _PAGE = 250
 
 @dataclass(frozen=True, slots=True)
 class PoolMachines:
-    """The infrastructure machines of a pool and their Machines, by name."""
+    """A pool's infrastructure machines and their Machines, by name."""
 
     infra_machines: Mapping[str, JSON]
     machines: Mapping[str, JSON]
@@ -48,10 +48,10 @@ class PoolMachines:
 
     @property
     def orphaned_machines(self) -> list[JSON]:
-        """Return Machines without infrastructure machine, which no other controller deletes.
+        """Return Machines without an infrastructure machine, which no other controller deletes.
 
-        Core creates such a Machine if it observes that a Machine was deleted before it observes
-        the deletion of the infrastructure machine.
+        Core creates such a Machine if it observes the deletion of the previous Machine before that
+        of the infrastructure machine.
         """
         return [
             machine
@@ -61,14 +61,14 @@ class PoolMachines:
 
 
 class _Members(NamedTuple):
-    """Members of a pool, each with the objects that it was read from."""
+    """A pool's members, with the objects that each was read from."""
 
     desired: tuple[JSON, str]
     entries: Mapping[str, tuple[JSON, JSON | None, PoolMember]]
 
 
 class PoolMachinesLister:
-    """Lists the machines of the pools of one kind."""
+    """Lists the machines that belong to one kind of pool."""
 
     def __init__(self, caches: InfrastructureCaches, kind: MachinePoolMachinesKind) -> None:
         self.machine_type = core_type(
@@ -80,12 +80,12 @@ class PoolMachinesLister:
 
     @property
     def informer(self) -> Informer:
-        """Return the informer of the infrastructure machines, with and without pools."""
+        """Return the informer for all infrastructure machines, with or without a pool."""
         found: Informer = self._caches.machines[self._kind.machines.kind]
         return found
 
     def cached(self, pool: JSON) -> PoolMachines:
-        """Return the machines of a pool from the caches."""
+        """Return a pool's machines from the caches."""
         name, namespace = owning_machine_pool(pool), metadata.namespace(pool)
         labelled = self.informer.by_index(BY_POOL, f"{namespace}/{label_value(name or '')}")
         lost = [obj for obj in labelled if has_lost_owner(obj, pool)]
@@ -96,11 +96,10 @@ class PoolMachinesLister:
         )
 
     async def live(self, pool: JSON) -> PoolMachines:
-        """Return the machines of a pool from the API server.
+        """Return a pool's machines from the API server.
 
         Machines are listed first.  Core creates them only for existing infrastructure machines, so
-        the second list contains the infrastructure machine of every Machine, unless it was
-        deleted.
+        the second list contains every Machine's infrastructure machine, unless that was deleted.
         """
         owner = owning_machine_pool(pool)
         selection = _selection(pool, owner)
@@ -112,9 +111,10 @@ class PoolMachinesLister:
         )
 
     def members(self, machines: PoolMachines, pool: JSON, version: str | None) -> list[PoolMember]:
-        """Return the machines as input of the plan.
+        """Return the pool's machines as input for the plan.
 
-        The result for a machine is cached until its object changes.
+        ``version`` is the desired Kubernetes version.  Each machine's result is cached until its
+        object changes.
         """
         desired = self.machine_spec(pool), version or ""
         known = self._members.get(key_of(pool))
@@ -131,11 +131,11 @@ class PoolMachinesLister:
         return [entry[2] for entry in found.values()]
 
     def forget(self, pool: NamespacedName) -> None:
-        """Drop the cached results for a pool."""
+        """Drop the cached results for a pool that no longer exists."""
         self._members.pop(pool, None)
 
     def machine_spec(self, pool: JSON) -> JSON:
-        """Return the spec that the machines of a pool should have."""
+        """Return the spec that a pool's machines should have."""
         spec = metadata.mapping(pool, "spec")
         return {name: spec[name] for name in self._kind.machine_fields if name in spec}
 
@@ -155,7 +155,7 @@ class PoolMachinesLister:
         )
 
     def has_former_spec(self, obj: JSON, pool: JSON) -> bool:
-        """Return whether a machine was created from a former spec of the pool."""
+        """Return whether a machine was created from an earlier spec of its pool."""
         record = metadata.annotations(obj).get(self._kind.spec_annotation, "")
         return is_outdated(record, metadata.mapping(obj, "spec"), self.machine_spec(pool))
 
@@ -173,7 +173,7 @@ class PoolMachinesLister:
 
 
 def pool_labels(pool: JSON, machine_pool: str) -> dict[str, str]:
-    """Return the labels by which core finds the machines of a pool (MP-08)."""
+    """Return the labels by which core finds a pool's machines (MP-08)."""
     labels = {POOL_NAME_LABEL: label_value(machine_pool)}
     cluster = cluster_name_of(pool)
     return {constants.CLUSTER_NAME_LABEL: cluster, **labels} if cluster else labels
@@ -186,10 +186,10 @@ def is_owned(obj: Object, pool: Object) -> bool:
 
 
 def has_lost_owner(obj: JSON, pool: JSON) -> bool:
-    """Return whether a machine belongs to the pool, but has lost its owner reference (SM-11).
+    """Return whether a machine belongs to the pool but has lost its owner reference (SM-11).
 
-    Such a machine has the labels and the name that the pool gave it, and no other creator as
-    owner.  If it did not count, its Machine would seem to have lost its server, and be deleted.
+    Such a machine has the labels and the name that the pool gave it, and no other creator as its
+    owner.  If it did not count, its Machine would appear to have lost its server, and be deleted.
     """
     if parse_machine_number(metadata.name(pool), metadata.name(obj)) < 0:
         return False
@@ -198,15 +198,16 @@ def has_lost_owner(obj: JSON, pool: JSON) -> bool:
 
 
 def _has_creator(obj: JSON) -> bool:
-    """Return whether an owner other than the Machine is there, which core restores by itself."""
+    """Return whether ``obj`` has an owner other than its Machine, whose reference core restores."""
     owners = metadata.items(obj, "metadata", "ownerReferences")
     return any(owner.get("kind") != constants.MACHINE_KIND for owner in owners)
 
 
 def labelled_pool(obj: JSON) -> Iterable[str]:
-    """Yield the index key of a machine that lost its pool as owner: the MachinePool of its label.
+    """Yield the index key of a machine without a pool owner: the MachinePool named by its label.
 
-    Machines with that owner are not in the index: each look at a pool reads all machines that are.
+    Machines that have that owner are not indexed, because each reconcile reads all indexed
+    machines.
     """
     name = metadata.labels(obj).get(POOL_NAME_LABEL)
     if name and not _has_creator(obj):
@@ -229,7 +230,7 @@ def _by_name(objects: Iterable[JSON]) -> dict[str, JSON]:
 
 
 _LIMIT: Final = 63
-"""Nodes have the names of machines, and host names cannot be longer."""
+"""Maximum length of a machine name: Nodes have the same name, and host names cannot be longer."""
 
 
 _DIGITS: Final = 7
@@ -245,12 +246,12 @@ _HASH: Final = 8
 # a machine with the same name again, and receives AlreadyExists. Numbers only grow: a name never
 # refers to two machines, nor to two Nodes.
 def format_machine_name(pool: str, number: int) -> str:
-    """Return the name of a machine: ``<pool>-<number>``."""
+    """Return the name of a pool's machine: ``<pool>-<number>``."""
     return f"{_base(pool)}-{number}"
 
 
 def parse_machine_number(pool: str, name: str) -> int:
-    """Return the number in the name of a machine, or -1 for another name."""
+    """Return the number in the machine name ``name``; -1 if it is not a name of ``pool``."""
     base, _, number = name.rpartition("-")
     return int(number) if base == _base(pool) and number.isdecimal() else -1
 

@@ -1,8 +1,8 @@
-"""The spec from which a machine of a pool was created, recorded on the machine.
+"""The spec from which a pool's machine was created, recorded on the machine.
 
 Defaulting webhooks, policies and users write into the specs of machines.  A machine is outdated
-only if its pool has changed since its creation, so a digest of each field of the pool's spec is
-recorded.
+only if its pool has changed since the machine was created, so a digest of each field of the pool's
+spec is recorded.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ _DIGITS: Final = 16
 
 
 def build_record(spec: Object) -> str:
-    """Return the value of the annotation for machines that are created with ``spec``."""
+    """Return the annotation value for machines that are created from ``spec``."""
     digests = {name: _digest(value) for name, value in spec.items()}
     return json.dumps(digests, sort_keys=True, separators=(",", ":"))
 
 
 def is_outdated(record: str, found: Object, desired: Object) -> bool:
-    """Return whether a machine was created for another spec of its pool than ``desired``.
+    """Return whether a machine was created from another pool spec than ``desired``.
 
-    ``record`` is the annotation of the machine, and ``found`` its spec.  A field that differs from
-    the record but not from the machine was not changed in the pool: a new version of the CRD has
-    given both a default or another name.  Machines of capsmith 0.2 have no record; then fields
-    that the pool does not set count as filled in by others.
+    ``record`` is the machine's annotation and ``found`` the machine's spec.  A field that differs
+    from the record but matches the machine was not changed in the pool: a new version of the CRD
+    has renamed it or given both a default.  Machines created by capsmith 0.2 have no record; for
+    them, fields that the pool does not set count as filled in by others.
     """
     recorded = _read(record)
     if recorded is None:

@@ -1,4 +1,4 @@
-"""Steps that the controllers of both types of machine pools share."""
+"""Steps shared by the controllers of both types of machine pools."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.status_reporter import StatusReporter
 
 GROWTH_SECONDS: Final = 5.0
-"""How long a growing pool waits after a write of its status before the next one."""
+"""Minimum seconds between two status writes for a growing pool."""
 
 
 class MachinePoolClient:
-    """Reads and writes the MachinePools that own the pools of one kind."""
+    """Reads and writes the MachinePools that own one kind's pools."""
 
     def __init__(self, client: KubeClient, machine_pools: Informer) -> None:
         self._client = client
@@ -63,7 +63,7 @@ class MachinePoolClient:
         return read_machine_pool(owner) if owner is not None else None
 
     async def update_replicas(self, pool: MachinePool, observed: int) -> None:
-        """Write the size that another autoscaler has chosen into the MachinePool (MP-17)."""
+        """Write the size ``observed``, set by another autoscaler, into the MachinePool (MP-17)."""
         if not pool.replicas_managed_elsewhere or pool.replicas == observed:
             return
         body = {"spec": {"replicas": observed}}
@@ -73,7 +73,7 @@ class MachinePoolClient:
 
 
 class PoolReporter:
-    """Writes the state of the pools of one kind into spec and status."""
+    """Writes the observed state of one kind's pools into their spec and status."""
 
     def __init__(
         self, kind: Kind[Any], context: InfrastructureContext, reporter: StatusReporter
@@ -82,7 +82,7 @@ class PoolReporter:
         self._reporter = reporter
         self._writer = POOL_STATUS_WRITERS[context.contract]
         self._growing: dict[NamespacedName, float] = {}
-        """When the status of each growing pool was written last."""
+        """Time of the last status write for each growing pool."""
 
     def is_provisioned(self, obj: JSON) -> bool:
         """Return whether the pool was reported as provisioned."""
@@ -91,10 +91,11 @@ class PoolReporter:
     def seconds_to_next_write(
         self, obj: JSON, facts: PoolFacts, state: InfraMachinePoolState
     ) -> float:
-        """Return how long not to write the status of a growing pool; 0 if it is due now.
+        """Return the seconds to postpone a growing pool's next status write; 0 if it is due.
 
-        Each write has all machines of the pool, so one for each new machine would cost the square
-        of their number.  What core waits for is due now: the first machine, and the end of growth.
+        Each write contains all of the pool's machines, so one write for each new machine would have
+        quadratic cost.  The writes that core waits for are due immediately: the first machine, and
+        the end of growth.
         """
         written = self._growing.get(key_of(obj))
         is_new = facts.provisioned and not self._writer.is_provisioned(obj)
@@ -103,15 +104,15 @@ class PoolReporter:
         return max(0.0, written + GROWTH_SECONDS - monotonic())
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop what is known of a pool that no longer exists."""
+        """Forget the write times of a pool that no longer exists."""
         self._growing.pop(key, None)
 
     async def write(
         self, patcher: Patcher, facts: PoolFacts, state: InfraMachinePoolState
     ) -> Result:
-        """Write spec and status; leave out addresses if the object would be too large.
+        """Write the pool's spec and status, without addresses if the object would be too large.
 
-        If it is still too large, report that and leave both unchanged.
+        If it is too large even without addresses, report that and leave spec and status unchanged.
         """
         if state.ready:
             self.forget(key_of(patcher.obj))
@@ -134,7 +135,7 @@ class PoolReporter:
 
 
 class PoolScopes:
-    """Creates the scopes of the pools of one kind."""
+    """Factory for the scopes of one kind's pools."""
 
     def __init__(
         self, kind: Kind[Any], context: InfrastructureContext, author: AuthorStep[Any]
@@ -146,7 +147,10 @@ class PoolScopes:
     async def normal(
         self, obj: JSON, spec: Any, cluster: Cluster, pool: MachinePool
     ) -> InfraMachinePoolScope[Any] | Waiting:
-        """Return the scope, or the Waiting for what a new machine requires (IM-19)."""
+        """Return the scope for ``reconcile_normal``.
+
+        Returns Waiting if a prerequisite is missing (IM-19).
+        """
         context = self._context
         infrastructure = await ClusterInfrastructure.of(
             context.caches, context.credentials, cluster.namespace, cluster
@@ -170,7 +174,10 @@ class PoolScopes:
     async def delete(
         self, obj: JSON, cluster: Cluster | None, pool: MachinePool | None
     ) -> InfraMachinePoolDeleteScope[Any]:
-        """Return the scope of a deletion; Cluster and MachinePool may already be gone."""
+        """Return the scope for ``reconcile_delete``.
+
+        ``cluster`` and ``pool`` are None if they have already been deleted.
+        """
         context = self._context
         infrastructure = await ClusterInfrastructure.of(
             context.caches,
@@ -191,7 +198,10 @@ class PoolScopes:
 
 
 def find_cluster_name(obj: JSON, pool: MachinePool | None) -> str | None:
-    """Return the name of a pool's Cluster: from its MachinePool, or else from its label."""
+    """Return the name of a pool's Cluster, taken from its MachinePool or else from its label.
+
+    Returns None if neither names a Cluster.
+    """
     return pool.cluster_name if pool is not None else cluster_name_of(obj)
 
 
