@@ -1,9 +1,9 @@
-"""Faults of a simulated cloud, chosen by an environment variable::
+"""Faults of a simulated cloud, selected by an environment variable::
 
     CAPSMITH_SIMULATED_FAULTS=error=0.2,late=3,seed=7
 
-The value is a list of the fields of :class:`Faults`, or ``@`` and the path of a file with such a
-list.  The file is read at each call, so faults can begin and end while a manager runs.
+The value is a list of the fields of :class:`Faults`, or ``@`` and the path to a file with such a
+list.  The file is read at each call, so faults can begin and end while a manager is running.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _inside = threading.local()
 
 
 class CloudUnavailable(ReconcileError):
-    """A simulated failure of a call; it may have had its effect."""
+    """A simulated failure of a call, which may have had its effect."""
 
     def __init__(self, message: str) -> None:
         super().__init__("CloudUnavailable", message)
 
 
 class RateLimited(ReconcileError):
-    """A simulated refusal of a call, which had no effect."""
+    """A simulated rejection of a call, which had no effect."""
 
     def __init__(self) -> None:
         super().__init__("RateLimited", "429 Too Many Requests", retry_after=RETRY_SECONDS)
@@ -49,11 +49,11 @@ class Faults:
     """The faults to simulate; shares are between 0 and 1, and a seed selects the calls."""
 
     hang: float = 0.0
-    """Share of calls that do not return before the fault ends, at most for an hour."""
+    """Share of calls that return only when the fault ends, after an hour at most."""
     error: float = 0.0
     """Share of calls that fail with status 500."""
     limit: float = 0.0
-    """Share of calls that are refused with status 429."""
+    """Share of calls that are rejected with status 429."""
     lost: float = 0.0
     """Share of calls that have their effect, but whose reply is lost."""
     slow: float = 0.0
@@ -63,7 +63,7 @@ class Faults:
     vanish: float = 0.0
     """Share of searches after which the resource that was found is deleted."""
     seed: int = 0
-    """Decides which calls the shares concern; the same seed, the same calls."""
+    """Seed that decides which calls fail; the same seed always selects the same calls."""
 
     def __post_init__(self) -> None:
         for name in ("hang", "error", "limit", "lost", "vanish"):
@@ -74,7 +74,7 @@ class Faults:
 
     @classmethod
     def parse(cls, text: str) -> Faults:
-        """Return the faults of a list such as ``error=0.2,late=3``.
+        """Parse a list such as ``error=0.2,late=3``.
 
         Raises ValueError for any other string.
         """
@@ -100,9 +100,9 @@ NONE: Final = Faults()
 def inject_faults(client: object, folder: Path) -> None:
     """Make the methods ``find*``, ``create*``, ``delete*`` and ``scale*`` of a client fail.
 
-    These methods have to be synchronous, with the external id as first argument.  Nothing changes
-    if ``CAPSMITH_SIMULATED_FAULTS`` is not set in the environment.  ``folder`` records which
-    resources are not listed yet; all clients of a cloud share it.  If one such method calls
+    These methods must be synchronous, with the external id as their first argument.  Nothing
+    changes if ``CAPSMITH_SIMULATED_FAULTS`` is not set in the environment.  ``folder`` records
+    which resources are not listed yet; all clients of a cloud share it.  If one such method calls
     another, the inner call never fails.
     """
     setting = os.environ.get(VARIABLE)
@@ -111,7 +111,7 @@ def inject_faults(client: object, folder: Path) -> None:
 
 
 class _Injector:
-    """Wraps the methods of one client."""
+    """Wraps a client's methods."""
 
     def __init__(self, client: object, setting: str, late: Path) -> None:
         self._client = client
@@ -173,7 +173,7 @@ class _Injector:
         faults: Faults,
         chance: Random,
     ) -> Any:
-        """Make the call, as a cloud whose lists lag behind and whose resources disappear."""
+        """Make the call like a cloud whose lists lag behind and whose resources disappear."""
         mark = self._late / f"{noun}-{key}"
         if verb == "create" and faults.late and self._other("find", noun, key) is None:
             mark.write_text(str(faults.late))
@@ -208,7 +208,7 @@ def _outermost() -> Iterator[None]:
 
 
 def _is_hidden(mark: Path) -> bool:
-    """Report whether a resource is not listed yet; count the search."""
+    """Count a search; return whether the resource is not listed yet."""
     try:
         left = int(mark.read_text() or 0)
     except FileNotFoundError:

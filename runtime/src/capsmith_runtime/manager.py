@@ -44,21 +44,21 @@ from capsmith_runtime.reconcile.caches import WatchScope
 _log = log.get_logger("manager")
 
 WEBHOOK_CHECK: Final = "webhook"
-"""The check of readiness in Deployments with webhooks, as /readyz/webhook.
+"""Name of the readiness check in Deployments with webhooks, as in /readyz/webhook.
 
-It does not wait for the caches: to list objects of another version the manager needs the API server
-to reach its conversion webhook.
+The check does not wait for the caches: to list objects stored in another version, the API server
+must already reach the manager's conversion webhook.
 """
 CORE_RETRY_SECONDS: Final = 5.0
 CORE_CHECK_SECONDS: Final = 300.0
 CLOSE_SECONDS: Final = 3.0
-"""How long sessions may take to close, at least: Kubernetes grants ten seconds more."""
+"""Minimum seconds that sessions may take to close: Kubernetes grants ten seconds more."""
 EXIT_SECONDS: Final = 5.0
-"""How long exit handlers and libraries of the author may delay the end of the process."""
+"""Seconds for which exit handlers and the author's libraries may delay the process's end."""
 
 
 class CoreVersionChangedError(Exception):
-    """Raised if core was upgraded: the manager must restart to read the new version."""
+    """Raised if core was upgraded; the manager must restart to read the new version."""
 
 
 def main(
@@ -70,7 +70,8 @@ def main(
 ) -> int:
     """Run one of the components until a signal; return the exit code.
 
-    ``distribution`` is the name under which pip has installed the provider, for ``--version``.
+    ``load`` creates a component by its type.  ``distribution`` is the name under which pip has
+    installed the provider, for ``--version``.
     """
     options = parse(arguments, components, extras, distribution)
     component = load(options.component)
@@ -116,7 +117,7 @@ def _stop_or_exit(stop: asyncio.Event) -> None:
 
 
 class Manager:
-    """The manager of one provider, from start to stop."""
+    """One provider's manager, from start to stop."""
 
     def __init__(
         self,
@@ -151,8 +152,8 @@ class Manager:
     async def run(self, stop: asyncio.Event) -> None:
         """Run until ``stop`` is set; raise the error that made the manager stop.
 
-        The process ends immediately if the lease is lost, or if the author's code still runs at
-        the end: another manager may lead while this one still creates a machine.
+        The process ends immediately if the lease is lost, or if the author's code is still running
+        at the end: another manager may lead while this one still creates a machine.
         """
         pool = DaemonThreadPool(self._options.hook_threads)
         # asyncio.to_thread in the author's code uses this executor, so its threads are tracked as
@@ -236,7 +237,7 @@ class Manager:
     async def _lead(self) -> None:
         """Acquire the lease when the caches are synced, and renew it until cancelled.
 
-        It is renewed beside the work, not within it: also when the work has failed, no other
+        The lease is renewed independently of the work: even if the work has failed, no other
         manager may lead before the author's running code has ended.
         """
         await self._synced.wait()
@@ -255,12 +256,12 @@ class Manager:
             raise
 
     async def _stop(self, lead: asyncio.Task[None]) -> None:
-        """Serve webhooks until clients are redirected; meanwhile end all work, and the lease."""
+        """Serve webhooks until clients are redirected, and meanwhile end all work and the lease."""
         groups = self._builder.groups if self._builder is not None else ()
         await asyncio.gather(self._hand_over(lead), *(group.drain() for group in groups))
 
     async def _hand_over(self, lead: asyncio.Task[None]) -> None:
-        """Release the lease as soon as all work has ended, for another manager to lead."""
+        """Release the lease as soon as all work has ended, so that another manager can lead."""
         if not self._leading.is_set():
             lead.cancel()
         has_drained = await self._finish()
@@ -270,7 +271,7 @@ class Manager:
         await self._end_term(has_drained, ())
 
     async def _finish(self) -> bool:
-        """Wait for running reconciles; return False if some did not end in time."""
+        """Wait for running reconciles; return whether all of them ended in time."""
         if self._builder is None:
             return True
         seconds = self._options.graceful_shutdown_timeout
@@ -286,7 +287,7 @@ class Manager:
         return has_drained
 
     async def _end_term(self, has_drained: bool, errors: Sequence[Exception]) -> None:
-        """Release the lease if all work has ended; otherwise end the process at once."""
+        """Release the lease if all work has ended; otherwise end the process immediately."""
         calls = self._builder.executor.calls if self._builder is not None else None
         if has_drained and (calls is None or calls.have_ended):
             if self._elector is not None:
@@ -325,7 +326,7 @@ class Manager:
         return builder is not None and all(i.synced.is_set() for i in builder.informers)
 
     def _serves_webhooks(self) -> bool:
-        """Report whether a Service may forward requests: neither before, nor at the end."""
+        """Return whether a Service may forward requests: neither before startup nor at the end."""
         builder = self._builder
         is_serving = builder is not None and all(each.ready for each in builder.groups)
         return is_serving and not self._is_stopping
@@ -352,10 +353,10 @@ class Manager:
 
 
 def lease_name(label: str, watch_filter: str, namespace: str) -> str:
-    """Return the name of the lease of a provider's managers that reconcile the same objects.
+    """Return the lease name for a provider's managers that reconcile the same objects.
 
-    Managers that are limited to some objects by a filter or a namespace have a lease for these:
-    there is one leader for each part of the objects, also if all managers share a namespace.
+    Managers that are limited to some objects by a filter or a namespace have a separate lease: each
+    part of the objects has one leader, even if all managers share a namespace.
     """
     name = f"{label}-leader-election"
     if not watch_filter and not namespace:

@@ -19,14 +19,14 @@ from capsmith_runtime.version import __version__
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _CONCURRENCY: Final = 10
 _DECLARED: Final = "declared"
-"""No default of a flag may be empty: clusterctl requires a value for such variables."""
+"""Default of a flag that must not be empty: clusterctl requires a value for such variables."""
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Options of the manager; all times are in seconds."""
+    """A manager's options; all times are in seconds."""
 
     component: str = ""
     """Type of the provider to run."""
@@ -38,24 +38,27 @@ class Options:
     timings: LeaseTimings = field(default_factory=LeaseTimings)
     diagnostics_address: str = ":8443"
     insecure_diagnostics: bool = False
-    """Serve metrics by HTTP to all clients, not only to those on this host."""
+    """Whether to serve metrics by HTTP to all clients, not only to those on this host."""
     health_address: str = ""
-    """Address of the probes; empty for that of the diagnostics."""
+    """Address of the probes; empty to serve them on the diagnostics address."""
     diagnostics_certificates: Path | None = None
-    """Folder of the certificate with which metrics are served by HTTPS."""
+    """Folder with the certificate for serving metrics by HTTPS; None to serve them by HTTP."""
     concurrency: int = 10
-    """Concurrent reconciles of a kind that `kind_concurrency` does not name."""
+    """Number of concurrent reconciles for kinds that `kind_concurrency` does not name."""
     kind_concurrency: Mapping[str, int] = field(default_factory=dict)
     hook_rate: float | None = None
-    """Calls of authors' methods per second and identity; 0: unlimited, None: as declared."""
+    """Calls of authors' methods per second and identity.
+
+    0 for unlimited; None for the rate that the author's session factory declares.
+    """
     hook_burst: int | None = None
     sync_period: float = 600.0
     status_debounce: float = 2.0
-    """How long a wait must last before it is written into the status."""
+    """Seconds that a wait must last before it is written into the status."""
     hook_timeout: float = 300.0
     hook_threads: int = 32
     graceful_shutdown_timeout: float = 300.0
-    """How long a manager that stops waits for running reconciles."""
+    """Seconds for which a stopping manager waits for running reconciles."""
     verbosity: int = 2
     logging_format: str = "text"
     kubeconfig: str = ""
@@ -63,12 +66,12 @@ class Options:
     """Values of additional flags by name."""
 
     def concurrency_of(self, kind: str) -> int:
-        """Return how many reconciles of a kind run at the same time."""
+        """Return a kind's number of concurrent reconciles."""
         return self.kind_concurrency.get(kind, self.concurrency)
 
     @property
     def diagnostics(self) -> DiagnosticsOptions:
-        """Addresses and certificates of the servers for probes and metrics."""
+        """Return the addresses and certificates of the probe and metrics servers."""
         return DiagnosticsOptions(
             address=self.diagnostics_address,
             health_address=self.health_address,
@@ -77,17 +80,17 @@ class Options:
         )
 
     def with_default_namespace(self, namespace: str) -> Options:
-        """Return options with this namespace, unless the environment or a flag sets one."""
+        """Return options with ``namespace``, unless the environment or a flag sets one."""
         own = self.own_namespace or namespace
         return replace(self, own_namespace=own, lease_namespace=self.lease_namespace or own)
 
 
 class ExtraFlags(Protocol):
-    """Protocol of the additional flags of some providers."""
+    """Protocol of additional flags, which only some providers have."""
 
     @property
     def name(self) -> str:
-        """Key in :attr:`Options.extra`."""
+        """Return the key of the flags in :attr:`Options.extra`."""
         ...
 
     def add(self, parser: argparse.ArgumentParser) -> None:
@@ -95,7 +98,7 @@ class ExtraFlags(Protocol):
         ...
 
     def read(self, found: argparse.Namespace) -> object:
-        """Return the value of the flags from the parsed arguments."""
+        """Return the flags' value from the parsed arguments."""
         ...
 
 
@@ -105,10 +108,10 @@ def parse(
     extras: Sequence[ExtraFlags] = (),
     distribution: str = "",
 ) -> Options:
-    """Return the options of a command line; exit with a usage message if it is invalid.
+    """Parse a command line; exit with a usage message if it is invalid.
 
-    The component is optional if there is only one.  With the name of the provider's distribution,
-    ``--version`` prints its version and exits.
+    The component is optional if there is only one.  With ``distribution``, the name of the
+    provider's distribution, ``--version`` prints its version and exits.
     """
     parser = _parser(components)
     if distribution:
@@ -158,7 +161,7 @@ def _read_timings(parser: argparse.ArgumentParser, found: argparse.Namespace) ->
 
 
 def parse_duration(text: str) -> float:
-    """Return a duration such as ``1m30s`` in seconds.
+    """Return the seconds in a duration such as ``1m30s``.
 
     Raises ValueError for any other string, including a number without a unit.
     """
@@ -245,7 +248,7 @@ def _positive(text: str) -> int:
 
 
 def _concurrency(text: str) -> dict[str, int]:
-    """Return numbers by kind; that of all other kinds, if there is one, has the key ""."""
+    """Return numbers by kind; the key "" has the number for all other kinds, if there is one."""
     numbers: dict[str, int] = {}
     for part in text.split(","):
         kind, separator, number = part.strip().rpartition("=")
@@ -256,7 +259,7 @@ def _concurrency(text: str) -> dict[str, int]:
 
 
 def _rate(text: str) -> float | None:
-    """Return calls per second; None for what the author's session factory declares."""
+    """Return calls per second; None for the rate that the author's session factory declares."""
     if text == _DECLARED:
         return None
     rate = float(text)

@@ -1,4 +1,4 @@
-"""The version of this package, and the check of generated code against it."""
+"""The version of this package, and the check that generated code matches it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __version__: Final = "0.2.0"
 
 
 class IncompatibleRuntimeError(ImportError):
-    """The manifests of a repository were generated for another runtime."""
+    """Raised if a repository's manifests were generated for another runtime."""
 
 
 def require(series: str) -> None:
-    """Refuse to run with code and manifests of another ``major.minor`` series.
+    """Raise an error for code and manifests of another ``major.minor`` series.
 
     A series fixes the CRD fields, permissions and flags that the runtime needs; patch releases
     never change them.  Raises :class:`IncompatibleRuntimeError`.

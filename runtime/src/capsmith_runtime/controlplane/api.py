@@ -30,7 +30,7 @@ PROBED_GROUP = "apps"
 """API group that every API server serves and lists only to authenticated clients."""
 
 MAX_CONDITIONS = 16
-"""Maximum number of the author's conditions.
+"""Maximum number of conditions that the author's code sets.
 
 The list can hold 32, including the conditions that the runtime writes (ST-01).
 """

@@ -289,11 +289,9 @@ class NormalReconciler:
     async def _reconcile_template(
         self, control_plane: ControlPlane, summary: ReconcileSummary
     ) -> None:
-        """Read the template.
+        """Make the Cluster an owner of the template, and record a wait if there is no template.
 
-        Without it no Machine can be created, but existing ones are reconciled.
-
-        See CP-21.
+        Without a template no Machine can be created, but existing ones are reconciled (CP-21).
         """
         try:
             await self._syncer.reconcile_template(control_plane)

@@ -33,7 +33,7 @@ class PartFields:
 
     path: Path
     spoke: type[Any] | None = None
-    """Dataclass of all of the author's fields in the version; None if there are none."""
+    """Dataclass of all author fields in the version; None if there are none."""
     hub: type[Any] | None = None
     spoke_keys: frozenset[str] = frozenset()
     """Keys of the version's fields that the hub does not have with the same type."""

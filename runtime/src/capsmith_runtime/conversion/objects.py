@@ -126,7 +126,7 @@ def is_equal(one: Any, other: Any) -> bool:
 
 
 Shape = tuple[str, str]
-"""The contract that a version follows, and the version if its own fields differ from the hub."""
+"""The contract that a version follows, and the version if its fields differ from the hub's."""
 
 
 class UnknownVersionError(LookupError):
@@ -152,7 +152,7 @@ class ConvertedKind:
     """The contract whose format each API version has."""
     changes: tuple[Change, ...]
     hub: str = ""
-    """The storage version; empty if all versions have the same fields of the author's code."""
+    """The storage version; empty if the author's fields are the same in all versions."""
     fields: Mapping[str, VersionFields] = field(default_factory=dict)
     """The versions whose fields differ from the hub's, with the differences."""
 

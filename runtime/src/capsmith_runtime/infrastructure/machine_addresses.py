@@ -152,7 +152,7 @@ def _build_controller_reference(machine: JSON) -> JSON:
 
 
 def _has_lost_owner(obj: JSON, claim: IPAddressClaim, cluster: Cluster, pool: ObjectRef) -> bool:
-    """Return whether a claim with the machine's claim name matches except for its owner (SM-11)."""
+    """Return whether ``obj``, a claim with the machine's claim name, only lacks its owner (SM-11)."""
     labelled = metadata.labels(obj).get(constants.CLUSTER_NAME_LABEL) == cluster.name
     is_free = not metadata.items(obj, "metadata", "ownerReferences")
     return is_free and labelled and claim.pool == pool and not metadata.is_deleting(obj)
@@ -165,7 +165,7 @@ def _owners(obj: JSON) -> list[str]:
 
 
 def _ready_message(claim: JSON) -> str:
-    """Return the message of the claim's Ready condition; empty if the condition is True."""
+    """Return the message of the claim's Ready condition; empty if it is True or missing."""
     found = conditions.find(
         metadata.items(claim, "status", "conditions"), constants.READY_CONDITION
     )

@@ -1,7 +1,7 @@
 """IPAM providers: IPAddressClaims, pools, and a guarantee that no address is allocated twice.
 
 An address is in use while an IPAddress in the cache has it, and while it is reserved.  Before an
-IPAddress is created, its address is written into the status of the pool, under the pool's resource
+IPAddress is created, its address is written into the pool's status, under the pool's resource
 version and together with the identity of the manager that allocates.  A manager that finds another
 identity there writes its own, and lists all IPAddresses from the API server before it allocates.
 So of two managers that both believe they are the leader, the writes of at most one succeed, and

@@ -1,4 +1,4 @@
-"""The addresses in use by pool, with their holders, and the effects of each changed IPAddress."""
+"""Each pool's addresses in use, with their holders, and the effects of changed IPAddresses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.results import Waiting
 
 Holder = Hashable
-"""What holds an address: the key of an IPAddress, a listed address or a reservation."""
+"""Holder of an address: the key of an IPAddress, a listed address or a reservation."""
 
 _MAX_COUNT: Final = 2**63 - 1
 """The largest number that fits into a status field (int64)."""
@@ -24,7 +24,7 @@ NOT_FOUND: Final = "does not exist, or is not watched here"
 
 
 class AddressCounts(NamedTuple):
-    """Numbers of addresses of a pool: in all, used and free.
+    """Numbers of a pool's addresses: in total, used and free.
 
     Addresses outside the ranges are not counted; without ranges only ``used`` is known.
     """
@@ -35,15 +35,15 @@ class AddressCounts(NamedTuple):
 
 
 class PoolUsage:
-    """The addresses of one pool in use, as numbers; see :func:`.address_ranges.number_of`."""
+    """A pool's addresses in use, as numbers; see :func:`.address_ranges.number_of`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         """Kind and name of the pool, for messages."""
         self.waiting_claims: dict[NamespacedName, None] = {}
-        """Claims that could not be served, in order of arrival."""
+        """Claims that could not get an address, in order of arrival."""
         self.problem: Waiting | None = None
-        """Why nothing can be allocated; None when the pool is open."""
+        """Reason why nothing can be allocated; None if the pool is open."""
         self._ranges: AddressRanges | None = None
         self._holders: dict[int, dict[Holder, None]] = {}
         self._size = 0
@@ -56,11 +56,14 @@ class PoolUsage:
 
     @property
     def ranges(self) -> AddressRanges | None:
-        """The addresses to allocate; None if they are unknown, or if another system allocates."""
+        """Return the addresses to allocate.
+
+        None if they are unknown or another system allocates.
+        """
         return self._ranges
 
     def open(self, ranges: AddressRanges | None) -> None:
-        """Allocate from these ranges from now on; None if another system chooses the addresses."""
+        """Allocate from ``ranges`` from now on; None if another system chooses the addresses."""
         self._reopened = self._reopened or self.problem is not None
         self.problem = None
         # Counting holders costs time in proportion to the addresses in use, so it is done only for
@@ -72,16 +75,16 @@ class PoolUsage:
             self._used_in_ranges = sum(1 for number in self._holders if self._in_ranges(number))
 
     def close(self, why: str) -> Waiting:
-        """Stop allocating; addresses in use stay in use.
+        """Stop allocating and return the Waiting for claims; addresses in use stay in use.
 
-        ``why`` continues the message after the name of the pool.
+        ``why`` is appended to the pool's name in the message.
         """
         problem = Waiting(REASON_POOL_NOT_READY, f"{self.name} {why}", None)
         self.problem = problem
         return problem
 
     def add_holder(self, number: int, holder: Holder) -> None:
-        """Record that an address is in use; it may have several holders."""
+        """Record that an address is in use; an address may have several holders."""
         holders = self._holders.get(number)
         if holders is None:
             holders = self._holders[number] = {}
@@ -89,7 +92,7 @@ class PoolUsage:
         holders[holder] = None
 
     def remove_holder(self, number: int, holder: Holder) -> bool:
-        """Remove a holder; return True if it was the last one, so that the address is now free."""
+        """Remove a holder; return whether it was the last one, so that the address is now free."""
         holders = self._holders.get(number, {})
         if holder not in holders:
             return False
@@ -123,12 +126,12 @@ class PoolUsage:
 
     @property
     def in_use(self) -> bool:
-        """Whether any address has a holder, inside or outside the ranges."""
+        """Return whether any address has a holder, inside or outside the ranges."""
         return bool(self._holders)
 
     @property
     def is_unused(self) -> bool:
-        """Whether the pool is closed, and nothing holds or waits for one of its addresses."""
+        """Return whether the pool is closed and nothing holds or waits for one of its addresses."""
         return self.problem is not None and not self._holders and not self.waiting_claims
 
     def pop_waiting_claims(self) -> list[NamespacedName]:
@@ -150,7 +153,7 @@ class PoolUsage:
         return claims
 
     def __contains__(self, address: object) -> bool:
-        """Whether an address is taken."""
+        """Return whether an address is in use."""
         return isinstance(address, Address) and number_of(address) in self._holders
 
     def _in_ranges(self, number: int) -> bool:
@@ -158,7 +161,7 @@ class PoolUsage:
 
 
 class PoolKey(NamedTuple):
-    """Identifies a pool of this provider; the namespace is empty for a cluster-scoped pool."""
+    """Key of one of this provider's pools; the namespace is empty for a cluster-scoped pool."""
 
     kind: str
     key: NamespacedName
@@ -166,18 +169,18 @@ class PoolKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ListedAddress:
-    """An IPAddress from a list of the API server, kept until the cache has caught up."""
+    """An IPAddress listed from the API server, kept until the cache has caught up."""
 
     key: NamespacedName
 
 
 class IndexUpdate(NamedTuple):
-    """The effect of one changed IPAddress on pools and on other IPAddresses."""
+    """The effect of a changed IPAddress on pools and on other IPAddresses."""
 
     changed_pools: tuple[PoolKey, ...]
     """Pools whose counts may have changed."""
     freed_pools: tuple[PoolKey, ...]
-    """Pools that have one more free address."""
+    """Pools that have an additional free address."""
     conflicting_addresses: tuple[NamespacedName, ...]
     """Other IPAddresses with the same address."""
 
@@ -200,7 +203,7 @@ class AddressIndex:
         self._live_list_version = 0
 
     def pool_key(self, reference: ObjectRef, namespace: str) -> PoolKey | None:
-        """Return the key of the referenced pool; None if it belongs to another provider."""
+        """Return the referenced pool's key; None if the pool belongs to another provider."""
         resource = self._pools.get((reference.group, reference.kind))
         if resource is None:
             return None
@@ -209,7 +212,7 @@ class AddressIndex:
         )
 
     def usage(self, pool: PoolKey) -> PoolUsage:
-        """Return the usage of a pool, whether or not the pool exists."""
+        """Return a pool's usage, whether or not the pool exists."""
         usage = self._usages.get(pool)
         if usage is None:
             usage = self._released.pop(pool, None) or PoolUsage(f"{pool.kind} {pool.key.name}")
@@ -217,13 +220,13 @@ class AddressIndex:
         return usage
 
     def release_unused(self, pool: PoolKey) -> None:
-        """Drop the usage of a pool that does not exist, unless something refers to the pool."""
+        """Drop a nonexistent pool's usage, unless something still refers to the pool."""
         usage = self._usages.get(pool)
         if usage is not None and usage.is_unused:
             self._released[pool] = self._usages.pop(pool)
 
     def update(self, delta: Delta) -> IndexUpdate:
-        """Apply the change of an IPAddress, and return its effect."""
+        """Apply a change to an IPAddress, and return its effect."""
         before, after = self._indexed(delta.old), self._indexed(delta.new)
         if before == after:
             return IndexUpdate((), (), ())
@@ -245,7 +248,7 @@ class AddressIndex:
         )
 
     def add_live_list(self, objects: Iterable[JSON], version: int) -> None:
-        """Add all IPAddresses that the API server has listed at a resource version."""
+        """Add all IPAddresses that the API server has listed at resource version ``version``."""
         self._remove_live_list()
         for obj in objects:
             entry = self._indexed(obj)
@@ -256,7 +259,10 @@ class AddressIndex:
         self._live_list_version = version
 
     def drop_outdated_live_list(self) -> tuple[PoolKey, ...]:
-        """Drop the live list once the cache is as new; return the pools that gained addresses."""
+        """Drop the live list once the cache is as new.
+
+        Return the pools with newly free addresses.
+        """
         if not self._live_list or self._addresses.seen < self._live_list_version:
             return ()
         return self._remove_live_list()

@@ -13,30 +13,30 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
 Address = IPv4Address | IPv6Address
-"""An address, as in the standard library."""
+"""An IPv4 or IPv6 address, as in the standard library."""
 Span = tuple[int, int]
-"""First and last number, both included."""
+"""First and last number of a span, both included."""
 
 _IPV6_OFFSET: Final = 1 << 128
-"""Added to the number of an IPv6 address, which puts it above all of IPv4."""
+"""Offset of the numbers of IPv6 addresses, which puts them above all of IPv4."""
 
 
 class InvalidRangesError(ValueError):
-    """Raised if the fields of a pool contradict each other or one of them is invalid."""
+    """Raised if a pool's fields contradict each other or one of them is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddressRanges:
-    """The addresses of a pool, with their prefix and gateway."""
+    """A pool's addresses, with their prefix length and gateway."""
 
     spans: tuple[Span, ...]
-    """Sorted and disjoint, without the excluded addresses."""
+    """Spans of numbers, sorted and disjoint, without the excluded addresses."""
     prefix: int
-    """Length of the prefix of the network, such as 24."""
+    """Prefix length of the network, such as 24."""
     gateway: Address | None = None
-    """The gateway of the addresses, which is never allocated."""
+    """Gateway of the addresses, which is never allocated; None if there is none."""
     with_reserved: bool = False
-    """Whether network and broadcast addresses are allocated too."""
+    """Whether network and broadcast addresses are allocated, too."""
 
     @classmethod
     def of(
@@ -48,10 +48,11 @@ class AddressRanges:
         excluded: Sequence[str] = (),
         with_reserved: bool = False,
     ) -> AddressRanges:
-        """Return the ranges that the fields of a pool describe.
+        """Create the ranges that a pool's fields describe.
 
-        Entries are networks (``10.0.0.0/24``), ranges (``10.0.0.10-10.0.0.20``) or single
-        addresses.  Raises InvalidRangesError.
+        ``addresses`` and ``excluded`` contain networks (``10.0.0.0/24``), ranges
+        (``10.0.0.10-10.0.0.20``) or single addresses.  Raises InvalidRangesError if they are
+        invalid or contradict each other.
         """
         spans = _merged(_span(text, "addresses") for text in addresses)
         holes = [_span(text, "excludedAddresses") for text in excluded]
@@ -63,11 +64,11 @@ class AddressRanges:
 
     @property
     def size(self) -> int:
-        """Number of addresses that can be allocated; may exceed 64 bits."""
+        """Return the number of addresses that can be allocated, which may exceed 64 bits."""
         return sum(last - first + 1 - self._reserved_in(first, last) for first, last in self.spans)
 
     def __contains__(self, number: object) -> bool:
-        """Whether the address with a number can be allocated."""
+        """Return whether the address with this number can be allocated."""
         if not isinstance(number, int) or self._is_reserved(number):
             return False
         position = bisect_right(self.spans, number, key=lambda span: span[0])
@@ -86,7 +87,10 @@ class AddressRanges:
 
     @property
     def _host_mask(self) -> int:
-        """The mask of the host bits; 0 for networks without reserved addresses (RFC 3021, 6164)."""
+        """Return the mask of the host bits; 0 for networks without reserved addresses.
+
+        See RFC 3021 and RFC 6164.
+        """
         bits = (128 if self._is_ipv6 else 32) - self.prefix
         return (1 << bits) - 1 if bits > 1 and not self.with_reserved else 0
 
@@ -95,7 +99,7 @@ class AddressRanges:
         return bool(self.spans) and self.spans[0][0] >= _IPV6_OFFSET
 
     def _is_reserved(self, number: int) -> bool:
-        """Return whether it is the network address, or the broadcast address, which IPv6 lacks."""
+        """Return whether ``number`` is the network address or the IPv4 broadcast address."""
         mask = self._host_mask
         host = number & mask
         return bool(mask) and (host == 0 or (host == mask and number < _IPV6_OFFSET))
@@ -122,7 +126,7 @@ def address_of(number: int) -> Address:
 
 
 def parse_number(text: str) -> int | None:
-    """Return the number of an address given as a string; None if it is not an address."""
+    """Return the number of an address in a string; None if the string is not an address."""
     try:
         return number_of(ip_address(text))
     except ValueError:

@@ -1,4 +1,7 @@
-"""IPAddresses: creation, ownership, deletion, and removal after their claims (IP-09, IP-10)."""
+"""Creation, ownership and deletion of IPAddresses (IP-09, IP-10).
+
+IPAddresses are also removed after their claims.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,10 @@ class IPAddressWriter:
     async def create(
         self, claim: JSON, pool: JSON | None, resource: ResourceType, allocation: Allocation
     ) -> JSON:
-        """Create the IPAddress of a claim and return it; raise AlreadyExists."""
+        """Create a claim's IPAddress and return it.
+
+        Raises AlreadyExistsError if an IPAddress of this name exists.
+        """
         view = self._dialect.read_claim(claim)
         labels = {constants.CLUSTER_NAME_LABEL: view.cluster_name} if view.cluster_name else {}
         identity = external_id.annotation(resource.group)
@@ -72,7 +78,7 @@ class IPAddressWriter:
     async def ensure_owned(
         self, address: JSON, claim: JSON, pool: JSON | None, resource: ResourceType
     ) -> None:
-        """Add missing finalizer and owner references, as after a move or a creation by hand."""
+        """Add missing finalizers and owner references, as after a move or a manual creation."""
         owners = self._owner_references(claim, pool, resource)
         references = metadata.items(address, "metadata", "ownerReferences")
         if not all(any(owner.items() <= item.items() for item in references) for owner in owners):
@@ -87,7 +93,7 @@ class IPAddressWriter:
         await self._update(address, {**address, "metadata": changed})
 
     async def delete(self, address: JSON) -> None:
-        """Remove the finalizer of an address, then delete it; do nothing if it is gone."""
+        """Remove an address's finalizer, then delete the address; do nothing if it is gone."""
         kept = [name for name in metadata.finalizers(address) if name != PROTECT_ADDRESS]
         with suppress(NotFoundError):
             changed = {**address["metadata"], "finalizers": kept}
@@ -104,7 +110,7 @@ class IPAddressWriter:
     def _owner_references(
         self, claim: JSON, pool: JSON | None, resource: ResourceType
     ) -> list[JSON]:
-        """Return the references of an address: the claim is its controller, the pool an owner."""
+        """Return an address's owner references: to the claim as controller, and to the pool."""
         owners = [_owner_reference(claim, self._claims, controller=True)]
         if pool is not None:
             owners.append(_owner_reference(pool, resource, controller=False))
@@ -114,7 +120,7 @@ class IPAddressWriter:
 def is_owned_by_claim(address: JSON, claim: JSON) -> bool:
     """Return whether a claim owns an IPAddress.
 
-    Owners are compared by UID: a former claim may have had the same name.
+    Owners are compared by UID, since a former claim may have had the same name.
     """
     uids = [item.get("uid") for item in metadata.items(address, "metadata", "ownerReferences")]
     return metadata.uid(claim) in uids
@@ -139,7 +145,7 @@ def _owner_reference(owner: JSON, resource: ResourceType, *, controller: bool) -
 
 
 def _same_owner(reference: JSON, owner: JSON) -> bool:
-    """Return whether two references name one owner; its UID differs after a move."""
+    """Return whether a reference names ``owner``, whose UID may differ after a move."""
     group = metadata.text(reference, "apiVersion").partition("/")[0]
     return (group, reference.get("kind"), reference.get("name")) == (
         owner["apiVersion"].partition("/")[0],
@@ -151,11 +157,11 @@ def _same_owner(reference: JSON, owner: JSON) -> bool:
 # This happens when a user removes the finalizer of a claim, and when a manager that has lost the
 # lease creates an address too late.
 GRACE_SECONDS = 30.0
-"""How long to wait for the claim: a restored backup may bring it back after its address."""
+"""Seconds to wait for a missing claim: a backup may restore the claim after its address."""
 
 
 class OrphanedAddressController:
-    """Controller of IPAddresses that have lost their claims."""
+    """Reconciles IPAddresses that have lost their claims."""
 
     def __init__(
         self,
@@ -182,7 +188,7 @@ class OrphanedAddressController:
         self._writer = IPAddressWriter(context.client, dialect, addresses, claims.resource)
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Delete an address that has no claim, after a grace period."""
+        """Delete an address without a claim after a grace period."""
         obj = self._addresses.get(key)
         pool = None
         if obj is not None and not is_deleted_for_move(obj):

@@ -1,6 +1,6 @@
-"""Allocation from one pool, under optimistic locking by the pool's resource version.
+"""Allocation from a pool, under optimistic locking by the pool's resource version.
 
-All claims that request an address at the same time share one write of the pool.
+All claims that request an address at the same time share a single write of the pool.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from capsmith_runtime.reconcile.results import Waiting
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """An address, reserved for the IPAddress that will be created with the name of the claim."""
+    """An address that is reserved for the IPAddress with the claim's name."""
 
     number: int
     claim: NamespacedName
@@ -43,13 +43,13 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class ReservationHolder:
-    """Holds an address in the usage of the pool until its IPAddress holds it."""
+    """Holder of a reserved address in the pool's usage, until its IPAddress holds it."""
 
     uid: str
 
 
 class Reservations:
-    """The reservations of one pool, by UID of the claim; each holds its address in the usage."""
+    """One pool's reservations, by the claim's UID; each holds its address in the usage."""
 
     def __init__(self, usage: PoolUsage) -> None:
         self._usage = usage
@@ -59,7 +59,7 @@ class Reservations:
         return len(self._by_uid)
 
     def get(self, uid: str) -> Reservation | None:
-        """Return the reservation of a claim; None if there is none."""
+        """Return a claim's reservation; None if there is none."""
         return self._by_uid.get(uid)
 
     def snapshot(self) -> Mapping[str, Reservation]:
@@ -67,7 +67,7 @@ class Reservations:
         return dict(self._by_uid)
 
     def put(self, reservation: Reservation) -> None:
-        """Add a reservation; replace an earlier one of the same claim."""
+        """Add a reservation, replacing an earlier one for the same claim."""
         before = self._by_uid.get(reservation.uid)
         if before == reservation:
             return
@@ -85,7 +85,7 @@ class Reservations:
         return any(freed)
 
     def entries(self) -> list[JSON]:
-        """Return the reservations as entries of the pool's status."""
+        """Return the reservations as entries for the pool's status."""
         return [
             {
                 "address": str(address_of(item.number)),
@@ -102,7 +102,7 @@ class Reservations:
 
 
 def read_reservations(pool: JSON) -> Iterator[Reservation]:
-    """Yield the reservations in the status of a pool, including other managers' reservations."""
+    """Yield the reservations in a pool's status, including those of other managers."""
     for entry in metadata.items(pool, "status", "allocation", "reservations"):
         number = parse_number(metadata.text(entry, "address"))
         if number is not None:
@@ -116,7 +116,7 @@ _PAGE = 500
 
 
 class LiveAddressList:
-    """Adds IPAddresses to the index that exist on the API server but not yet in the cache."""
+    """Adds to the index the IPAddresses that are on the API server but not yet in the cache."""
 
     def __init__(
         self, client: KubeClient, resource: ResourceType, selection: Selection, index: AddressIndex
@@ -130,10 +130,10 @@ class LiveAddressList:
         self._completed = 0
 
     async def refresh(self) -> None:
-        """Return once the index has every IPAddress that existed at the time of the call.
+        """Wait until the index has every IPAddress that existed at the time of the call.
 
-        Waiting callers share the next list.  A list that began before a call does not count for
-        it, because it may miss the newest addresses.
+        Waiting callers share the next list.  A list that started before the call does not count,
+        because it may miss the newest addresses.
         """
         self._requested += 1
         ticket = self._requested
@@ -167,23 +167,23 @@ class LiveAddressList:
 
 _ATTEMPTS: Final = 5
 _MAX_RESERVATIONS: Final = 500
-"""Reservations at a time; the schema allows twice as many."""
+"""Maximum number of concurrent reservations; the schema allows twice as many."""
 _BUSY_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class AddressRequest:
-    """A request for an address of a pool, made for one claim."""
+    """A claim's request for an address from a pool."""
 
     claim: NamespacedName
     uid: str
     number: int | None = None
-    """The address that another system has chosen; None takes the next free one."""
+    """The address that another system has chosen; None for the next free one."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllocatorContext:
-    """Dependencies that the allocators of all pools share."""
+    """Dependencies shared by the allocators of all pools."""
 
     client: KubeClient
     index: AddressIndex
@@ -191,13 +191,13 @@ class AllocatorContext:
     claims: Informer
     addresses: Informer
     requeue_claims: Callable[[PoolKey], None]
-    """Called when a pool may have addresses for waiting claims."""
+    """Function that is called when a pool may have addresses for waiting claims."""
     identity: str
     """Identity of this process, which no other process ever has."""
 
 
 class PoolAllocator:
-    """Allocates the addresses of one pool."""
+    """Allocates one pool's addresses."""
 
     def __init__(self, pool: PoolKey, pools: Informer, context: AllocatorContext) -> None:
         self._pool = pool
@@ -215,10 +215,10 @@ class PoolAllocator:
         return self._context.index.usage(self._pool)
 
     async def reserve(self, request: AddressRequest) -> int | Waiting:
-        """Return the number of an address that is reserved for this claim, or a Waiting.
+        """Reserve an address for a claim and return its number, or return Waiting.
 
-        The same claim gets the same address until its IPAddress exists.  A claim that has to wait
-        for an event is added to the waiting claims of the pool.  Raises ApiError.
+        The same claim gets the same address until its IPAddress exists.  A claim that must wait for
+        an event is added to the pool's waiting claims.  Raises ApiError if a request fails.
         """
         if self._usage.problem is not None:
             return self.wait_for_pool(request.claim, self._usage.problem)
@@ -234,16 +234,16 @@ class PoolAllocator:
             self._requests.pop(request.uid, None)
 
     def wait_for_pool(self, claim: NamespacedName, waiting: Waiting) -> Waiting:
-        """Add a claim to the waiting claims of the pool, and return ``waiting``."""
+        """Add a claim to the pool's waiting claims, and return ``waiting``."""
         # Without an await in between, so that no address becomes free before the claim waits.
         self._usage.waiting_claims[claim] = None
         return waiting
 
     async def sync_status(self) -> None:
-        """Write the counts and remove completed reservations; raise ApiError.
+        """Write the counts and remove completed reservations.
 
-        Only the holder of a pool removes reservations.  This makes the process the holder of a pool
-        in deletion, but of no other one.
+        Only the holder of a pool removes reservations.  This call makes the process the holder of a
+        pool that is being deleted, but not of any other pool.  Raises ApiError if a request fails.
         """
         async with self._lock:
             pool = self._pools.get(self._pool.key)
@@ -259,9 +259,9 @@ class PoolAllocator:
                 await self._patch(pool, {"addresses": self._counts()}, locked=False)
 
     async def _serve_requests(self) -> None:
-        """Answer all requests, after the reservations for them are written.
+        """Respond to all requests, after their reservations are written.
 
-        Raises ConflictError if the pool is changed by others at each attempt.
+        Raises ConflictError if others change the pool during each attempt.
         """
         pool = self._pools.get(self._pool.key)
         for _ in range(_ATTEMPTS):
@@ -278,10 +278,10 @@ class PoolAllocator:
         raise create_api_error(409, "Conflict", f"{self._usage.name} changes too often")
 
     async def _become_holder(self, pool: JSON) -> JSON:
-        """Make this process the holder: from then on the writes of any other process conflict.
+        """Make this process the pool's holder, so that any other process's writes conflict.
 
-        The list has to come after that write.  Addresses that a former holder created before it
-        are in the list, and after it the former holder can no longer reserve any.
+        The list must come after that write.  Addresses that a former holder created before the
+        write are in the list, and after it the former holder can no longer reserve any.
         """
         context = self._context
         if self._is_holder(pool):
@@ -324,7 +324,7 @@ class PoolAllocator:
                 answer.set_result(result)
 
     async def _load_reservations(self, pool: JSON) -> None:
-        """Load the valid reservations of all managers from the status of the pool."""
+        """Load all managers' valid reservations from the pool's status."""
         valid = {
             reservation.uid: reservation
             for reservation in read_reservations(pool)
@@ -342,7 +342,7 @@ class PoolAllocator:
         """Return whether a reservation can no longer lead to an IPAddress.
 
         Either an IPAddress has its name, or the claim is gone.  In the second case a manager that
-        has lost the lease may still create one, but it belongs to no claim and is removed.
+        has lost the lease may still create one, but that belongs to no claim and is removed.
         """
         address = self._context.addresses.get(reservation.claim)
         if address is not None and not metadata.is_deleting(address):

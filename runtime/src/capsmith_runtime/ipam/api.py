@@ -1,8 +1,8 @@
 """Reconcilers of IPAM providers, with their arguments and results.
 
 A pool allocates from its own ranges, which needs no code, or from an external IPAM system.  All
-methods may be ``def`` or ``async def``.  They are called repeatedly, also when nothing has
-changed, and also after a crash between any two of their lines.
+methods may be ``def`` or ``async def``. They are called repeatedly, even if nothing has changed,
+and after a crash between any two of their lines.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Pool(SessionScope, Generic[Spec]):
     """A pool of addresses; its namespace is empty if it is cluster-scoped."""
 
     spec: Spec
-    """Your own fields; ``ranges`` reads those that every pool has."""
+    """The author's spec fields; ``ranges`` reads the fields that every pool has."""
     raw_spec: Mapping[str, Any] = field(repr=False)
     """The whole spec as JSON."""
 
     def ranges(self) -> AddressRanges:
-        """Return the ranges from ``addresses``, ``prefix`` and the related fields of the spec.
+        """Return the ranges in the spec fields ``addresses``, ``prefix`` and the related ones.
 
-        Raises NotAvailableError if the fields contradict each other; let it propagate, and the
+        Raises NotAvailableError if the fields contradict each other; if it is not caught, the
         pool's Ready condition reports the contradiction.
         """
         spec = self.raw_spec
@@ -65,19 +65,19 @@ class PoolState(State):
     """The state of a pool; no address is allocated while ``ready`` is false."""
 
     ranges: AddressRanges | None = None
-    """The addresses to allocate; None where another system decides."""
+    """The addresses to allocate; None if another system chooses them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """An address with its prefix and gateway (IP-06)."""
+    """An address with its prefix length and gateway (IP-06)."""
 
     address: Address
     """The allocated address."""
     prefix: int
-    """Length of the prefix of its network: up to 32 for IPv4, and 128 for IPv6."""
+    """Prefix length of the address's network: up to 32 for IPv4 and 128 for IPv6."""
     gateway: Address | None = None
-    """None if the network has no gateway."""
+    """Gateway of the network; None if there is none."""
 
     def __post_init__(self) -> None:
         longest = 32 if self.address.version == 4 else 128
@@ -86,12 +86,18 @@ class Allocation:
 
     @classmethod
     def of(cls, address: str, prefix: int, gateway: str | None = None) -> Allocation:
-        """Return an allocation, given strings; raise ValueError for an invalid address."""
+        """Create an allocation from strings.
+
+        Raises ValueError for an invalid address.
+        """
         return cls(ip_address(address), prefix, ip_address(gateway) if gateway else None)
 
 
 def exhausted(message: str = "no address is left", requeue_after: float = 30.0) -> Waiting:
-    """Return the Waiting for an IPAM system that has no free address at the moment."""
+    """Return the Waiting for an IPAM system that has no free address at the moment.
+
+    ``requeue_after`` is in seconds.
+    """
     return Waiting(REASON_POOL_EXHAUSTED, message, requeue_after)
 
 
@@ -103,9 +109,9 @@ class AddressClaim(SessionScope, Generic[Spec]):
     pool: Pool[Spec]
     """The pool that the claim names."""
     cluster: Cluster | None
-    """None when the claim does not belong to a Cluster."""
+    """The Cluster that the claim belongs to; None if it belongs to none."""
     taken: Container[Address] = field(repr=False)
-    """The addresses of the pool that Cluster API knows to be in use."""
+    """The pool's addresses that Cluster API knows to be in use."""
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
@@ -113,25 +119,28 @@ class AddressClaim(SessionScope, Generic[Spec]):
 class AddressRelease(SessionScope):
     """A claim that is being deleted or is gone: the argument of ``release``.
 
-    Its pool and its Cluster may be gone already.
+    The pool and the Cluster may be gone already.
     """
 
     pool_name: str
     """Name of the pool that the claim named."""
     raw_pool_spec: Mapping[str, Any] | None = field(repr=False)
-    """None when the pool is gone."""
+    """The pool's whole spec as JSON; None if the pool is gone."""
     address: Address | None
-    """None when no IPAddress exists; search by external id, as an address may be allocated."""
+    """The claim's address; None if no IPAddress exists.
+
+    An address may be allocated even if there is no IPAddress, so look it up by external id.
+    """
 
 
 class PoolReconciler(SessionUser, ABC, Generic[Spec]):
-    """Base class of the reconcilers of both types of pools."""
+    """Base class of the reconcilers for both types of pools."""
 
     @abstractmethod
     def reconcile_normal(
         self, pool: Pool[Spec]
     ) -> PoolState | Waiting | Awaitable[PoolState | Waiting]:
-        """Return the state of the pool: whether addresses can be allocated from it."""
+        """Return the pool's state: whether addresses can be allocated from it."""
 
     def reconcile_delete(
         self, pool: Pool[Spec]
@@ -141,7 +150,7 @@ class PoolReconciler(SessionUser, ABC, Generic[Spec]):
 
 
 class RangePoolReconciler(PoolReconciler[Spec]):
-    """Allocates from the pool's own ranges, the lowest free address first."""
+    """Allocates from the pool's own ranges, lowest free address first."""
 
     def reconcile_normal(
         self, pool: Pool[Spec]
@@ -151,7 +160,7 @@ class RangePoolReconciler(PoolReconciler[Spec]):
 
 
 class ExternalPoolReconciler(PoolReconciler[Spec]):
-    """Base class of reconcilers that allocate the addresses of pools in another system."""
+    """Base class of reconcilers that allocate a pool's addresses in another system."""
 
     def reconcile_normal(
         self, pool: Pool[Spec]
@@ -163,8 +172,8 @@ class ExternalPoolReconciler(PoolReconciler[Spec]):
     def allocate(
         self, claim: AddressClaim[Spec]
     ) -> Allocation | Waiting | Awaitable[Allocation | Waiting]:
-        """Allocate an address for a claim: always the same address for the same ``external_id``."""
+        """Allocate an address for a claim, always the same one for the same ``external_id``."""
 
     @abstractmethod
     def release(self, claim: AddressRelease) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Release the address of a claim; return Deleted even if it has none."""
+        """Release a claim's address. Return Deleted even if the claim has none."""

@@ -1,7 +1,7 @@
-"""Reconcile IPAddressClaims: the flows of IP-08 and IP-10.
+"""Reconciles IPAddressClaims: the flows of IP-08 and IP-10.
 
-A claim that gets its address immediately costs three requests (for its finalizer, the IPAddress
-and its status) and a share of one write of the pool.
+A claim that gets its address immediately costs three requests (for its finalizer, the IPAddress and
+its status) and a share in one write of the pool.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _RETRY_SECONDS = 1.0
 
 
 class ClaimController:
-    """Controller of claims for the pools of one kind."""
+    """Reconciles the claims for one kind of pool."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class ClaimController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Bind an IPAddress to one claim, or release the address of a deleted claim."""
+        """Bind an IPAddress to a claim, or release a deleted claim's address."""
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
@@ -123,7 +123,7 @@ class ClaimController:
     async def _bind_existing(
         self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON
     ) -> Result:
-        """Bind the IPAddress with the claim's name: created earlier, moved here, or a user's."""
+        """Bind the IPAddress with the claim's name: created earlier, moved here, or by a user."""
         view = self._dialect.read_address(address)
         if view.claim_name != claim.name or view.pool != claim.pool:
             return await self._report_waiting(
@@ -171,13 +171,13 @@ class ClaimController:
         return self._forget(key)
 
     async def _write_address_ref(self, patcher: Patcher, key: NamespacedName) -> Result:
-        """Write the address reference and the Ready condition in one status update."""
+        """Write the address reference and the Ready condition in a single status update."""
         status = self._dialect.set_address_ref(patcher.obj, key.name)
         await patcher.write_status(status, [ready(True, constants.REASON_READY, "")])
         return self._forget(key)
 
     async def _report_waiting(self, patcher: Patcher, waiting: Waiting) -> Result:
-        """Report why there is no address: failures at once, short waits only after a delay."""
+        """Report why there is no address: failures immediately, short waits only after a delay."""
         if waiting.reason not in (REASON_POOL_EXHAUSTED, REASON_ALLOCATION_FAILED):
             return await self._reporter.report_wait(patcher, waiting)
         if waiting.reason == REASON_ALLOCATION_FAILED:
@@ -186,7 +186,7 @@ class ClaimController:
         return Result(waiting.requeue_after)
 
     def _is_claim_paused(self, obj: JSON, claim: IPAddressClaim, cluster: Cluster | None) -> bool:
-        """Return whether claim, Cluster or pool are paused (SM-01)."""
+        """Return whether the claim, its Cluster or its pool is paused (SM-01)."""
         # pause_message reads the annotation of the claim and `spec.paused` of the Cluster; other
         # IPAM providers also obey the Cluster's annotation.
         if cluster is not None and constants.PAUSED_ANNOTATION in cluster.annotations:
@@ -207,7 +207,10 @@ class ClaimController:
 
 
 async def add_claim_finalizer(patcher: Patcher, kind: PoolKind) -> None:
-    """Add the finalizer; label a claim without owner to move with its namespaced pool (MV-06)."""
+    """Add the finalizer, and a label that makes an unowned claim move with its pool (MV-06).
+
+    Only namespaced pools need the label.
+    """
     without_owner = not metadata.items(patcher.obj, "metadata", "ownerReferences")
     labelled = without_owner and kind.resource.namespaced
     await patcher.add_finalizer(kind, labels=_MOVE_LABEL if labelled else {})
@@ -218,7 +221,7 @@ def _allocation_failed(message: str) -> Waiting:
 
 
 class AllocationSource(Protocol):
-    """Source of the addresses of one kind of pools."""
+    """Source of the addresses for one kind of pool."""
 
     async def allocate(
         self,
@@ -227,12 +230,12 @@ class AllocationSource(Protocol):
         claim: IPAddressClaim,
         cluster: Cluster | None,
     ) -> Allocation | Waiting:
-        """Return an address that is reserved for this claim, or a Waiting."""
+        """Return an address that is reserved for this claim, or Waiting."""
 
     async def release(
         self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON | None
     ) -> Deleted | Waiting:
-        """Release the address of a claim before its IPAddress is deleted.
+        """Release a claim's address before its IPAddress is deleted.
 
         ``address`` is the IPAddress; None if there is none.
         """
@@ -251,7 +254,7 @@ class RangeSource:
         claim: IPAddressClaim,
         cluster: Cluster | None,
     ) -> Allocation | Waiting:
-        """Reserve the next free address of the pool."""
+        """Reserve the pool's next free address."""
         pool = self._registry.claimed_pool(claim)
         number = await self._registry.allocator(pool).reserve(AddressRequest(key, claim.uid))
         ranges = self._registry.usage(pool).ranges
@@ -264,12 +267,12 @@ class RangeSource:
     async def release(
         self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON | None
     ) -> Deleted | Waiting:
-        """Do nothing: an address of a range is free as soon as its IPAddress is gone."""
+        """Do nothing: an address in a range is free as soon as its IPAddress is gone."""
         return Deleted()
 
 
 class ExternalSource:
-    """Allocates addresses through the author's reconciler, in another system."""
+    """Allocates addresses in another system, through the author's reconciler."""
 
     def __init__(self, registry: PoolRegistry, author: AuthorStep[Any]) -> None:
         self._registry = registry
@@ -282,7 +285,7 @@ class ExternalSource:
         claim: IPAddressClaim,
         cluster: Cluster | None,
     ) -> Allocation | Waiting:
-        """Call the reconciler, then reserve its address so that no other claim gets it, too."""
+        """Call the reconciler, then reserve its address so that no other claim gets it."""
         pool_key = self._registry.claimed_pool(claim)
         allocator, usage = self._registry.allocator(pool_key), self._registry.usage(pool_key)
         pool = self._registry.find_pool(pool_key)
@@ -317,10 +320,10 @@ class ExternalSource:
 
 
 class ClaimReporter(StatusReporter):
-    """Reports errors of allocation, with the reason that other IPAM providers use (IP-05)."""
+    """Reports allocation errors, with the reason that other IPAM providers use (IP-05)."""
 
     async def report_failure(self, patcher: Patcher, error: Exception) -> None:
-        """Report an exception that the author's code raised; treat TerminalError like any other."""
+        """Report an exception from the author's code; treat TerminalError like any other."""
         reason, message = describe_failure(error)
         if not isinstance(error, ReconcileError):
             reason = REASON_ALLOCATION_FAILED

@@ -1,4 +1,4 @@
-"""The controllers of an IPAM provider: pools, claims and addresses."""
+"""An IPAM provider's controllers for pools, claims and addresses."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from capsmith_runtime.reconcile.watches import on_change
 
 _BY_POOL = "address pool"
 _COUNT_SECONDS = 0.5
-"""Delay before the counts of a pool are updated: addresses come and go by the hundred."""
+"""Seconds before a pool's counts are updated, because hundreds of addresses may change together."""
 
 
 class IPAMControllers:
-    """Factory of the controllers of a provider's pool kinds."""
+    """Factory for the controllers of a provider's pool kinds."""
 
     def __init__(self, kinds: Sequence[PoolKind]) -> None:
         self.kinds = kinds
 
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
-        """Return the controllers for one manager."""
+        """Create the controllers for one manager."""
         return IPAMGroup(self.kinds, caches, context)
 
 
 class IPAMGroup(ControllerGroup):
-    """The caches, controllers and watches of pools, claims and addresses."""
+    """The caches, controllers and watches for pools, claims and addresses."""
 
     def __init__(
         self, kinds: Sequence[PoolKind], caches: Caches, context: ControllerContext
@@ -97,7 +97,7 @@ class IPAMGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Return the informers of claims, addresses and each kind of pool."""
+        """Return the informers for claims, addresses and each kind of pool."""
         pools = (registry.pools for registry in self._registries.values())
         return (self._claims, self._addresses, *pools)
 
@@ -109,7 +109,7 @@ class IPAMGroup(ControllerGroup):
             yield name, pools.reconcile
 
     def setup_watches(self, queues: Queues) -> None:
-        """Register the handlers of claims, addresses, pools and Clusters."""
+        """Register the handlers for claims, addresses, pools and Clusters."""
         self._queues = queues
         claims = queues[CLAIM_KIND]
         self._claims.add_handler(lambda delta: claims.add(delta.key), own_writes=False)
@@ -139,7 +139,7 @@ class IPAMGroup(ControllerGroup):
         return handle
 
     def _on_pool_pause(self, obj: JSON) -> None:
-        """Requeue the claims of a pool: neither allocation nor release goes on while paused."""
+        """Requeue a pool's claims, since a pause stops both allocation and release."""
         for claim in self._claims.by_index(_BY_POOL, str(PoolKey(obj["kind"], key_of(obj)))):
             self._queues[CLAIM_KIND].add(key_of(claim))
 

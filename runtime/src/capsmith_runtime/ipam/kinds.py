@@ -1,4 +1,4 @@
-"""Kinds of an IPAM provider."""
+"""Descriptions of an IPAM provider's kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reconcile pools: readiness, counts, and deletion once the last address is released."""
+"""Reconciles pools: readiness, counts, and deletion once the last address is released."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ class PoolRegistry:
         self._allocators: dict[NamespacedName, PoolAllocator] = {}
 
     def pool_key(self, key: NamespacedName) -> PoolKey:
-        """Return the key of a pool of this kind in the address index."""
+        """Return the address index key of a pool of this kind."""
         return PoolKey(self.kind.resource.kind, key)
 
     def claimed_pool(self, claim: IPAddressClaim) -> NamespacedName:
-        """Return the key of the pool that a claim names; claims name no namespace (IP-05)."""
+        """Return the key of the pool that a claim refers to, in the claim's namespace (IP-05)."""
         namespace = claim.namespace if self.kind.resource.namespaced else ""
         return NamespacedName(namespace, claim.pool.name)
 
     def usage(self, key: NamespacedName) -> PoolUsage:
-        """Return the usage of a pool, whether or not the pool exists."""
+        """Return a pool's usage, whether or not the pool exists."""
         return self._context.index.usage(self.pool_key(key))
 
     def allocator(self, key: NamespacedName) -> PoolAllocator:
-        """Return the allocator of a pool; always the same object until the pool is gone."""
+        """Return a pool's allocator, which is the same object until the pool is gone."""
         allocator = self._allocators.get(key)
         if allocator is None:
             allocator = PoolAllocator(self.pool_key(key), self.pools, self._context)
@@ -84,7 +84,10 @@ class PoolRegistry:
         return obj is not None and is_paused(obj)
 
     def pool_scope(self, obj: JSON) -> Pool[Any]:
-        """Return a pool as an argument of the reconciler; raise DecodingError."""
+        """Return the scope of a pool for the reconciler.
+
+        Raises DecodingError if the pool's spec is invalid.
+        """
         raw = metadata.mapping(obj, "spec")
         return Pool(
             name=metadata.name(obj),
@@ -107,7 +110,7 @@ class PoolRegistry:
     def release_scope(
         self, claim: NamespacedName, identity: str, pool: NamespacedName, address: JSON | None
     ) -> AddressRelease:
-        """Return the release of a claim as an argument of the reconciler."""
+        """Return the argument of ``release`` for a claim."""
         obj = self.pools.get(pool)
         number = (
             parse_number(metadata.text(address, "spec", "address")) if address is not None else None
@@ -135,7 +138,7 @@ _IN_USE = Waiting("AddressesInUse", "addresses of the pool are in use")
 
 
 class IPPoolController:
-    """Controller of one kind of pool."""
+    """Reconciles one kind of pool."""
 
     def __init__(self, registry: PoolRegistry, context: ControllerContext) -> None:
         self.kind = kind = registry.kind
@@ -154,7 +157,7 @@ class IPPoolController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one pool: its readiness, its counts and its deletion."""
+        """Reconcile a pool: its readiness, its counts and its deletion."""
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
@@ -198,7 +201,7 @@ class IPPoolController:
         return await self._reporter.report_state(patcher, status, state)
 
     async def _state(self, patcher: Patcher, key: NamespacedName) -> PoolState | Waiting:
-        """Return the state from the reconciler; the last one if only the counts are needed."""
+        """Return the reconciler's state, or the last one if only the counts are needed."""
         version = metadata.uid(patcher.obj), metadata.generation(patcher.obj)
         # Only a PoolState is kept: after a wait or an error, even a change of the counts has to
         # call the author's reconciler again.

@@ -1,1 +1,1 @@
-"""Migration of stored objects to the storage version of their CRD."""
+"""Migration of stored objects to their CRD's storage version."""

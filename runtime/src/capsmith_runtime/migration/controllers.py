@@ -1,4 +1,4 @@
-"""Controller of the migration of stored objects, which runs only on the leader (CRD-16)."""
+"""Controller that migrates stored objects, which runs only on the leader (CRD-16)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ RETRY_SECONDS: Final = (1.0, 300.0)
 
 
 class StorageVersionMigration:
-    """Factory of the controller that migrates the stored objects of the named CRDs."""
+    """Factory for the controller that migrates the stored objects of the named CRDs."""
 
     def __init__(self, *crds: str) -> None:
         self.crds = crds
 
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
-        """Return the controllers for one manager."""
+        """Create the controller for one manager."""
         options = migration_options(context.options)
         selection = Selection(
             labels=f"cluster.x-k8s.io/provider={context.label}", metadata_only=True
@@ -45,7 +45,7 @@ class StorageVersionMigration:
 
 
 class StorageVersionMigrationGroup(ControllerGroup):
-    """Reconciles each CRD once at the start, and whenever it changes; there is no resync."""
+    """Reconciles each CRD once at startup and whenever it changes; there is no resync."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Migrate stored objects and managed fields to the versions of a CRD (CRD-16).
+"""Migrates stored objects and managed fields to a CRD's versions (CRD-16).
 
 A version may be removed from a CRD once ``status.storedVersions`` does not name it.  So the status
 is updated only after all objects have been rewritten.
@@ -44,31 +44,31 @@ class Definition:
     name: str
     resource_version: str
     state: tuple[str, int]
-    """Uid and generation, which change whenever the versions do."""
+    """Uid and generation of the CRD, which change whenever the versions do."""
     storage: str
     """The storage version."""
     stored: tuple[str, ...]
     """The versions in which objects may still be stored."""
     served: frozenset[str]
-    """API versions that are served, with their group."""
+    """API versions that are served, in the form ``group/version``."""
     resource: ResourceType
-    """The kind in a served version: the storage version, if that is served."""
+    """The kind in a served version: the storage version if it is served."""
     has_status: bool
     """Whether the status is a subresource in that version."""
 
     @property
     def is_migrated(self) -> bool:
-        """Whether the CRD reports no stored version except the storage version."""
+        """Return whether the CRD reports no stored version except the storage version."""
         return self.stored == (self.storage,)
 
     @property
     def storage_api_version(self) -> str:
-        """The storage version as ``group/version``."""
+        """Return the storage version in the form ``group/version``."""
         return f"{self.resource.group}/{self.storage}"
 
 
 def read_definition(crd: JSON) -> Definition | None:
-    """Return the definition of a CRD; None if it serves no version, so no object can be read."""
+    """Return a CRD's definition; None if the CRD serves no version, so no object can be read."""
     versions = metadata.items(crd, "spec", "versions")
     storage = next((metadata.text(each, "name") for each in versions if each.get("storage")), "")
     served = [each for each in versions if each.get("served")]
@@ -104,30 +104,30 @@ _log = get_logger("migration")
 PAGE_SIZE: Final = 250
 MAX_CONCURRENT_WRITES: Final = 4
 PAUSE_SECONDS: Final = 0.08
-"""Pause after each write, within its slot: each write is an event for controllers."""
+"""Seconds to pause after each write within its slot: each write is an event for controllers."""
 MAX_FAILURES: Final = 20
-"""Failures that end a walk: so many have a common cause."""
+"""Number of failures that end a walk, since so many have a common cause."""
 
 ProcessObject = Callable[[JSON], Awaitable[None]]
-"""Processes one object, given its metadata only; may raise ApiError."""
+"""Function that processes an object, given only its metadata; may raise ApiError."""
 
 
 class WriteLimiter:
-    """Limits the writes of all kinds together, to leave the API server to the controllers."""
+    """Limits the writes of all kinds together, to leave API server capacity to controllers."""
 
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
 
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[None, None]:
-        """Wait for a slot, and hold it during the block and the pause after it."""
+        """Wait for a slot, and hold it during the block and the subsequent pause."""
         async with self._slots:
             yield
             await asyncio.sleep(PAUSE_SECONDS)
 
 
 class Walk:
-    """Processes each object of a kind once; a second run skips objects that were processed."""
+    """Processes each object of a kind once; a second run skips processed objects."""
 
     def __init__(self, client: KubeClient, process: ProcessObject) -> None:
         self._client = client
@@ -137,13 +137,14 @@ class Walk:
 
     @property
     def processed(self) -> int:
-        """Number of objects that have been processed."""
+        """Return the number of processed objects."""
         return len(self._processed)
 
     async def run(self, resource: ResourceType) -> None:
-        """Process all pages.
+        """Process all pages of the kind's list.
 
-        Raises ApiError if a list fails, or else, at the end, the first error of an object.
+        Raises ApiError if a list fails, or else, at the end, the first error that occurred for an
+        object.
         """
         self._failures, token, before = [], "", self.processed
         while True:
@@ -189,7 +190,7 @@ class Walk:
 
 
 class StorageVersionRewriter:
-    """Makes the API server encode objects again, which it does in the storage version."""
+    """Makes the API server encode objects again, now in the storage version."""
 
     def __init__(
         self, client: KubeClient, crd: Definition, limiter: WriteLimiter, metrics: Metrics
@@ -201,7 +202,7 @@ class StorageVersionRewriter:
         self._rewritten = metrics.objects_rewritten.labels(crd.resource.kind)
 
     async def __call__(self, obj: JSON) -> None:
-        """Patch nothing: the API server writes only objects that it stored in another version."""
+        """Send an empty patch: the API server writes only objects stored in another version."""
         async with self._limiter.slot():
             try:
                 await self._patch(self._resource, key_of(obj), {})
@@ -211,7 +212,7 @@ class StorageVersionRewriter:
 
 
 class ManagedFieldsCleaner:
-    """Removes managed fields of versions that are no longer served."""
+    """Removes managed fields entries of versions that are no longer served."""
 
     def __init__(self, client: KubeClient, crd: Definition, limiter: WriteLimiter) -> None:
         self._client = client
@@ -219,9 +220,9 @@ class ManagedFieldsCleaner:
         self._limiter = limiter
 
     async def __call__(self, obj: JSON) -> None:
-        """Replace the managed fields of the object as it was read.
+        """Replace the managed fields of an object.
 
-        Raise Conflict if it was changed since then: it has to be read again.
+        Raises ConflictError if the object was changed after it was read, and must be read again.
         """
         entries = filter_served_entries(obj, self._crd.served, self._crd.storage_api_version)
         if entries is None:
@@ -243,9 +244,10 @@ class ManagedFieldsCleaner:
 def filter_served_entries(
     obj: JSON, served: Collection[str], api_version: str
 ) -> list[JSON] | None:
-    """Return the entries whose version is served, never an empty list; None if all are.
+    """Return the entries whose version is served; None if all are served.
 
-    ``served`` contains versions with their group; ``api_version`` is the version of a new entry.
+    The result is never an empty list.  ``served`` contains versions in the form ``group/version``;
+    ``api_version`` is the version of a new entry.
     """
     entries = metadata.items(obj, "metadata", "managedFields")
     kept = [entry for entry in entries if entry.get("apiVersion") in served]
@@ -257,8 +259,9 @@ def filter_served_entries(
 def _seed(removed: JSON, api_version: str) -> JSON:
     """Return an entry that owns only the name.
 
-    Without any entry, the API server would create one of the manager "before-first-apply" that owns
-    all fields.  They would then have two owners, and remain when the next applier drops them.
+    Without any entry, the API server would create an entry for the manager "before-first-apply"
+    that owns all fields.  They would then have two owners, and remain when the next applier drops
+    them.
     """
     return {
         **{key: removed[key] for key in ("manager", "operation", "time") if key in removed},
@@ -270,7 +273,7 @@ def _seed(removed: JSON, api_version: str) -> JSON:
 
 State = tuple[str, int]
 SETTLE_SECONDS: Final = 5.0
-"""From a change of the CRD until all API servers write in its storage version."""
+"""Seconds after a CRD's change until all API servers write in its storage version."""
 
 
 class CRDMigrator:
@@ -284,14 +287,17 @@ class CRDMigrator:
         self._options = options
         self._limiter = WriteLimiter()
         self._seen: dict[str, tuple[State, float]] = {}
-        """By CRD: the latest state, and when it was first read."""
+        """For each CRD, the latest state and the time when it was first read."""
         self._walks: dict[tuple[str, type], tuple[State, Walk]] = {}
-        """By CRD and phase: the state for which it runs, and its progress."""
+        """For each CRD and phase, the state that the walk runs for, and the walk."""
         self._cleaned: dict[str, State] = {}
-        """By CRD: the state for which all managed fields have been checked."""
+        """For each CRD, the state for which all managed fields have been checked."""
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Migrate the objects of one CRD; raise ApiError if some objects remain."""
+        """Migrate a CRD's objects.
+
+        Raises ApiError if some objects remain.
+        """
         try:
             crd = read_definition(await self._client.get(CRD, key))
         except NotFoundError:
@@ -348,7 +354,7 @@ class CRDMigrator:
     def _walk(
         self, crd: Definition, process: StorageVersionRewriter | ManagedFieldsCleaner
     ) -> Walk:
-        """Return the walk that was begun for this state of the CRD, or a new one."""
+        """Return the walk that was started for this state of the CRD, or a new one."""
         key = (crd.name, type(process))
         state, walk = self._walks.get(key, (None, None))
         if walk is None or state != crd.state:

@@ -1,4 +1,4 @@
-"""The flag that skips phases of the migration; it has the same name as in core (CRD-16)."""
+"""The flag that skips migration phases; it has the same name as in core (CRD-16)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ PHASES: Final = (STORAGE_VERSION_MIGRATION, CLEANUP_MANAGED_FIELDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigrationOptions:
-    """The phases to run when the versions of a CRD change."""
+    """The phases to run when a CRD's versions change."""
 
     migrates_storage_version: bool = True
     """Whether to rewrite objects in the storage version."""
     cleans_managed_fields: bool = True
-    """Whether to remove managed fields of versions that are no longer served."""
+    """Whether to remove managed fields entries of versions that are no longer served."""
 
     @property
     def any_phase(self) -> bool:
-        """Whether any phase has to run."""
+        """Return whether any phase must run."""
         return self.migrates_storage_version or self.cleans_managed_fields
 
 
 class MigrationFlags:
-    """The flag of the migration, for :mod:`capsmith_runtime.options`."""
+    """The migration flag, for :mod:`capsmith_runtime.options`."""
 
     name = "migration"
 
@@ -45,7 +45,7 @@ class MigrationFlags:
         )
 
     def read(self, arguments: argparse.Namespace) -> MigrationOptions:
-        """Return the options from the parsed arguments."""
+        """Return the migration options from the parsed arguments."""
         skipped = {phase for phases in arguments.skip_crd_migration_phases for phase in phases}
         return MigrationOptions(
             migrates_storage_version=STORAGE_VERSION_MIGRATION not in skipped,
@@ -57,7 +57,7 @@ MIGRATION: Final = MigrationFlags()
 
 
 def migration_options(options: Options) -> MigrationOptions:
-    """Return the migration options of a manager; by default all phases run."""
+    """Return a manager's migration options; by default all phases run."""
     migration = options.extra.get(MIGRATION.name)
     return migration if isinstance(migration, MigrationOptions) else MigrationOptions()
 

@@ -292,7 +292,7 @@ class Connections(Protocol):
 
     @property
     def permissions(self) -> Permissions:
-        """Return the permissions of the author's code."""
+        """Return the permissions that the author's code has."""
         ...
 
 

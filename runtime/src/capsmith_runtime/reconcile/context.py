@@ -33,4 +33,4 @@ class ControllerContext:
     options: Options = field(default_factory=Options)
     """The manager's command line options."""
     permissions: Permissions = field(default_factory=Permissions)
-    """The permissions of the author's code."""
+    """The permissions that the author's code has."""

@@ -88,7 +88,7 @@ class Patcher:
         await self._write(metadata={**self.obj["metadata"], "finalizers": kept})
 
     async def write_spec(self, spec: Object, conditions: Sequence[Condition] = ()) -> None:
-        """Write changed fields of the spec, and record the types of the author's conditions.
+        """Write changed fields of the spec, and record which conditions the author set.
 
         One patch contains both.
         """

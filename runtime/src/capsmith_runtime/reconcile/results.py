@@ -14,7 +14,7 @@ MAX_ADDRESSES = 256
 MAX_FAILURE_DOMAINS = 100
 MAX_PROVIDER_ID = 512
 MAX_CONDITIONS = 30
-"""Maximum number of the author's conditions.
+"""Maximum number of conditions that the author's code sets.
 
 The CRD allows 32, including Ready and Paused (ST-01).
 """

@@ -115,9 +115,9 @@ def _index(watch: Watch) -> str:
 
 
 def _named_objects(path: tuple[str, ...], obj: JSON) -> Iterator[str]:
-    """Yield index keys of the provider's object: each object that it names, by namespace.
+    """Yield two index keys for each object that ``obj`` names: with its namespace and without.
 
-    The namespace is omitted for cluster-scoped objects.
+    The key without a namespace finds cluster-scoped objects.
     """
     namespaces = dict.fromkeys((metadata.namespace(obj), ""))
     for name in dict.fromkeys(_texts(obj, path)):

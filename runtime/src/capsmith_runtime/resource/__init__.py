@@ -1,4 +1,4 @@
-"""Further kinds of a provider, in addition to the contract: networks, images, security groups.
+"""Additional kinds of a provider besides the contract's: networks, images, security groups.
 
 The names below are all that the author of a provider needs; everything else in this package is
 internal.  Importing them loads no Kubernetes client.

@@ -17,14 +17,14 @@ Spec = TypeVar("Spec")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """One entry of ``metadata.ownerReferences``."""
+    """An entry of ``metadata.ownerReferences``."""
 
     group: str
     kind: str
     name: str
     uid: str
     controller: bool
-    """Whether the owner is the controller; at most one is."""
+    """Whether the owner is the controller; at most one owner is."""
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
@@ -33,17 +33,17 @@ class ResourceScope(OwnerScope, Generic[Spec]):
     """Scope of ``reconcile_normal`` of a resource."""
 
     spec: Spec
-    """The spec, as an instance of the generated class."""
+    """The resource's spec, as an instance of the generated class."""
     cluster: Cluster | None
-    """The Cluster to which it belongs, by label or by its owners; None if there is none."""
+    """The Cluster that the resource belongs to, by label or owners; None if there is none."""
     owners: tuple[Owner, ...]
     """The entries of ``metadata.ownerReferences``."""
     credentials: Credentials = field(repr=False)
-    """The content of the identity's Secret; empty without an identity."""
+    """Content of the identity's Secret; empty if there is no identity."""
     infra_cluster: InfraClusterView | None = None
-    """The infrastructure cluster of ``cluster``, if this provider serves its kind.
+    """The infrastructure of ``cluster``; None if this provider does not serve its kind.
 
-    A change of its spec or status, conditions aside, reconciles the resource.
+    Changes to its spec or status, except conditions, reconcile the resource.
     """
 
     def _session_credentials(self) -> Credentials:
@@ -54,27 +54,27 @@ class ResourceScope(OwnerScope, Generic[Spec]):
 class ResourceDeleteScope(InfraDeleteScope[Spec]):
     """Scope of ``reconcile_delete`` of a resource.
 
-    Its owners and its Cluster may have been deleted already.
+    The owners and the Cluster may already have been deleted.
     """
 
     cluster: Cluster | None
-    """None if it no longer exists, or never belonged to one."""
+    """The Cluster that the resource belongs to; None if there is none or it no longer exists."""
     owners: tuple[Owner, ...]
     """The entries of ``metadata.ownerReferences``."""
     infra_cluster: InfraClusterView | None = None
-    """The infrastructure cluster, if it still exists."""
+    """The infrastructure cluster; None if it no longer exists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceState(State):
-    """State of the existing infrastructure of a resource."""
+    """State of a resource's existing infrastructure."""
 
 
 class ResourceReconciler(SessionUser, ABC, Generic[Spec]):
-    """Manages the infrastructure of one kind of resources.
+    """Manages the infrastructure of one kind of resource.
 
-    Methods may be ``def`` or ``async def``.  They are called repeatedly, also after a crash at any
-    point: look up the infrastructure by ``external_id`` before you create it.
+    Methods may be ``def`` or ``async def``. They are called repeatedly, and again after a crash at
+    any point: look up the infrastructure by ``external_id`` before you create it.
     """
 
     @abstractmethod
@@ -87,4 +87,4 @@ class ResourceReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_delete(
         self, resource: ResourceDeleteScope[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Delete the infrastructure; return Deleted only when it no longer exists."""
+        """Delete the infrastructure. Return Deleted only when it no longer exists."""

@@ -25,7 +25,7 @@ _BY_CLUSTER_OF_OWNER = "clusterOfOwner"
 
 
 class ResourceCaches:
-    """One cache for each kind that implements Resource."""
+    """A cache for each kind that implements Resource."""
 
     def __init__(self, kinds: Sequence[ResourceKind], infrastructure: InfrastructureCaches) -> None:
         self._infrastructure = infrastructure
@@ -49,7 +49,7 @@ class ResourceCaches:
             infrastructure.held_ids.index(informer)
 
     def add_owners(self, informers: Iterable[Informer]) -> None:
-        """Let objects of other kinds own resources; call this before the informers run."""
+        """Allow objects of other kinds to own resources; call this before the informers run."""
         known = self._owner_informers()
         for informer in informers:
             # Kinds of the core group, such as Secrets, are watched for other reasons and own no
@@ -59,7 +59,7 @@ class ResourceCaches:
                 self._other_owners[informer.resource.kind] = informer
 
     def owner_keys(self, obj: JSON) -> Iterator[tuple[Informer, NamespacedName]]:
-        """Yield informer and key of each owner among the provider's objects and Machines."""
+        """Yield the informer and key of each owner among the provider's objects and Machines."""
         informers = self._owner_informers()
         for reference in metadata.items(obj, "metadata", "ownerReferences"):
             informer = informers.get(metadata.text(reference, "kind"))
@@ -69,9 +69,9 @@ class ResourceCaches:
                 yield informer, NamespacedName(namespace, metadata.text(reference, "name"))
 
     def cluster_name(self, obj: JSON) -> str | None:
-        """Return the name of the Cluster of an object, by label or else by the nearest owner.
+        """Return the name of an object's Cluster, by label or else by the nearest owner.
 
-        None for a cluster-scoped object, which belongs to no Cluster.
+        Returns None for a cluster-scoped object, which belongs to no Cluster.
         """
         namespace = metadata.namespace(obj)
         seen: set[str] = set()
@@ -89,7 +89,7 @@ class ResourceCaches:
         return None
 
     def of_cluster(self, namespace: str, name: str) -> list[tuple[Informer, JSON]]:
-        """Return the resources of a Cluster, found by label or by owners."""
+        """Return a Cluster's resources, each with its informer, found by label or owners."""
         found: dict[str, tuple[Informer, JSON]] = {}
         pending: list[str] = []
         for kind, informer in self._owner_informers().items():
@@ -108,10 +108,11 @@ class ResourceCaches:
         return list(found.values())
 
     def _as_dependent(self, kind: ResourceKind, informer: Informer) -> DependentKind:
-        """Return the kind as one whose resources of machines keep an infrastructure cluster.
+        """Return the kind as a dependent: machine resources delay the cluster's deletion.
 
-        Other resources do not: the garbage collector deletes those of the infrastructure cluster
-        after it, nothing may delete those of users, and it may be built on either.
+        Other resources do not: the garbage collector deletes those owned by the infrastructure
+        cluster after it, nothing may delete those of users, and the infrastructure cluster may be
+        built on either.
         """
 
         def of_cluster(namespace: str, name: str) -> list[JSON]:
@@ -150,7 +151,7 @@ class ResourceCaches:
         return [owner for owner in found if owner is not None and metadata.uid(owner) in uids]
 
     def _owner_informers(self) -> dict[str, Informer]:
-        """Return the informers of kinds that may own resources, by kind."""
+        """Return the informers of the kinds that may own resources, by kind."""
         infrastructure = self._infrastructure
         machines = infrastructure.core.machines
         return {

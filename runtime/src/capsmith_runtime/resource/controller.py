@@ -1,4 +1,4 @@
-"""Controller of one kind that implements Resource."""
+"""Controller for one kind that implements Resource."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from capsmith_runtime.resource.caches import ResourceCaches, ResourceKind
 
 
 class ResourceController:
-    """Controller of one kind of resources, with or without a Cluster."""
+    """Reconciles one kind of resource, with or without a Cluster."""
 
     def __init__(
         self, kind: ResourceKind, resources: ResourceCaches, context: InfrastructureContext
@@ -48,7 +48,10 @@ class ResourceController:
         )
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Reconcile one resource; report a failure in its conditions."""
+        """Reconcile a resource.
+
+        Failures are reported in its conditions.
+        """
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
@@ -100,8 +103,9 @@ class ResourceController:
     async def _adopt_identity(self, patcher: Patcher, cluster: Cluster | None) -> None:
         """Record the identity of the cluster's infrastructure, unless the object names one.
 
-        When a cluster is deleted its infrastructure cluster may be gone before the resource, which
-        still needs the credentials, and the identity must stay until then.
+        When a cluster is deleted, its infrastructure cluster may be gone before the resource.  The
+        resource still needs the credentials then, so the identity must stay until the resource is
+        gone.
         """
         spec = metadata.mapping(patcher.obj, "spec")
         if not self._caches.kinds.identities or cluster is None or "identityRef" in spec:

@@ -1,8 +1,8 @@
 """The controllers of all kinds that implement Resource, and their watches.
 
-A change of a resource enqueues its owners, as controller-runtime's Owns does.  A Cluster that is
-paused, resumed, created or deleted enqueues its resources, and so does a change of its
-infrastructure cluster.
+A change to a resource enqueues its owners, like Owns in controller-runtime.  A Cluster that is
+paused, resumed, created or deleted enqueues its resources, as does a change to its infrastructure
+cluster.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from capsmith_runtime.resource.controller import ResourceController
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceControllers:
-    """Factory of the controllers of resources in an infrastructure provider."""
+    """Factory for the resource controllers of an infrastructure provider."""
 
     kinds: tuple[ResourceKind, ...]
 
     def __call__(self, context: InfrastructureContext) -> ControllerGroup:
-        """Return the controllers for one manager."""
+        """Create the controllers for one manager."""
         return ResourceGroup(self.kinds, context)
 
 
 @dataclass(frozen=True, slots=True)
 class StandaloneResourceControllers:
-    """Factory of the controllers of resources in a provider without infrastructure.
+    """Factory for the resource controllers of a provider without infrastructure.
 
     Such a provider has no identities, so these resources have no credentials.
     """
@@ -46,13 +46,13 @@ class StandaloneResourceControllers:
     kinds: tuple[ResourceKind, ...]
 
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
-        """Return the controllers for one manager."""
+        """Create the controllers for one manager."""
         resources = ResourceControllers(kinds=self.kinds)
         return InfrastructureControllers(additional=(resources,))(caches, context)
 
 
 class ResourceGroup(ControllerGroup):
-    """One controller for each kind; they share caches, in order to follow owners of other kinds."""
+    """A controller for each kind; they share caches to find owners of other kinds."""
 
     def __init__(self, kinds: Sequence[ResourceKind], context: InfrastructureContext) -> None:
         self._kinds = kinds
@@ -62,21 +62,21 @@ class ResourceGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Return the informers of the kinds."""
+        """Return the informers of all resource kinds."""
         return tuple(self._caches.informers.values())
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Follow owners of the kinds that other groups serve."""
+        """Connect the caches to the kinds that other groups serve, so that owners are found."""
         self._caches.add_owners(informer for group in groups for informer in group.informers)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
-        """Yield one reconcile function for each kind."""
+        """Yield the name and the reconcile function of each kind."""
         for kind in self._kinds:
             controller = ResourceController(kind, self._caches, self._context)
             yield kind.resource.kind, controller.reconcile
 
     def setup_watches(self, queues: Queues) -> None:
-        """Watch Clusters and resources; a change of a resource also enqueues its owners."""
+        """Watch Clusters and resources; changes to a resource also enqueue its owners."""
         self._queues = queues
         for kind, informer in self._caches.informers.items():
             informer.add_handler(enqueue_object(queues[kind]), own_writes=False)
@@ -87,7 +87,7 @@ class ResourceGroup(ControllerGroup):
         core.clusters.add_handler(on_change(_cluster_view, self._enqueue_of_cluster))
 
     def _enqueue_owners(self, change: Delta) -> None:
-        """Enqueue present and former owners of a resource."""
+        """Enqueue a resource's current and former owners."""
         if change.old and change.new and _owner_view(change.old) == _owner_view(change.new):
             return
         for obj in (change.old, change.new):
@@ -110,14 +110,14 @@ class ResourceGroup(ControllerGroup):
 
 
 def _owner_view(obj: JSON) -> Any:
-    """Return what owners may read, without the manager's own records and versions."""
+    """Return the fields that owners may read, without the manager's own records and versions."""
     names = ("labels", "ownerReferences", "deletionTimestamp")
     kept = [metadata.lookup(obj, "metadata", name) for name in names]
     return kept, obj.get("spec"), obj.get("status")
 
 
 def _infra_cluster_view(obj: JSON) -> Any:
-    """Return what resources may read of their infrastructure cluster."""
+    """Return the fields of an infrastructure cluster that its resources may read."""
     status = metadata.mapping(obj, "status")
     return obj.get("spec"), {key: each for key, each in status.items() if key != "conditions"}
 

@@ -1,10 +1,10 @@
-"""Support for tests of providers: builders of arguments, a fake API server, and conformance tests.
+"""Test support for providers: argument builders, a fake API server, and conformance tests.
 
-Import the builders of a slice by its name::
+Import a slice's builders by its name::
 
     from capsmith_runtime.testing import infrastructure as testing
 
-pytest is needed.  No manager loads this package: images of providers do not contain it.
+pytest is required.  No manager loads this package, and providers' images do not contain it.
 """
 
 from __future__ import annotations

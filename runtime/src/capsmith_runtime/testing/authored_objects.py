@@ -1,6 +1,6 @@
-"""Check objects in the author's samples and templates against the CRDs of the provider.
+"""Checks the objects in the author's samples and templates against the provider's CRDs.
 
-The release tool of a repository uses this module too.
+A repository's release tool also uses this module.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from capsmith_runtime.testing.schema_check import complaints
 from capsmith_runtime.testing.value_check import value_complaints
 
 Crds = Mapping[tuple[str, str], Mapping[str, Any]]
-"""The versions of each kind of the provider, by group and kind, then by name."""
+"""CRD versions by name, for each of the provider's kinds by group and kind."""
 
 _WITH_DEFAULT = re.compile(r"\$\{[A-Za-z_]\w*:?[=-]([^}]*)\}")
 
 
 def problems(repository: Path, folders: Iterable[str], crds: Iterable[Any]) -> Iterator[str]:
-    """Yield what an API server would refuse in the provider's objects, as ``file:line: message``.
+    """Yield each problem that an API server would report, as ``file:line: message``.
 
-    ``folders`` are the folders of samples and templates, relative to ``repository``.  Variables of
-    clusterctl have their default values; without a default they may have any value.
+    ``folders`` are the folders of samples and templates, relative to ``repository``. clusterctl
+    variables have their default values; without a default they may have any value.
     """
     versions = _versions(crds)
     for folder in folders:
@@ -61,7 +61,7 @@ def _versions(crds: Iterable[Any]) -> Crds:
 
 
 def _documents(text: str) -> Iterator[tuple[int, Any]]:
-    """Yield each document with its first line."""
+    """Yield each document with the number of its first line."""
     loader = yaml.SafeLoader(text)
     while loader.check_node():
         node = loader.get_node()
@@ -105,7 +105,7 @@ def _reference_problems(reference: dict[str, Any], versions: Crds) -> Iterator[s
 
 
 def _version(document: dict[str, Any], versions: Crds) -> Mapping[str, Any] | None:
-    """Return the served version of the CRD that an object is in, if it is the provider's."""
+    """Return the CRD version of an object; None if the object is not of the provider's kinds."""
     group, _, name = str(document.get("apiVersion", "")).rpartition("/")
     version = versions.get((group, str(document.get("kind"))), {}).get(name)
     return version if version is not None and version["served"] else None

@@ -1,8 +1,8 @@
-"""An event loop on a virtual clock: scenarios that wait for minutes take milliseconds.
+"""An event loop with a virtual clock: scenarios that wait for minutes take milliseconds.
 
 Time jumps to the next timer as soon as nothing else is left to do.  It must not jump while
-something outside the loop is at work, or time-outs would expire too early.  So time passes at its
-real pace while a connection is open, or while a thread runs that was started after the loop.
+something outside the loop is at work, or timeouts would expire too early.  So time passes at its
+real pace while a connection is open, or while a thread is running that was started after the loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from capsmith_runtime.kube.executor import HandlerThread
 
 STALL_SECONDS: Final = 30.0
 _IDLE: Final = "asyncio_"
-"""Threads of the default executor stay when their work is done; that is counted."""
+"""Name prefix of the default executor's threads, which stay when their work is done.
+
+Their work is counted instead.
+"""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -59,14 +62,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """Run a function in a thread; until it ends, time passes at its real pace."""
+        """Run a function in a thread; time passes at its real pace until it ends."""
         future = super().run_in_executor(executor, func, *args)
         self._in_executors += 1
         future.add_done_callback(self._leave_executor)
         return future
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """Wait for the threads of the default executor, in real time."""
+        """Wait for the default executor's threads in real time."""
         self._in_executors += 1
         try:
             await super().shutdown_default_executor()
@@ -121,20 +124,20 @@ class _JumpingSelector(selectors.DefaultSelector):
         self._moved = time.monotonic()
 
     def _pass_stalled_time(self) -> None:
-        """Let time-outs expire although callbacks without any pause keep the clock from moving."""
+        """Let timeouts expire even if callbacks without any pause keep the clock from moving."""
         stalled = time.monotonic() - self._moved
         if stalled > STALL_SECONDS:
             self._move(stalled)
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end on a new virtual clock."""
+    """Run a coroutine to its end on a new virtual clock, and return its result."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
 
 
 def _is_listening(fd: int) -> bool:
-    """Report whether a descriptor is a server's socket: it waits for connections, not for work."""
+    """Return whether a descriptor is a server's socket, which waits for connections, not work."""
     try:
         with socket.socket(fileno=socket.dup(fd)) as found:
             return bool(found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))

@@ -1,4 +1,4 @@
-"""Builders of Cluster API objects to which scopes of all provider types refer."""
+"""Builders of Cluster API objects that scopes of all provider types refer to."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NAMESPACE = "default"
 
 
 def spec_from(cls: type[Spec], data: Mapping[str, Any]) -> Spec:
-    """Return a typed spec, given the fields under ``spec`` in an object."""
+    """Create a typed spec from the fields under ``spec`` in an object."""
     return decode(cls, data, "spec")
 
 
 def core_cluster(name: str = "cluster", **changes: Any) -> Cluster:
-    """Return the view of a Cluster; ``changes`` replace its fields."""
+    """Create the view of a Cluster; ``changes`` replace its fields."""
     cluster = Cluster(
         name=name,
         namespace=NAMESPACE,
@@ -40,7 +40,7 @@ def core_cluster(name: str = "cluster", **changes: Any) -> Cluster:
 
 
 def core_machine(name: str = "machine", **changes: Any) -> Machine:
-    """Return the view of a Machine; ``changes`` replace its fields."""
+    """Create the view of a Machine; ``changes`` replace its fields."""
     machine = Machine(
         name=name,
         namespace=NAMESPACE,

@@ -1,4 +1,4 @@
-"""Builder of the MachinePool to which scopes of machine pools refer."""
+"""Builder of the MachinePool that machine pool scopes refer to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capsmith_runtime.testing.core import NAMESPACE
 
 
 def core_machine_pool(name: str = "pool", **changes: Any) -> MachinePool:
-    """Return the view of a MachinePool; ``changes`` replace its fields."""
+    """Create the view of a MachinePool; ``changes`` replace its fields."""
     pool = MachinePool(
         name=name,
         namespace=NAMESPACE,

@@ -1,4 +1,4 @@
-"""A fake management cluster in which the real manager of one component runs."""
+"""A fake management cluster in which a component's real manager runs."""
 
 from __future__ import annotations
 
@@ -19,17 +19,23 @@ from capsmith_runtime.testing.provider import ProviderUnderTest, slice_of
 
 DEBOUNCE_SECONDS = 0.15
 TURN_SECONDS = 0.001
-"""No longer than it takes a request to arrive: no state between two requests is missed."""
+"""Seconds between two checks of a state.
+
+It is no longer than a request takes to arrive, so that no state between two requests is missed.
+"""
 QUIET_TURN_SECONDS = 0.01
 QUIET_TURNS = 25
-"""Turns in a row without a request; together they last longer than the debounce of statuses."""
+"""Number of consecutive turns without a request before the manager counts as quiet.
+
+Together they last longer than the debounce of statuses.
+"""
 
 
 class TestEnvironment:
-    """The manager of a component, and its API server.
+    """A component's manager and its API server.
 
-    Use it as an asynchronous context manager, or by ``run``.  All times are times of a virtual
-    clock (see :mod:`capsmith_runtime.testing.clock`).
+    Use it as an asynchronous context manager, or by ``run``. All times are on a virtual clock (see
+    :mod:`capsmith_runtime.testing.clock`).
     """
 
     __test__ = False
@@ -43,7 +49,7 @@ class TestEnvironment:
         self.api = FakeApi(core_version, self.manifests)
         self.api.field_manager = component.label
         self.metrics = Metrics()
-        """Of the manager that runs, or ran last."""
+        """Metrics of the manager that is running or ran last."""
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
@@ -56,12 +62,12 @@ class TestEnvironment:
 
     @property
     def contract(self) -> str:
-        """The contract that the provider serves."""
+        """Return the contract version that the provider serves."""
         return self.manifests.contract
 
     @property
     def is_old_core(self) -> bool:
-        """Whether core serves its objects in version v1beta1 only."""
+        """Return whether core serves its objects only in version v1beta1."""
         return self.api.core_version == "v1beta1"
 
     def run(self, scenario: Callable[[], Awaitable[None]]) -> None:
@@ -96,7 +102,7 @@ class TestEnvironment:
         self._running = asyncio.create_task(manager.run(self._stop))
 
     def options(self) -> Options:
-        """Return the options of the manager; ``start`` adds its own."""
+        """Return the manager's options; ``start`` adds its own."""
         return Options(own_namespace=self.component.namespace, diagnostics_address="127.0.0.1:0")
 
     async def stop(self) -> None:
@@ -124,12 +130,12 @@ class TestEnvironment:
             await asyncio.sleep(QUIET_TURN_SECONDS)
 
     async def restart(self) -> None:
-        """Kill the manager and start another one, which remembers nothing."""
+        """Kill the manager and start another one, which has no state in memory."""
         await self.kill()
         self.start()
 
     async def eventually(self, what: str, holds: Callable[[], Any]) -> None:
-        """Wait until ``holds`` returns a true value; ``what`` describes it in the failure."""
+        """Wait until ``holds`` returns a true value; ``what`` describes it in failure messages."""
         loop = asyncio.get_running_loop()
         seconds = limits().wait_seconds
         end = loop.time() + seconds
@@ -142,7 +148,7 @@ class TestEnvironment:
             await asyncio.sleep(TURN_SECONDS)
 
     async def quiet(self) -> None:
-        """Wait until the manager has stopped sending requests, and no handler runs in a thread.
+        """Wait until the manager has stopped sending requests and no handler is running.
 
         Turns of the event loop are counted, not seconds: on a busy machine time passes while the
         manager makes no progress.
@@ -158,11 +164,11 @@ class TestEnvironment:
             turns += 1
 
     def asked(self) -> list[tuple[str, str, NamespacedName]]:
-        """Return the manager's requests, without those for CRDs, whose time is not determined."""
+        """Return the manager's requests, except those for CRDs, whose time is not deterministic."""
         return [each for each in self.api.requests if each[1] != "CustomResourceDefinition"]
 
     def state(self) -> str:
-        """Return the statuses of all objects, for the message of a failing test."""
+        """Return the statuses of all objects, for a failing test's message."""
         return "\n".join(
             f"{obj['kind']} {obj['metadata']['name']}: {obj['status']}"
             for obj in self.api.everything()
@@ -171,13 +177,13 @@ class TestEnvironment:
 
 
 def keep_process(code: int) -> None:
-    """Do nothing: the end of a manager must not end the tests."""
+    """Do nothing, because the end of a manager must not end the tests."""
 
 
 def without_migration(component: Component) -> Component:
     """Return a component that does not migrate stored objects.
 
-    Only scenarios of the migration itself need that.
+    Only scenarios about the migration itself need it.
     """
     groups = tuple(group for group in component.groups if slice_of(group) != "migration")
     return replace(component, groups=groups)
@@ -188,7 +194,7 @@ def _has_handlers(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def condition(obj: JSON, name: str) -> tuple[str, str]:
-    """Return status and reason of a condition; both empty if the object does not have it."""
+    """Return a condition's status and reason; both are empty if there is no such condition."""
     for entry in (obj.get("status") or {}).get("conditions", ()):
         if entry["type"] == name:
             return entry["status"], entry.get("reason", "")

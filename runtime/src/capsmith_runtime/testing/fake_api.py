@@ -1,4 +1,4 @@
-"""An API server in memory, with the interface of the client that the provider uses."""
+"""An API server in memory, with the interface of the provider's client."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def copy_object(value: T) -> T:
-    """Return a deep copy of JSON; several times faster than copy.deepcopy."""
+    """Return a deep copy of JSON data; several times faster than copy.deepcopy."""
     result: Any = value
     if isinstance(value, dict):
         result = {key: copy_object(item) for key, item in value.items()}
@@ -62,32 +62,32 @@ def removal(applied: JSON, obj: JSON) -> JSON:
 
 
 TRAVEL_SECONDS: Final = 0.001
-"""How long a request takes to arrive, and its answer to come back.
+"""Seconds that a request takes to arrive, and that its response takes to come back.
 
-A test has time to see what is true between two requests, and watches report a write before its
-answer arrives.
+A test has time to check the state between two requests, and watches report a write before its
+response arrives.
 """
 
 Fault = Callable[[str, str, JSON], None]
-"""Gets verb, kind and body of each write of the provider, and may raise an error instead."""
+"""Function that receives the verb, kind and body of each write, and may raise an error instead."""
 
 
 class FakeApi:
-    """Implementation of the client in memory; its further methods are for the tests."""
+    """An implementation of the client in memory; its additional methods are for tests."""
 
     def __init__(self, core_version: str, manifests: Manifests) -> None:
         self.core_version = core_version
         self._manifests = manifests
         self._own_kinds = {crd["spec"]["names"]["kind"] for crd in manifests.crds()}
         self.requests: list[tuple[str, str, NamespacedName]] = []
-        """Verb, kind and key of each request of the provider, except watches and lists."""
+        """Verb, kind and key of each of the provider's requests, except watches and lists."""
         self.lists: Counter[str] = Counter()
-        """How often each kind was listed."""
+        """Number of lists for each kind."""
         self.fault: Fault | None = None
         self.admission: Callable[[JSON], JSON] | None = None
-        """Changes the objects that the provider creates, as webhooks and policies do."""
+        """Function that changes objects that the provider creates, like webhooks and policies."""
         self.field_manager = "capsmith"
-        """Name of the provider in ``managedFields`` of what it applies."""
+        """Name of the provider in the ``managedFields`` of applied objects."""
         self._objects: dict[tuple[str, NamespacedName], JSON] = {}
         self._applied: dict[tuple[str, NamespacedName], JSON] = {}
         self._log: list[tuple[int, str, WatchEvent]] = []
@@ -109,7 +109,7 @@ class FakeApi:
     async def watch(
         self, resource: ResourceType, selection: Selection, *, resource_version: str
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Yield all events after a version; never end."""
+        """Yield all events after ``resource_version``; never end."""
         position = 0
         while True:
             while position < len(self._log):
@@ -121,7 +121,7 @@ class FakeApi:
             await self._news.wait()
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
-        """Return one object."""
+        """Return an object."""
         async with _travel():
             self.requests.append(("get", resource.kind, key))
             return self._found(resource.kind, key)
@@ -187,7 +187,7 @@ class FakeApi:
 
     @property
     def version(self) -> int:
-        """Resource version of the last change."""
+        """Return the resource version of the last change."""
         return self._version
 
     def all(self, kind: str) -> list[JSON]:
@@ -199,12 +199,12 @@ class FakeApi:
         return [copy_object(obj) for obj in self._objects.values()]
 
     def find(self, kind: str, key: NamespacedName) -> JSON | None:
-        """Return one object, or None if it does not exist."""
+        """Return an object, or None if it does not exist."""
         obj = self._objects.get((kind, key))
         return None if obj is None else copy_object(obj)
 
     def add(self, obj: JSON) -> JSON:
-        """Create an object as another client; it may have a status."""
+        """Create an object as another client; the object may have a status."""
         new = copy_object(obj)
         metadata = new["metadata"]
         key = NamespacedName(metadata.get("namespace", ""), metadata["name"])
@@ -214,7 +214,7 @@ class FakeApi:
         return self._store({}, new)
 
     def change(self, kind: str, key: NamespacedName, body: JSON) -> JSON:
-        """Apply a merge patch, to the status as well, as another client."""
+        """Apply a merge patch as another client; it may also change the status."""
         old = self._found(kind, key)
         return self._store(old, merged(old, body))
 
@@ -228,7 +228,7 @@ class FakeApi:
             self._drop(old)
 
     def written(self, kind: str, key: NamespacedName) -> list[str]:
-        """Return the verbs of the provider's writes on one object."""
+        """Return the verbs of the provider's writes to an object."""
         return [verb for verb, of, on in self.requests if (of, on) == (kind, key) and verb != "get"]
 
     def _patch(self, kind: str, key: NamespacedName, body: JSON, version: str) -> JSON:

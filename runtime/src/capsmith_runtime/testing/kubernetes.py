@@ -1,4 +1,4 @@
-"""Clients for the scopes of unit tests, with the objects that a test passes."""
+"""Clients for unit test scopes, with the objects that a test passes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from capsmith_runtime.testing.manifests import Manifests
 def fake_client(
     component: Component, *objects: JSON, namespace: str = NAMESPACE
 ) -> KubernetesClient:
-    """Return a client that refuses requests that provider.yaml does not declare.
+    """Create a client that rejects requests that provider.yaml does not declare.
 
     It holds ``objects``, each with its namespace.  Set it in a scope with ``dataclasses.replace``.
     """
@@ -30,7 +30,7 @@ def fake_client(
 
 
 def fake_workload_client(*objects: JSON) -> KubernetesClient:
-    """Return a client of a workload cluster that holds ``objects``, and refuses nothing."""
+    """Create a client of a workload cluster that holds ``objects`` and allows every request."""
     return KubernetesClient(ClientSession(create_opener(_api(objects)), Anything(), "", None))
 
 

@@ -1,4 +1,4 @@
-"""The manifests of a repository: CRDs from its crd folders, valid specs from its samples."""
+"""A repository's manifests: CRDs from its crd folders, valid specs from its samples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ConvertsObjects(Protocol):
 
 
 class Manifests:
-    """The YAML files in the manifest folders of a repository."""
+    """The YAML files in a repository's manifest folders."""
 
     def __init__(self, folders: Sequence[Path], groups: Iterable[object] = ()) -> None:
         self._folders = tuple(folders)
@@ -29,7 +29,7 @@ class Manifests:
         self._documents: dict[str, tuple[dict[str, Any], ...]] = {}
 
     def documents(self, folder: str) -> tuple[dict[str, Any], ...]:
-        """Return all objects in the YAML files of a folder below each manifest folder."""
+        """Return all objects in the YAML files of ``folder`` below each manifest folder."""
         if folder not in self._documents:
             found = (each for parent in self._folders for each in _documents(parent / folder))
             self._documents[folder] = tuple(found)
@@ -42,14 +42,14 @@ class Manifests:
         ]
 
     def crd(self, kind: str) -> dict[str, Any]:
-        """Return the CRD of a kind."""
+        """Return a kind's CRD."""
         for document in self.crds():
             if document["spec"]["names"]["kind"] == kind:
                 return document
         raise AssertionError(f"there is no CRD of {kind}")
 
     def schema(self, kind: str, version: str) -> dict[str, Any]:
-        """Return the schema of a kind in one API version."""
+        """Return a kind's schema in one API version."""
         for entry in self.crd(kind)["spec"]["versions"]:
             if entry["name"] == version:
                 found: dict[str, Any] = entry["schema"]["openAPIV3Schema"]
@@ -57,7 +57,7 @@ class Manifests:
         raise AssertionError(f"the CRD of {kind} has no version {version}")
 
     def samples(self, kind: str) -> list[dict[str, Any]]:
-        """Return the samples of a kind; objects of the provider are in the stored version.
+        """Return a kind's samples; the provider's objects are converted to the stored version.
 
         Samples belong to the author, and may use an older API version.
         """
@@ -69,7 +69,7 @@ class Manifests:
         return found
 
     def sample_spec(self, kind: str) -> dict[str, Any]:
-        """Return a valid spec of a kind, from the first of its samples."""
+        """Return a valid spec for a kind, from the first of its samples."""
         found = self.samples(kind)
         assert found, f"no samples folder has a {kind}: the conformance tests need one"
         spec: dict[str, Any] = found[0].get("spec") or {}
@@ -77,7 +77,7 @@ class Manifests:
 
     @property
     def contract(self) -> str:
-        """The contract version that the provider serves, from the labels of its CRDs (GEN-01)."""
+        """Return the contract version that the provider serves, from its CRDs' labels (GEN-01)."""
         labels = [label for each in self.crds() for label in each["metadata"].get("labels", ())]
         return str(max(key.rpartition("/")[2] for key in labels if key in CONTRACT_LABELS))
 

@@ -19,7 +19,7 @@ G = TypeVar("G")
 
 
 class ServiceDouble(Protocol):
-    """Protocol of a test double for a service of reconcilers; each test gets a new one."""
+    """Protocol of a test double for a service that reconcilers use; each test gets a new one."""
 
     def __init__(self, folder: Path) -> None: ...
 
@@ -31,17 +31,20 @@ class InfrastructureDouble(ServiceDouble, Protocol):
     """Protocol of a test double for the infrastructure."""
 
     def servers(self) -> list[str]:
-        """Return the servers that exist, under any names."""
+        """Return the existing servers; any names are allowed."""
         ...
 
     def clusters(self) -> list[str]:
-        """Return the cluster-wide infrastructure that exists, under any names."""
+        """Return the existing cluster-wide infrastructure; any names are allowed."""
         ...
 
 
 @runtime_checkable
 class RemovesServers(Protocol):
-    """Protocol of a double that can lose a server; optional: doubles of capsmith 0.1 cannot."""
+    """Protocol of a double that can lose a server.
+
+    It is optional, because doubles for capsmith 0.1 cannot lose servers.
+    """
 
     def remove_server(self, name: str) -> None:
         """Remove a server without the reconciler, as the cloud's user or a failure would."""
@@ -49,12 +52,15 @@ class RemovesServers(Protocol):
 
 @runtime_checkable
 class SimulatesFaults(Protocol):
-    """Protocol of a double whose calls can fail; optional: calls of capsmith 0.1 doubles cannot."""
+    """Protocol of a double whose calls can fail.
+
+    It is optional, because the calls of doubles for capsmith 0.1 cannot fail.
+    """
 
     def simulate(self, faults: Faults) -> None:
         """Make calls fail from now on; ``Faults()`` ends this.
 
-        Raises NotImplementedError, with a reason, for faults that cannot be simulated; their tests
+        Raises NotImplementedError with a reason for faults that cannot be simulated; their tests
         are then skipped.
         """
 
@@ -64,7 +70,7 @@ class HasResources(Protocol):
     """Protocol of an infrastructure double for kinds that implement Resource."""
 
     def resources(self) -> list[str]:
-        """Return the infrastructure of these resources that exists, under any names."""
+        """Return the existing infrastructure of resources; any names are allowed."""
         ...
 
 
@@ -72,11 +78,11 @@ class HostingDouble(ServiceDouble, Protocol):
     """Protocol of a test double for the service that runs managed control planes."""
 
     def control_planes(self) -> dict[str, str]:
-        """Return the version of each control plane that exists, under any names."""
+        """Return the version of each existing control plane, by any name."""
         ...
 
     def change_credentials(self, monkeypatch: pytest.MonkeyPatch, kubeconfig: str) -> None:
-        """Make the service return this kubeconfig for all control planes from now on."""
+        """Make the service return ``kubeconfig`` for all control planes from now on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,26 +90,26 @@ class ProviderUnderTest:
     """The inputs of the conformance tests for a provider."""
 
     components: Mapping[str, Component]
-    """The components of the repository, by type."""
+    """The repository's components, by type."""
     repository: Path
-    """The root of the repository."""
+    """Path to the root of the repository."""
     config: tuple[str, ...] = ("config",)
-    """The folders with manifests, relative to the root, one for each component in their order."""
+    """Manifest folders relative to the root, one for each component in the same order."""
     infrastructure: type[InfrastructureDouble] | None = None
-    """The test double of the infrastructure, where there is an infrastructure component."""
+    """Test double of the infrastructure; None without an infrastructure component."""
     hosting: type[HostingDouble] | None = None
-    """The test double of the service that runs managed control planes, where there are any."""
+    """Test double of the service that runs managed control planes; None if there are none."""
     address_system: type[ServiceDouble] | None = None
-    """The test double of the IPAM system, where a pool does not name its addresses itself."""
+    """Test double of the external IPAM system; None if all pools have their own ranges."""
 
     @cached_property
     def manifests(self) -> Manifests:
-        """The manifests of all components."""
+        """Return the manifests of all components."""
         folders = [self.repository / each for each in self.config]
         return Manifests(folders, [group for _, group in self.groups()])
 
     def manifests_of(self, component: Component) -> Manifests:
-        """Return the manifests of one component."""
+        """Return a component's manifests."""
         labels = [each.label for each in self.components.values()]
         (folder,) = (
             folder
@@ -114,7 +120,7 @@ class ProviderUnderTest:
 
     @property
     def core_versions(self) -> tuple[str, ...]:
-        """The versions of core with which the provider can run."""
+        """Return the versions of core that the provider can run with."""
         # Core with contract v1beta2 still accepts providers of v1beta1, but not vice versa.
         return ("v1beta2", "v1beta1") if self.manifests.contract == "v1beta1" else ("v1beta2",)
 
@@ -125,7 +131,7 @@ class ProviderUnderTest:
                 yield component, group
 
     def slices(self) -> set[str]:
-        """Return the slices of the runtime to which the groups of controllers belong."""
+        """Return the slices of the runtime that the groups of controllers belong to."""
         groups: list[Any] = [group for _, group in self.groups()]
         parts = [part for group in groups for part in getattr(group, "additional", ())]
         pools = {"machine_pool" for group in groups if getattr(group, "pools", None) is not None}
@@ -133,7 +139,7 @@ class ProviderUnderTest:
 
     @property
     def has_version_fields(self) -> bool:
-        """Whether the author's code converts fields between API versions."""
+        """Return whether the author's code converts fields between API versions."""
         groups: list[Any] = [group for _, group in self.groups()]
         return any(
             kind.fields
@@ -143,13 +149,13 @@ class ProviderUnderTest:
         )
 
     def groups_of(self, kind: type[G]) -> list[tuple[Component, G]]:
-        """Return the groups of controllers of one type, each with its component."""
+        """Return the groups of controllers of type ``kind``, each with its component."""
         found: list[tuple[Component, Any]] = list(self.groups())
         return [(component, group) for component, group in found if isinstance(group, kind)]
 
 
 def slice_of(group: object) -> str:
-    """Return the slice of the runtime to which a group of controllers belongs."""
+    """Return the slice of the runtime that a group of controllers belongs to."""
     return type(group).__module__.removeprefix("capsmith_runtime.").partition(".")[0]
 
 

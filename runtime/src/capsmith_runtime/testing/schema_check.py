@@ -27,7 +27,7 @@ _LIMITS: tuple[tuple[str, type, Callable[[int, int], bool]], ...] = (
 def complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:
     """Yield the values that an API server would reject or silently drop.
 
-    A string with a variable of clusterctl (``${NAME}``) may become any value.
+    A string with a clusterctl variable (``${NAME}``) may have any value.
     """
     if isinstance(value, str) and "${" in value:
         return
@@ -57,7 +57,7 @@ def complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:
 
 
 def with_defaults(schema: dict[str, Any], value: Any) -> Any:
-    """Return the value with the schema's defaults."""
+    """Return the value with the schema's defaults applied."""
     if isinstance(value, list):
         return [with_defaults(schema.get("items", {}), item) for item in value]
     if not isinstance(value, dict):

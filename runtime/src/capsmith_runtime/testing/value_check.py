@@ -1,7 +1,7 @@
 """Limits of single values, as an API server checks them: patterns, formats, ranges, sets.
 
 This is separate from :mod:`capsmith_runtime.testing.schema_check`, because only samples and
-templates have to be this exact: unit tests may use values that are easier to read.
+templates must be this exact: unit tests may use values that are easier to read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GO_ONLY = re.compile(r"\[:|\\[pPzQC]")
 def value_complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:
     """Yield the values below ``path`` that an API server would reject for their content.
 
-    A string with a variable of clusterctl (``${NAME}``) may become any value.
+    A string with a clusterctl variable (``${NAME}``) may have any value.
     """
     if isinstance(value, str):
         if not _VARIABLE.search(value):

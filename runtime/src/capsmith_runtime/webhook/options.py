@@ -15,24 +15,24 @@ CERTIFICATES: Final = "/tmp/k8s-webhook-server/serving-certs/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookOptions:
-    """The address of the server, its certificate, and the URL that core uses."""
+    """The server's address, its certificate, and the URL that core uses."""
 
     host: str = ""
-    """All interfaces when empty."""
+    """Host name or IP address to listen on; empty for all interfaces."""
     port: int = 9443
     certificates: Path = Path(CERTIFICATES)
     certificate: str = "tls.crt"
     key: str = "tls.key"
     client_authority: str = ""
-    """Clients need no certificate when empty."""
+    """Path to the CA certificate for client certificates; empty if clients need none."""
     url: str = ""
-    """Core uses the Service when empty."""
+    """URL that core uses; empty for the Service."""
     shutdown_delay: float = 5.0
-    """Seconds for which a manager that stops still serves, for Services to notice it."""
+    """Seconds for which a stopping manager still serves, until Services notice that it stops."""
 
 
 class WebhookFlags:
-    """The flags of webhook servers, for :mod:`capsmith_runtime.options`."""
+    """Flags of webhook servers, for :mod:`capsmith_runtime.options`."""
 
     name = "webhook"
 
@@ -55,7 +55,7 @@ class WebhookFlags:
         add("--webhook-shutdown-delay", default=5.0, type=parse_duration, help=delay)
 
     def read(self, arguments: argparse.Namespace) -> WebhookOptions:
-        """Return the options from the parsed arguments."""
+        """Return the webhook options from the parsed arguments."""
         return WebhookOptions(
             host=arguments.webhook_host,
             port=arguments.webhook_port,
@@ -72,7 +72,7 @@ WEBHOOK: Final = WebhookFlags()
 
 
 def webhook_options(options: Options) -> WebhookOptions:
-    """Return the webhook options of a manager, or the defaults."""
+    """Return a manager's webhook options, or the defaults if it has none."""
     webhook = options.extra.get(WEBHOOK.name)
     return webhook if isinstance(webhook, WebhookOptions) else WebhookOptions()
 

@@ -1,4 +1,4 @@
-"""The HTTPS server of webhooks, which follows its certificate files; a manager has only one."""
+"""The HTTPS server for webhooks, which follows its certificate files; one for each manager."""
 
 from __future__ import annotations
 
@@ -28,28 +28,31 @@ from capsmith_runtime.webhook.options import WebhookOptions
 _log = get_logger("webhook")
 
 POLL_SECONDS: Final = 5.0
-"""Between two checks of the certificate files: their replacement raises no event."""
+"""Seconds between two checks of the certificate files, whose replacement raises no event."""
 LIMITS: Final = HTTPLimits(connections=512, body_bytes=3 * 1024 * 1024)
-"""An API server opens a connection for each concurrent call, and sends one object in one or two
-versions, of which etcd accepts 1.5 MiB."""
+"""Limits for API servers as clients.
+
+An API server opens a connection for each concurrent call, and sends an object in one or two
+versions, of which etcd accepts 1.5 MiB.
+"""
 _HANDLED: Final = LIMITS.connections * 7 // 8
-"""Calls that are handled at the same time: some connections are always left for new calls."""
+"""Maximum number of concurrently handled calls, which leaves connections for new calls."""
 
 
 class CallLimits:
-    """Limit on the calls handled at the same time, so that slow ones leave room for others.
+    """Limits the number of concurrent calls, so that slow ones leave room for others.
 
     A call above the limit gets 429, and the API server repeats it after a second.
     """
 
     def __init__(self, total: int = _HANDLED, *, paths: int) -> None:
-        """Let all paths have ``total`` calls together, and one of several paths half of them."""
+        """Allow ``total`` concurrent calls, and half of them for each path if there are several."""
         self._total = total
         self._each = total if paths == 1 else total // 2
         self._running: Counter[str] = Counter()
 
     async def call(self, handler: RequestHandler, request: Request) -> Response:
-        """Return the response of the handler, or 429 if too many calls are being handled."""
+        """Return the handler's response, or 429 if too many calls are being handled."""
         path = request.path
         if self._running.total() >= self._total or self._running[path] >= self._each:
             return Response(HTTPStatus.TOO_MANY_REQUESTS, b"", retry_after=1)
@@ -63,7 +66,7 @@ class CallLimits:
 
 
 class WebhookServer:
-    """Listens from the first valid certificate on, and uses each newer certificate."""
+    """Listens once there is a valid certificate, and uses each newer certificate."""
 
     def __init__(
         self, options: WebhookOptions, metrics: Metrics, limits: HTTPLimits = LIMITS
@@ -82,16 +85,19 @@ class WebhookServer:
             "webhook",
         )
         self.port = 0
-        """The port on which it listens; 0 while it does not."""
+        """Port that the server listens on; 0 if it is not listening."""
 
     @property
     def ready(self) -> bool:
-        """Whether it listens: a Service forwards requests only to ready pods."""
+        """Return whether the server is listening.
+
+        A Service forwards requests only to ready pods.
+        """
         return self.port > 0
 
     @property
     def ca_bundle(self) -> bytes:
-        """The CA bundle with which clients can verify the current certificate."""
+        """Return the CA bundle that clients need to verify the current certificate."""
         return self._certificates.ca_bundle
 
     @asynccontextmanager
@@ -109,17 +115,17 @@ class WebhookServer:
             await server.close()
 
     async def drain(self) -> None:
-        """Serve for as long as clients need to find another server, if this one listens.
+        """If the server is listening, serve for as long as clients need to find another one.
 
-        Meanwhile the process is not ready, so that its Service forwards no new connection, and each
-        connection is closed after its next response.
+        Meanwhile the process is not ready, so that its Service forwards no new connections, and
+        each connection is closed after its next response.
         """
         if self._server is not None:
             self._server.drain()
             await asyncio.sleep(self._options.shutdown_delay)
 
     async def watch_certificate(self, timeout: float = math.inf) -> None:
-        """Return once another certificate is served, or after ``timeout`` seconds."""
+        """Wait until another certificate is served, or until ``timeout`` seconds have passed."""
         end = monotonic() + timeout
         while (left := end - monotonic()) > 0:
             await asyncio.sleep(min(left, POLL_SECONDS))
@@ -129,10 +135,10 @@ class WebhookServer:
 
 
 class WebhookGroup(ControllerGroup):
-    """Serves the routes of the webhooks of a manager, on the leader and on all replicas.
+    """Serves a manager's webhook routes, on the leader and on all replicas.
 
-    The first group of a manager serves the routes of all groups, because there is only one port.
-    It serves from the first certificate until the process ends, and does not wait for informers.
+    A manager's first group serves the routes of all groups, because there is only one port.  It
+    serves from the first certificate until the process ends, and does not wait for informers.
     """
 
     def __init__(self, options: WebhookOptions, metrics: Metrics) -> None:
@@ -142,7 +148,7 @@ class WebhookGroup(ControllerGroup):
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
-        """The handlers of this webhook by path; they receive POST requests only."""
+        """Return this webhook's handlers by path; they receive only POST requests."""
         raise NotImplementedError
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
@@ -154,12 +160,12 @@ class WebhookGroup(ControllerGroup):
 
     @property
     def port(self) -> int:
-        """The port on which the server listens; 0 while it does not."""
+        """Return the port that the server listens on; 0 if it is not listening."""
         return self._server.port
 
     @property
     def ready(self) -> bool:
-        """Whether the server of this group listens, if it has one."""
+        """Return whether this group's server is listening; true if the group has no server."""
         return self._server.ready or not self._members
 
     @property
@@ -172,7 +178,7 @@ class WebhookGroup(ControllerGroup):
         await self._server.drain()
 
     async def handle(self, request: Request) -> Response:
-        """Return the response to one request of the API server."""
+        """Return the response to a request from the API server."""
         for member in self._members:
             handler = member.routes.get(request.path)
             if handler is not None:

@@ -41,11 +41,11 @@ from capsmith_runtime.workload.kubeconfig import (
 
 
 class ClusterUnreachableError(UnreachableError):
-    """Raised if a workload cluster does not respond, or its certificate is not trusted."""
+    """Raised if a workload cluster does not respond or its certificate is not trusted."""
 
 
 class GuardedClient:
-    """A `KubeClient` that calls `on_failure` when the kubeconfig may be out of date."""
+    """A `KubeClient` that calls `on_failure` if the kubeconfig may be out of date."""
 
     def __init__(self, inner: KubeClient, cluster: str, on_failure: Callable[[], None]) -> None:
         self._inner = inner
@@ -146,10 +146,10 @@ class UnusableKubeconfigError(NotAvailableError):
 
 
 def check_kubeconfig(cluster: str, secret: JSON) -> bytes:
-    """Return a self-contained kubeconfig with the access that a cluster's Secret has.
+    """Return a self-contained kubeconfig with the access in a cluster's Secret.
 
-    It is rendered from the checked content, never a copy: tools would run the programs and read the
-    files that a kubeconfig can name.  Raises UnusableKubeconfigError if it names any.
+    It is rendered from the checked content, and never copied: tools would run the programs and read
+    the files that a kubeconfig can name.  Raises UnusableKubeconfigError if it names any.
     """
     name = secret_name(cluster)
     try:
@@ -175,7 +175,7 @@ class _Connection:
     digest: bytes = b""
     """Digest of the kubeconfig that the client was created from."""
     checked_at: float = float("-inf")
-    """When the Secret was last read."""
+    """Time when the Secret was last read."""
     used_at: float = 0.0
 
 
@@ -207,10 +207,11 @@ class WorkloadClients:
         self._retired: dict[asyncio.Task[None], KubeClient] = {}
 
     async def get(self, namespace: str, cluster: str) -> KubeClient:
-        """Return the client of a cluster; do not keep it: a new kubeconfig closes it.
+        """Return a cluster's client; do not keep it, because a new kubeconfig closes it.
 
-        Its methods raise ``ClusterUnreachableError`` if the cluster does not respond in time.
-        Raises NoKubeconfigError, UnusableKubeconfigError, and errors of reading the Secret.
+        The client's methods raise ``ClusterUnreachableError`` if the cluster does not respond in
+        time.  Raises NoKubeconfigError, UnusableKubeconfigError, and any error that occurs when the
+        Secret is read.
         """
         key = NamespacedName(namespace, cluster)
         connection = self._connections.setdefault(key, _Connection())
@@ -225,7 +226,7 @@ class WorkloadClients:
             return connection.client
 
     def invalidate(self, namespace: str, cluster: str) -> None:
-        """Read the kubeconfig again before the next use."""
+        """Read the kubeconfig again before its next use."""
         connection = self._connections.get(NamespacedName(namespace, cluster))
         if connection is not None:
             connection.checked_at = float("-inf")
@@ -240,7 +241,7 @@ class WorkloadClients:
             await self.close()
 
     def close_idle(self, now: float) -> None:
-        """Close clients that have been idle for too long; ``now`` is a time of the clock."""
+        """Close clients that have been idle for too long; ``now`` is the clock's current time."""
         limit = now - self._idle_seconds
         for key, connection in list(self._connections.items()):
             # While the lock is held, a caller is about to get this client.
@@ -295,7 +296,10 @@ class WorkloadClients:
         return GuardedClient(client, str(key), lambda: self.invalidate(*key))
 
     def _connect(self, cluster: str, access: Access) -> KubeClient | None:
-        """Return None for unusable certificates or keys; the error itself could show them."""
+        """Return a client.
+
+        None if certificates or keys are unusable, as the error could show them.
+        """
         try:
             return LightkubeClient(
                 self._metrics,
@@ -319,7 +323,7 @@ class WorkloadClients:
 
 
 def build_lightkube_config(cluster: str, access: Access) -> SingleConfig:
-    """Return the configuration of a lightkube client."""
+    """Create a lightkube client's configuration."""
     return SingleConfig(
         context_name=cluster,
         context=Context(cluster=cluster, user=cluster),

@@ -24,17 +24,17 @@ class KubeconfigError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Address of an API server, the authority to trust, and the credentials to use."""
+    """An API server's address, the CA certificate to trust, and the credentials to use."""
 
     server: str
     authority: bytes = b""
-    """PEM; empty for the roots of the system."""
+    """CA certificate in PEM; empty to trust the system's root certificates."""
     insecure: bool = False
-    """Do not verify the certificate of the server."""
+    """Whether to accept the server's certificate without verification."""
     certificate: bytes = b""
-    """PEM of the client's certificate."""
+    """Client certificate in PEM; empty if there is none."""
     key: bytes = b""
-    """PEM of its key."""
+    """Private key of the client certificate in PEM; empty if there is none."""
     token: str = ""
     username: str = ""
     password: str = ""
@@ -44,19 +44,19 @@ class Access:
 
 
 def secret_name(cluster: str) -> str:
-    """Return the name of the Secret with a cluster's kubeconfig (SEC-01)."""
+    """Return the name of a cluster's kubeconfig Secret (SEC-01)."""
     return f"{cluster}-kubeconfig"
 
 
 def server_url(endpoint: Endpoint) -> str:
-    """Return the URL of the API server at an endpoint."""
+    """Return the URL of the API server at ``endpoint``."""
     # Only an IPv6 address has colons; a URL needs brackets around it.
     host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
     return f"https://{host}:{endpoint.port}"
 
 
 def render(cluster: str, access: Access) -> bytes:
-    """Return a kubeconfig with one context; equal arguments give equal bytes."""
+    """Return a kubeconfig with a single context; equal arguments give equal bytes."""
     user = f"{cluster}-admin"
     context = f"{user}@{cluster}"
     server: dict[str, Any] = {"server": access.server}
@@ -89,11 +89,11 @@ def digest(content: bytes) -> str:
 
 
 def parse(content: bytes) -> Access:
-    """Return the access of the current context of a kubeconfig.
+    """Return the access in a kubeconfig's current context.
 
-    Users who can write Secrets of clusters must not be able to make a manager read its own files,
-    run programs or connect elsewhere, so a kubeconfig has to be self-contained.  Raises
-    KubeconfigError for a kubeconfig that is not self-contained, or is incomplete.
+    Users who can write cluster Secrets must not be able to make a manager read its own files, run
+    programs or connect elsewhere, so a kubeconfig must be self-contained.  Raises KubeconfigError
+    for a kubeconfig that is not self-contained or is incomplete.
     """
     try:
         config = msgspec.yaml.decode(content, type=_Config)

@@ -16,13 +16,13 @@ Spec = TypeVar("Spec")
 
 
 class WorkloadObjects:
-    """The objects of a workload cluster in memory, which add-ons can read and write."""
+    """A workload cluster's objects in memory, which add-ons can read and write."""
 
     def __init__(self) -> None:
         self._objects: dict[tuple[str, NamespacedName], JSON] = {}
 
     def find(self, kind: str, name: str, namespace: str = "") -> JSON | None:
-        """Return one object, or None if it does not exist."""
+        """Return an object, or None if it does not exist."""
         return copy.deepcopy(self._objects.get((kind, NamespacedName(namespace, name))))
 
     def add(self, obj: JSON) -> None:
@@ -32,7 +32,7 @@ class WorkloadObjects:
         self._objects[(obj["kind"], key)] = copy.deepcopy(obj)
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
-        """Merge ``obj`` into the stored object; fields that ``obj`` omits stay."""
+        """Merge ``obj`` into the stored object; fields that ``obj`` omits are kept."""
         metadata = obj["metadata"]
         key = NamespacedName(metadata.get("namespace", ""), metadata["name"])
         merged = _merged(self._objects.get((resource.kind, key), {}), obj)
@@ -40,7 +40,7 @@ class WorkloadObjects:
         return copy.deepcopy(merged)
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
-        """Return one object."""
+        """Return an object."""
         found = self._objects.get((resource.kind, key))
         if found is None:
             raise create_api_error(404, "NotFound", f"{resource.kind} {key}")
@@ -58,13 +58,13 @@ class WorkloadObjects:
         return Page(found, "1", "")
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
-        """Delete one object."""
+        """Delete an object."""
         await self.get(resource, key)
         del self._objects[(resource.kind, key)]
 
 
 def workload(objects: WorkloadObjects) -> Workload:
-    """Return the client of a workload cluster that has these objects."""
+    """Create the client of a workload cluster that contains these objects."""
 
     async def kubeconfig() -> bytes:
         return b"apiVersion: v1\nkind: Config\n"
@@ -74,7 +74,7 @@ def workload(objects: WorkloadObjects) -> Workload:
 
 
 def addon(spec: Spec, name: str = "addon", *, session: object = None) -> AddonScope[Spec]:
-    """Return the argument of ``reconcile_normal`` for an add-on with this spec."""
+    """Create the argument of ``reconcile_normal`` for an add-on with this spec."""
     return AddonScope(
         name=name,
         namespace=NAMESPACE,
@@ -88,7 +88,7 @@ def addon(spec: Spec, name: str = "addon", *, session: object = None) -> AddonSc
 def addon_deletion(
     spec: Spec, name: str = "addon", *, session: object = None
 ) -> AddonDeleteScope[Spec]:
-    """Return the argument of ``reconcile_delete`` for an add-on with this spec."""
+    """Create the argument of ``reconcile_delete`` for an add-on with this spec."""
     return AddonDeleteScope(
         name=name,
         namespace=NAMESPACE,

@@ -1,4 +1,4 @@
-"""Requests of the API server to admission webhooks, in memory."""
+"""Requests from the API server to admission webhooks, in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Spec = TypeVar("Spec")
 
 
 def admission_object(spec: Spec, name: str = "object", **changes: Any) -> AdmissionObject[Spec]:
-    """Return an object with a typed spec; ``changes`` replace its other fields."""
+    """Create an object with a typed spec; ``changes`` replace its other fields."""
     fields: dict[str, Any] = {
         "name": name,
         "namespace": NAMESPACE,
@@ -34,16 +34,16 @@ def admission_object(spec: Spec, name: str = "object", **changes: Any) -> Admiss
 
 @dataclass(frozen=True)
 class AdmissionResponse:
-    """The decision of a webhook."""
+    """A webhook's decision."""
 
     object: JSON
-    """The object with the defaults of the webhook."""
+    """The object with the webhook's defaults."""
     refusal: str
-    """Why the object was refused; empty if it was not."""
+    """Reason why the object was rejected; empty if it was accepted."""
 
 
 def create(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
-    """Return the decision about a new object, which first gets its defaults."""
+    """Return the decision about a new object, to which defaults are applied first."""
     response = AdmissionResponse(obj, "")
     if kind.defaulter is not None:
         response = _send(kind, kind.mutate_path, obj)
@@ -53,7 +53,7 @@ def create(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
 
 
 def default(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
-    """Return the response with defaults for a new object, from a new instance of the defaulter."""
+    """Return the response with a new object's defaults, from a new instance of the defaulter."""
     return _send(kind, kind.mutate_path, obj)
 
 

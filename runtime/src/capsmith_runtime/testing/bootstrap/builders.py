@@ -30,7 +30,7 @@ CERTIFICATES: Certificates = {
     "proxy": CertificatePair("certificate of proxy\n", "key of proxy\n"),
     "sa": CertificatePair("public key of sa\n", "key of sa\n"),
 }
-"""The certificates of builders by default, by purpose; they are not valid PEM."""
+"""The builders' default certificates, by purpose; they are not valid PEM."""
 
 
 def bootstrap_config(
@@ -43,7 +43,7 @@ def bootstrap_config(
     certificates: Certificates = CERTIFICATES,
     session: object = None,
 ) -> BootstrapConfigScope[Spec]:
-    """Return the argument of ``bootstrap_data`` for a Machine."""
+    """Create the argument of ``bootstrap_data`` for a Machine."""
     return BootstrapConfigScope(
         name=name,
         namespace=NAMESPACE,
@@ -70,7 +70,7 @@ def pool_bootstrap_config(
     certificates: Certificates = CERTIFICATES,
     session: object = None,
 ) -> BootstrapConfigScope[Spec]:
-    """Return the argument of ``bootstrap_data`` for a MachinePool."""
+    """Create the argument of ``bootstrap_data`` for a MachinePool."""
     return BootstrapConfigScope(
         name=name,
         namespace=NAMESPACE,

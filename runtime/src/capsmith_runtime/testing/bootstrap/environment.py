@@ -52,7 +52,7 @@ class BootstrapEnvironment(TestEnvironment):
         return self.add_config(cluster, name, self.api.add(machine))
 
     def machine(self, cluster: NamespacedName, name: str) -> JSON:
-        """Return a Machine without adding it."""
+        """Return a Machine without adding it to the cluster."""
         spec = {"clusterName": cluster.name, "version": "v1.34.0", "bootstrap": {}}
         return self._core_object("Machine", name, spec)
 
@@ -64,7 +64,7 @@ class BootstrapEnvironment(TestEnvironment):
         return self.add_config(cluster, name, pool)
 
     def add_config(self, cluster: NamespacedName, name: str, owner: JSON | None) -> NamespacedName:
-        """Add a configuration as cloned from a template; ``owner`` may be set later."""
+        """Add a configuration like one cloned from a template; ``owner`` may be set later."""
         labels = {CLUSTER_NAME: cluster.name}
         metadata: JSON = {"namespace": cluster.namespace, "name": name, "labels": labels}
         if owner is not None:
@@ -93,11 +93,11 @@ class BootstrapEnvironment(TestEnvironment):
         self.api.change("Cluster", cluster, {"status": status})
 
     def pause(self, cluster: NamespacedName, paused: bool = True) -> None:
-        """Set spec.paused of a Cluster."""
+        """Set a Cluster's ``spec.paused``."""
         self.api.change("Cluster", cluster, {"spec": {"paused": paused or None}})
 
     def adopt(self, owner: str, key: NamespacedName) -> None:
-        """Copy the name of the Secret to the owner, as core does."""
+        """Copy the Secret's name to the owner, as core does."""
         bootstrap = {"bootstrap": {"dataSecretName": self.config(key)["status"]["dataSecretName"]}}
         spec = bootstrap if owner == "Machine" else {"template": {"spec": bootstrap}}
         self.api.change(owner, key, {"spec": spec})
@@ -109,17 +109,17 @@ class BootstrapEnvironment(TestEnvironment):
         return found
 
     def secret(self, key: NamespacedName) -> JSON | None:
-        """Return the Secret with the data of a configuration; None if there is none."""
+        """Return a configuration's data Secret; None if there is none."""
         return self.api.find("Secret", key)
 
     def data(self, key: NamespacedName) -> bytes:
-        """Return the data of a configuration."""
+        """Return a configuration's data."""
         secret = self.secret(key)
         assert secret is not None, f"{key} has no Secret"
         return base64.b64decode(secret["data"]["value"])
 
     def lock(self, cluster: NamespacedName) -> JSON | None:
-        """Return the init lock of a Cluster; None while no machine holds it."""
+        """Return a Cluster's init lock; None while no machine holds it."""
         return self.api.find("ConfigMap", NamespacedName(cluster.namespace, f"{cluster.name}-lock"))
 
     def created(self, key: NamespacedName) -> bool:
@@ -131,11 +131,11 @@ class BootstrapEnvironment(TestEnvironment):
         return flag is True and bool(status.get("dataSecretName"))
 
     async def has_data(self, key: NamespacedName) -> None:
-        """Wait until the data of a configuration exist."""
+        """Wait until a configuration's data exist."""
         await self.eventually(f"{key} has data", lambda: self.created(key))
 
     async def says(self, key: NamespacedName, reason: str) -> None:
-        """Wait until a configuration reports what it is waiting for."""
+        """Wait until a configuration reports ``reason`` as the reason for its wait."""
         await self.eventually(
             f"{key} says {reason}",
             lambda: condition(self.config(key), "Ready") == ("False", reason),
@@ -170,7 +170,7 @@ class BootstrapEnvironment(TestEnvironment):
 
 
 def private_key(purpose: str) -> str:
-    """Return the fake private key for a purpose in the certificates of all clusters."""
+    """Return the fake private key for ``purpose``, the same in all clusters' certificates."""
     return f"private key of {purpose}"
 
 

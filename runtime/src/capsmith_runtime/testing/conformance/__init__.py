@@ -1,4 +1,4 @@
-"""Tests that show whether a provider fulfils the contract of Cluster API."""
+"""Tests that show whether a provider fulfils the Cluster API contract."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Case", "Conformance", "conformance_tests", "scenario"]
 
 
 def conformance_tests(provider: ProviderUnderTest) -> dict[str, type[Conformance]]:
-    """Return the test classes for what a provider has, by name.
+    """Return the test classes for a provider's features, by name.
 
-    A test module puts them among its own names::
+    A test module adds them to its own names::
 
         PROVIDER = ProviderUnderTest(...)
         globals().update(conformance_tests(PROVIDER))
@@ -36,6 +36,9 @@ def conformance_tests(provider: ProviderUnderTest) -> dict[str, type[Conformance
 
 
 def _slices(provider: ProviderUnderTest) -> set[str]:
-    """Return the slices with tests; those of conversion need a library, and functions to test."""
+    """Return the slices with tests.
+
+    Conversion tests need a library, and functions to test.
+    """
     found = provider.slices()
     return found if provider.has_version_fields else found - {"conversion"}

@@ -1,4 +1,4 @@
-"""Samples and templates match the CRDs: an API server accepts their objects."""
+"""Checks that samples and templates match the CRDs, so that an API server accepts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Basis of all conformance tests: cases, the decorator of scenarios, and pytest's collection.
+"""Basis of all conformance tests: cases, the scenario decorator, and pytest's collection.
 
 pytest looks for ``PROVIDER`` in the module to which the test classes were added.
 """
@@ -25,19 +25,19 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One set of parameters for a class of scenarios: a version of core, and kinds."""
+    """Parameters for a class of scenarios: a version of core, and kinds."""
 
     provider: ProviderUnderTest
     core_version: str
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The names of the kinds, for the id of a test."""
+        """Return the names of the kinds, for the test id."""
         return ()
 
     @property
     def id(self) -> str:
-        """The id of the tests of this case."""
+        """Return the id of this case's tests."""
         return "-".join(("core", self.core_version, *self.kinds))
 
 
@@ -46,7 +46,7 @@ class HasResource(Protocol):
 
     @property
     def resource(self) -> ResourceType:
-        """The resource type with which the API server serves the kind."""
+        """Return the resource type under which the API server serves the kind."""
         ...
 
 
@@ -62,16 +62,16 @@ class KindCase(Case, Generic[K_co]):
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The name of the kind."""
+        """Return the kind's name."""
         return (self.kind.resource.kind,)
 
 
 def kind_cases(
     provider: ProviderUnderTest, controllers: type[G], kinds: Callable[[G], Iterable[K_co]]
 ) -> list[KindCase[K_co]]:
-    """Return a case for each version of core and each kind of some groups of controllers.
+    """Return a case for each version of core and each kind in some groups of controllers.
 
-    ``kinds`` returns the kinds of one group of the type ``controllers``.
+    ``kinds`` returns the kinds of a group of type ``controllers``.
     """
     return [
         KindCase(provider=provider, core_version=version, component=component, kind=kind)
@@ -82,14 +82,14 @@ def kind_cases(
 
 
 class Conformance:
-    """Base class of scenarios that run once for each case; without cases it is not collected."""
+    """Base class of scenarios that run once for each case; it is not collected without cases."""
 
     slow: ClassVar[bool] = False
-    """Whether watches of the fake API server lag behind."""
+    """Whether the fake API server's watches lag behind."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[Case]:
-        """Return the cases of a provider; none if it lacks the feature."""
+        """Return a provider's cases; empty if the provider lacks the feature."""
         raise NotImplementedError
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
@@ -100,12 +100,12 @@ class Conformance:
 
     @pytest.fixture
     def provider(self, request: pytest.FixtureRequest) -> ProviderUnderTest:
-        """The provider under test."""
+        """Return the provider under test."""
         return provider_of(request.module)
 
 
 def provider_of(module: object) -> ProviderUnderTest:
-    """Return the provider that a test module names."""
+    """Return the provider that a test module defines."""
     found = getattr(module, "PROVIDER", None)
     assert isinstance(found, ProviderUnderTest), f"{module} has no PROVIDER"
     return found
@@ -114,7 +114,7 @@ def provider_of(module: object) -> ProviderUnderTest:
 def scenario(
     test: Callable[Concatenate[T, E, P], Awaitable[None]],
 ) -> Callable[Concatenate[T, E, P], None]:
-    """Decorate an asynchronous test: run it in its environment ``env``, on a virtual clock."""
+    """Decorate an asynchronous test to run it in its environment ``env``, on a virtual clock."""
 
     @functools.wraps(test)
     def run(self: T, env: E, *args: P.args, **kwargs: P.kwargs) -> None:

@@ -26,13 +26,13 @@ from capsmith_runtime.testing.core import NAMESPACE, core_cluster
 Spec = TypeVar("Spec")
 
 ALL_HEALTHY: Final = ControlPlaneHealth()
-"""What the hook ``health`` returns by default."""
+"""Default result of the hook ``health``."""
 ALL_WELL: Final = ALL_HEALTHY
-"""The name of ``ALL_HEALTHY`` in capsmith 0.1; tests of that time compare with it."""
+"""Name of ``ALL_HEALTHY`` in capsmith 0.1, kept for existing tests."""
 
 
 def machine(name: str = "machine", **changes: Any) -> ControlPlaneMachine:
-    """Return a Machine that has joined; ``changes`` replace its fields."""
+    """Create a Machine that has joined; ``changes`` replace its fields."""
     made = ControlPlaneMachine(
         name=name,
         namespace=NAMESPACE,
@@ -63,7 +63,7 @@ def control_plane(
     workload: Callable[[], Awaitable[KubeClient]] | None = None,
     session: object = None,
 ) -> ControlPlaneScope[Spec]:
-    """Return the scope of a control plane; ``workload`` creates its workload client."""
+    """Create the scope of a control plane; ``workload`` creates its workload client."""
 
     async def nowhere() -> KubeClient:
         raise NotAvailableError(Waiting("KubeconfigNotFound", "a test has no workload cluster"))
@@ -87,7 +87,7 @@ def control_plane(
 def control_plane_member(
     spec: Spec, *, machines: int = 1, session: object = None
 ) -> ControlPlaneMember[Spec]:
-    """Return the first member of a control plane."""
+    """Create a control plane, and return its first member."""
     whole = control_plane(spec, machines=machines, session=session)
     return ControlPlaneMember(machine=whole.machines[0], control_plane=whole)
 
@@ -102,7 +102,7 @@ def managed_control_plane(
     session: object = None,
     **cluster: Any,
 ) -> ManagedControlPlaneScope[Spec]:
-    """Return the argument of ``reconcile_normal``; ``cluster`` has fields of the Cluster."""
+    """Create the argument of ``reconcile_normal``; ``cluster`` has fields of the Cluster."""
     return ManagedControlPlaneScope(
         name=name,
         namespace=NAMESPACE,
@@ -120,7 +120,7 @@ def managed_control_plane(
 def managed_control_plane_deletion(
     spec: Spec, name: str = "control-plane", *, session: object = None
 ) -> ManagedControlPlaneDeleteScope[Spec]:
-    """Return the argument of ``reconcile_delete``, as after the deletion of the Cluster."""
+    """Create the argument of ``reconcile_delete``, as after the Cluster's deletion."""
     return ManagedControlPlaneDeleteScope(
         name=name,
         namespace=NAMESPACE,

@@ -85,23 +85,23 @@ class ControlPlaneEnvironment(TestEnvironment):
         )
 
     async def running(self, replicas: int = 3, **changes: Any) -> None:
-        """Add a control plane, and wait until it runs with that many Machines."""
+        """Add a control plane, and wait until it runs with ``replicas`` Machines."""
         self.add_control_plane(replicas, **changes)
         await self.settled(replicas)
 
     async def settled(self, replicas: int) -> None:
-        """Wait until that many Machines are up to date, no others exist, and writes end."""
+        """Wait until exactly ``replicas`` Machines exist and are up to date, and writes stop."""
         await self.up_to_date(replicas)
         await self.quiet()
 
     async def up_to_date(self, replicas: int) -> None:
-        """Wait until that many Machines exist and are up to date."""
+        """Wait until ``replicas`` Machines exist and are up to date."""
         await self.eventually(
             f"{replicas} machines are up to date", lambda: self._is_settled(replicas)
         )
 
     def change(self, **spec: Any) -> None:
-        """Change fields in the spec of the control plane, as a user."""
+        """Change fields in the control plane's spec, as a user."""
         self.api.change(self.kind.resource.kind, CONTROL_PLANE, {"spec": spec})
 
     def obj(self) -> JSON:
@@ -111,7 +111,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         return found
 
     def status(self) -> JSON:
-        """Return the status of the control plane."""
+        """Return the control plane's status."""
         return self.obj().get("status") or {}
 
     def initialized(self) -> bool:
@@ -127,7 +127,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         return sorted(each["metadata"]["name"] for each in self.api.all("Machine"))
 
     def machine_template(self, **changes: Any) -> JSON:
-        """Return ``spec.machineTemplate``, whose fields differ between the contracts."""
+        """Return ``spec.machineTemplate``, whose fields differ between the contract versions."""
         template = dict(self._spec(1)["machineTemplate"])
         if self.contract == "v1beta1":
             return {**template, **changes}
@@ -139,7 +139,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         return self.machine_template(infrastructureRef=self._reference(name))
 
     def _bootstrap_crd(self) -> JSON:
-        """Return this repository's own CRD, or that of another provider."""
+        """Return this repository's own CRD, or another provider's."""
         kind = self.kind
         own = (
             each
@@ -198,7 +198,7 @@ def condition(obj: JSON, condition_type: str) -> JSON:
 
 
 def shows(obj: JSON, condition_type: str, status: str) -> bool:
-    """Return whether an object has a condition with that status."""
+    """Return whether an object has a condition of this type and status."""
     return any(
         (each["type"], each["status"]) == (condition_type, status) for each in conditions(obj)
     )

@@ -28,7 +28,7 @@ class FakeMachines:
         self._kinds = ("FakeMachine", kind.bootstrap_kind)
         self._initialized = initialized
         self.hold = False
-        """While it is set, new Machines do not progress."""
+        """Whether new Machines are kept from making progress."""
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -50,7 +50,7 @@ class FakeMachines:
     def condition(
         self, name: str, condition_type: str, status: str, reason: str = "Because"
     ) -> None:
-        """Set a condition of a Machine, as core does."""
+        """Set a condition on a Machine, as core does."""
         machine = self._api.find("Machine", NamespacedName("default", name))
         assert machine is not None
         self._set(machine, condition_type, status, reason)
@@ -126,7 +126,7 @@ class FakeMachines:
 
 
 def crd_of(group: str, kind: str, versions: tuple[str, ...] = ("v1",)) -> JSON:
-    """Return a CRD of another provider, with the labels of both contracts (GEN-01)."""
+    """Create another provider's CRD, with the labels of both contract versions (GEN-01)."""
     plural = f"{kind.lower()}s"
     labels = {f"cluster.x-k8s.io/{contract}": versions[-1] for contract in ("v1beta1", "v1beta2")}
     return {
@@ -142,7 +142,7 @@ def crd_of(group: str, kind: str, versions: tuple[str, ...] = ("v1",)) -> JSON:
 
 
 def template_of(name: str) -> JSON:
-    """Return an infrastructure template of another provider."""
+    """Create another provider's infrastructure template."""
     return {
         "apiVersion": f"{INFRASTRUCTURE}/v1",
         "kind": "FakeMachineTemplate",

@@ -44,7 +44,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         self.hosting = hosting
 
     def use(self, reconciler: type[ManagedControlPlaneReconciler[Any]]) -> None:
-        """Use another reconciler from the next start of the manager on."""
+        """Use another reconciler from the manager's next start on."""
         kind = replace(self.kind, reconciler=reconciler)
         self.component = replace(self.component, groups=(ManagedControlPlaneControllers((kind,)),))
 
@@ -63,7 +63,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         return made
 
     def provision(self) -> None:
-        """Mark the infrastructure of the Cluster as provisioned."""
+        """Mark the Cluster's infrastructure as provisioned."""
         status: JSON = {"initialization": {"infrastructureProvisioned": True}}
         if self.is_old_core:
             status = {"infrastructureReady": True}
@@ -98,7 +98,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         )
 
     async def running(self, version: str = VERSION, **changes: Any) -> None:
-        """Return the state of a control plane that exists."""
+        """Add a Cluster with a control plane, and wait until it is initialised."""
         self.add_cluster()
         self.add_control_plane(version, **changes)
         await self.eventually("it is initialised", self.initialized)
@@ -118,7 +118,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         return found
 
     def status(self) -> JSON:
-        """Return the status of the control plane."""
+        """Return the control plane's status."""
         return self.obj().get("status") or {}
 
     def initialized(self) -> bool:
@@ -134,12 +134,15 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         return next((each for each in found if each["type"] == condition_type), {})
 
     def says(self, condition_type: str, status: str, reason: str = "") -> bool:
-        """Return whether the control plane has such a condition."""
+        """Return whether the control plane has a condition of this type, status and reason.
+
+        An empty ``reason`` matches any.
+        """
         found = self.condition(condition_type)
         return found.get("status") == status and reason in ("", found.get("reason"))
 
     def kubeconfig(self) -> Access:
-        """Return the access in the Secret with the kubeconfig."""
+        """Return the access in the kubeconfig Secret."""
         secret = self.api.find("Secret", KUBECONFIG)
         assert secret is not None, "there is no kubeconfig"
         return parse(base64.b64decode(secret["data"]["value"]))

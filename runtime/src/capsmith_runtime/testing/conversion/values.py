@@ -31,7 +31,7 @@ _FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "uuid": ("9c2a4f5e-8d1b-4b7a-9a54-0d9a9d1c2f11",),
 }
 _CHARACTERS: Final = "ab1 -_./:,é"
-"""Few, with common separators: functions that split texts meet several of them soon."""
+"""Few characters with common separators, so that functions that split strings meet them soon."""
 _LONGEST: Final = 8
 _ITEMS: Final = 3
 
@@ -46,7 +46,7 @@ def values(schema: Schema) -> Strategy:
 
 
 def fields(schema: Schema, names: Collection[str]) -> Strategy:
-    """Return a strategy for objects with some of the named fields, and all that are required."""
+    """Return a strategy for objects with all required fields and some of the other ``names``."""
     properties, required = schema.get("properties", {}), schema.get("required", ())
     chosen = {
         name: values(inner)

@@ -88,7 +88,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
 
 
 def worker_template(kind: str, spec: Mapping[str, Any], **variables: Any) -> Template:
-    """Return the infrastructure template of a MachineDeployment, for machines with this spec."""
+    """Create a MachineDeployment's infrastructure template, for machines with this spec."""
     return Template(
         uid="1",
         holder=Holder(
@@ -108,13 +108,13 @@ def worker_template(kind: str, spec: Mapping[str, Any], **variables: Any) -> Tem
 
 
 def generate_patches(*templates: Template, **settings: str) -> GeneratePatchesRequest:
-    """Return a request to patch templates, all with the variables of the first template."""
+    """Create a request to patch templates, all with the variables of the first template."""
     variables = templates[0].variables if templates else Variables({})
     return GeneratePatchesRequest(settings=settings, variables=variables, templates=templates)
 
 
 def validate_topology(*templates: Template, **settings: str) -> ValidateTopologyRequest:
-    """Return a request to validate templates, all with the variables of the first template."""
+    """Create a request to validate templates, all with the variables of the first template."""
     variables = templates[0].variables if templates else Variables({})
     return ValidateTopologyRequest(settings=settings, variables=variables, templates=templates)
 
@@ -122,7 +122,7 @@ def validate_topology(*templates: Template, **settings: str) -> ValidateTopology
 def topology_cluster(
     name: str = "cluster", *, annotations: Mapping[str, str] | None = None, **variables: Any
 ) -> TopologyCluster:
-    """Return a Cluster with a topology."""
+    """Create a Cluster with a topology."""
     return TopologyCluster(
         name=name,
         namespace=NAMESPACE,
@@ -137,12 +137,12 @@ def topology_cluster(
 
 
 def cluster_request(cluster: TopologyCluster, **settings: str) -> ClusterRequest:
-    """Return a request about a Cluster alone."""
+    """Create a request about a Cluster alone."""
     return ClusterRequest(settings=settings, cluster=cluster)
 
 
 def upgrade_plan(from_version: str, to_version: str) -> UpgradePlanRequest:
-    """Return a request for an upgrade plan; workers have the control plane's version."""
+    """Create a request for an upgrade plan; workers have the control plane's version."""
     return UpgradePlanRequest(
         settings={},
         cluster=topology_cluster(),
@@ -157,7 +157,7 @@ def machine_objects(
     infrastructure: Mapping[str, Any] | None = None,
     bootstrap: Mapping[str, Any] | None = None,
 ) -> MachineObjects:
-    """Return a Machine or MachineSet with the objects to which it refers."""
+    """Create a Machine or MachineSet with the objects that it refers to."""
     return MachineObjects(
         machine=machine, infrastructure=infrastructure or {}, bootstrap=bootstrap or {}
     )
@@ -166,7 +166,7 @@ def machine_objects(
 def can_update_machine(
     current: Mapping[str, Any], desired: Mapping[str, Any]
 ) -> CanUpdateMachineRequest:
-    """Return a request that compares two specs of a Machine."""
+    """Create a request that compares two specs of a Machine."""
     return CanUpdateMachineRequest(
         settings={},
         current=machine_objects({"spec": current}),

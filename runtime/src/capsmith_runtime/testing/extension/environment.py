@@ -48,7 +48,7 @@ class ExtensionApi(FakeApi):
         return await super().served_versions(group)
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
-        """Apply an object; fields that are no longer applied stay."""
+        """Apply an object; fields that are no longer applied are kept."""
         key = NamespacedName("", obj["metadata"]["name"])
         old = self.find(resource.kind, key)
         return self.add(obj) if old is None else self.change(resource.kind, key, merged(old, obj))
@@ -79,7 +79,7 @@ class ExtensionEnvironment(TestEnvironment):
         return self
 
     def options(self) -> Options:
-        """Return the options of the manager, read from a command line."""
+        """Return the manager's options, read from a command line."""
         arguments = [
             "--diagnostics-address=127.0.0.1:0",
             "--webhook-host=127.0.0.1",
@@ -90,7 +90,7 @@ class ExtensionEnvironment(TestEnvironment):
         return options.with_default_namespace(self.component.namespace)
 
     def new_certificate(self) -> bytes:
-        """Write new certificate files, as cert-manager does; return the authority's certificate."""
+        """Write new certificate files, as cert-manager does; return the CA certificate."""
         authority = trustme.CA()
         issued = authority.issue_cert("127.0.0.1")
         issued.private_key_pem.write_to_path(self._folder / "tls.key")
@@ -99,7 +99,7 @@ class ExtensionEnvironment(TestEnvironment):
         return authority.cert_pem.bytes()
 
     def config(self) -> JSON:
-        """Return the ExtensionConfig; empty while there is none."""
+        """Return the ExtensionConfig; empty if it does not exist yet."""
         found = self.api.find(
             "ExtensionConfig", NamespacedName("", self.extension.registration.name)
         )

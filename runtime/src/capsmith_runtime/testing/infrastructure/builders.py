@@ -1,4 +1,4 @@
-"""Builders of the scopes of clusters and machines."""
+"""Scope builders for clusters and machines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def infra_cluster(
     status: Any = None,
     session: object = None,
 ) -> InfraClusterScope[Spec]:
-    """Return the argument of ``reconcile_normal`` of a cluster.
+    """Create the argument of a cluster's ``reconcile_normal``.
 
     ``status`` is an instance of the generated Status class, as an earlier call returned it.
     """
@@ -58,7 +58,7 @@ def infra_cluster_deletion(
     credentials: Mapping[str, str] | None = None,
     session: object = None,
 ) -> InfraClusterDeleteScope[Spec]:
-    """Return the argument of ``reconcile_delete`` of a cluster whose Cluster no longer exists."""
+    """Create the argument of a cluster's ``reconcile_delete``, whose Cluster no longer exists."""
     return InfraClusterDeleteScope(
         name=name,
         namespace=NAMESPACE,
@@ -79,7 +79,7 @@ def infra_cluster_view(
     endpoint: Endpoint | None = None,
     status: Any = None,
 ) -> InfraClusterView:
-    """Return the view of a cluster that its machines get.
+    """Create the view of a cluster that its machines receive.
 
     ``fields`` are the fields under ``spec``; ``status`` is an instance of the generated Status
     class, as the cluster's reconciler returned it.
@@ -109,10 +109,10 @@ def infra_machine(
     status: Any = None,
     session: object = None,
 ) -> InfraMachineScope[Spec]:
-    """Return the argument of ``reconcile_normal`` of a machine.
+    """Create the argument of a machine's ``reconcile_normal``.
 
-    Unless ``is_provisioned`` is given, a machine with a provider id is provisioned. ``status`` is
-    an instance of the generated Status class, as an earlier call returned it.
+    If ``is_provisioned`` is None, a machine with a provider id is provisioned.  ``status`` is an
+    instance of the generated Status class, as an earlier call returned it.
     """
 
     async def read_bootstrap() -> BootstrapData:
@@ -150,7 +150,7 @@ def infra_machine_deletion(
     session: object = None,
     deletion_seconds: float = 0.0,
 ) -> InfraMachineDeleteScope[Spec]:
-    """Return the argument of ``reconcile_delete`` of a machine whose Machine no longer exists."""
+    """Create the argument of a machine's ``reconcile_delete``, whose Machine no longer exists."""
     return InfraMachineDeleteScope(
         name=name,
         namespace=NAMESPACE,
@@ -177,7 +177,7 @@ def infra_machine_template(
     infra_cluster: InfraClusterView | None = None,
     session: object = None,
 ) -> InfraMachineTemplateScope[Spec]:
-    """Return the argument of ``capacity`` for a template of machines with this spec."""
+    """Create the argument of ``capacity`` for a template of machines with this spec."""
     return InfraMachineTemplateScope(
         name=name,
         namespace=NAMESPACE,
@@ -192,5 +192,5 @@ def infra_machine_template(
 
 
 def given_credentials(given: Mapping[str, str] | None) -> Credentials:
-    """Return credentials for a scope: unchanged, or created from the keys of a Secret."""
+    """Return credentials for a scope: unchanged, or created from a Secret's keys."""
     return given if isinstance(given, Credentials) else Credentials(given)

@@ -13,7 +13,7 @@ from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnde
 
 
 class InfrastructureEnvironment(TestEnvironment):
-    """A management cluster with one kind of infrastructure clusters and one of machines."""
+    """A management cluster with one kind of infrastructure cluster and one kind of machine."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class InfrastructureEnvironment(TestEnvironment):
         self.core.add_credentials(controllers.identities, component.namespace)
 
     async def running_cluster(self) -> NamespacedName:
-        """Add a cluster, and wait until its infrastructure is provisioned and core knows it."""
+        """Add a cluster, and wait until core has recorded its infrastructure as provisioned."""
         key = self.core.add_cluster()
         await self.cluster_is_provisioned(key)
         self.core.infrastructure_is_ready(key)
@@ -94,7 +94,7 @@ class InfrastructureEnvironment(TestEnvironment):
         return key
 
     async def cluster_is_provisioned(self, key: NamespacedName) -> None:
-        """Wait until the infrastructure of a cluster is provisioned."""
+        """Wait until a cluster's infrastructure is provisioned."""
         await self.eventually("the cluster is provisioned", lambda: self.has_cluster(key))
 
     def has_cluster(self, key: NamespacedName) -> bool:
@@ -106,5 +106,5 @@ class InfrastructureEnvironment(TestEnvironment):
         return self.core.provisioned(self.core.infra_machine(key))
 
     def is_gone(self, kind: InfraClusterKind | InfraMachineKind, key: NamespacedName) -> bool:
-        """Return whether an object of the provider no longer exists."""
+        """Return whether one of the provider's objects no longer exists."""
         return self.api.find(kind.resource.kind, key) is None

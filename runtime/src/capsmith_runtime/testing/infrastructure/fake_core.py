@@ -27,7 +27,7 @@ class FakeCore:
         manifests: Manifests,
         identity_kind: IdentityKind | None = None,
     ) -> None:
-        """Create clusters with an identity of a kind, or with that of their sample."""
+        """Create clusters with an identity of a kind, or with the identity in their sample."""
         self.api = api
         self._manifests = manifests
         self.cluster_kind = cluster_kind
@@ -82,7 +82,7 @@ class FakeCore:
         return key
 
     def add_bootstrap(self, machine: NamespacedName) -> None:
-        """Add the bootstrap data of a Machine."""
+        """Add a Machine's bootstrap data."""
         name = f"{machine.name}-bootstrap"
         secret = {
             "apiVersion": "v1",
@@ -100,16 +100,16 @@ class FakeCore:
         self.api.change("Cluster", cluster, {"status": status})
 
     def pause(self, cluster: NamespacedName, paused: bool = True) -> None:
-        """Set spec.paused of a Cluster."""
+        """Set a Cluster's ``spec.paused``."""
         # None removes the field, as omitempty does with false.
         self.api.change("Cluster", cluster, {"spec": {"paused": paused or None}})
 
     def infra_cluster(self, key: NamespacedName) -> JSON:
-        """Return the infrastructure cluster with this key; fail if it is gone."""
+        """Return the infrastructure cluster with this key; fail if it does not exist."""
         return _there(self.api.find(self.cluster_kind.resource.kind, key), key)
 
     def infra_machine(self, key: NamespacedName) -> JSON:
-        """Return the infrastructure machine with this key; fail if it is gone."""
+        """Return the infrastructure machine with this key; fail if it does not exist."""
         return _there(self.api.find(self.machine_kind.resource.kind, key), key)
 
     def provisioned(self, obj: JSON) -> bool:

@@ -1,4 +1,4 @@
-"""Builders of the scopes of machine pools."""
+"""Scope builders for machine pools."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def infra_machine_pool(
     status: Any = None,
     session: object = None,
 ) -> InfraMachinePoolScope[Spec]:
-    """Return the argument of ``reconcile_normal`` and ``replicas`` of a machine pool."""
+    """Create the argument of a machine pool's ``reconcile_normal`` and ``replicas``."""
 
     async def read_bootstrap() -> BootstrapData:
         return BootstrapData(bootstrap, "cloud-config")
@@ -65,7 +65,7 @@ def infra_machine_pool_deletion(
     credentials: Mapping[str, str] | None = None,
     session: object = None,
 ) -> InfraMachinePoolDeleteScope[Spec]:
-    """Return the argument of ``reconcile_delete`` of a pool whose MachinePool no longer exists."""
+    """Create the argument of a pool's ``reconcile_delete``, whose MachinePool no longer exists."""
     return InfraMachinePoolDeleteScope(
         name=name,
         namespace=NAMESPACE,

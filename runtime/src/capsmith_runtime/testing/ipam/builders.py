@@ -1,4 +1,4 @@
-"""Builders for unit tests of pools of addresses: the arguments of reconcilers."""
+"""Argument builders for unit tests of address pools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Spec = TypeVar("Spec")
 def pool(
     spec: Spec, fields: Mapping[str, Any], name: str = "pool", *, session: object = None
 ) -> Pool[Spec]:
-    """Return a pool; ``fields`` are the fields under ``spec`` in the object."""
+    """Create a pool; ``fields`` are the fields under ``spec`` in the object."""
     return Pool(
         name=name,
         namespace=NAMESPACE,
@@ -32,7 +32,7 @@ def pool(
 def address_claim(
     of: Pool[Spec], name: str = "claim", *, taken: Iterable[str] = (), session: object = None
 ) -> AddressClaim[Spec]:
-    """Return a claim for an address of the pool ``of``, which belongs to no Cluster."""
+    """Create a claim for an address from the pool ``of``, which belongs to no Cluster."""
     return AddressClaim(
         name=name,
         namespace=NAMESPACE,
@@ -48,7 +48,7 @@ def address_claim(
 def address_release(
     of: Pool[Any], name: str = "claim", *, address: str | None = None, session: object = None
 ) -> AddressRelease:
-    """Return a claim on the pool ``of`` that is being deleted."""
+    """Create a claim on the pool ``of`` that is being deleted."""
     return AddressRelease(
         name=name,
         namespace=NAMESPACE,

@@ -36,11 +36,11 @@ class IPAMEnvironment(TestEnvironment):
 
     @property
     def has_ranges(self) -> bool:
-        """Whether the pools allocate from ranges in their spec."""
+        """Return whether the pools allocate from ranges in their spec."""
         return "ranges" in self.kind.features
 
     def add_pool(self, fields: JSON | None = None, name: str = "p1") -> NamespacedName:
-        """Add a pool, with five addresses unless other fields are given."""
+        """Add a pool, with five addresses unless ``fields`` says otherwise."""
         key = NamespacedName(NAMESPACE if self.kind.resource.namespaced else "", name)
         spec = self.manifests.sample_spec(self.kind.resource.kind)
         if self.has_ranges:
@@ -71,7 +71,7 @@ class IPAMEnvironment(TestEnvironment):
     def add_claim(
         self, pool: NamespacedName, name: str = "a1", *, cluster: str = "", **meta: Any
     ) -> NamespacedName:
-        """Add a claim; ``meta`` are further fields of its metadata."""
+        """Add a claim; ``meta`` are additional fields of its metadata."""
         key = NamespacedName(NAMESPACE, name)
         self.api.add(
             {
@@ -89,7 +89,7 @@ class IPAMEnvironment(TestEnvironment):
     def add_address(
         self, pool: NamespacedName, name: str, address: str, claim: str = "unknown"
     ) -> NamespacedName:
-        """Add an IPAddress, as a user creates it."""
+        """Add an IPAddress as a user would."""
         key = NamespacedName(NAMESPACE, name)
         self.api.add(
             {
@@ -120,7 +120,7 @@ class IPAMEnvironment(TestEnvironment):
         return self._there(CLAIM, key)
 
     def address(self, key: NamespacedName) -> JSON | None:
-        """Return the IPAddress of a claim; None if there is none."""
+        """Return a claim's IPAddress; None if there is none."""
         return self.api.find(ADDRESS, key)
 
     def given(self) -> list[str]:
@@ -128,7 +128,7 @@ class IPAMEnvironment(TestEnvironment):
         return [obj["spec"]["address"] for obj in self.api.all(ADDRESS)]
 
     def has_address(self, key: NamespacedName) -> bool:
-        """Return whether the status of a claim names its address."""
+        """Return whether a claim's status names its address."""
         status = self.claim(key).get("status") or {}
         return bool((status.get("addressRef") or {}).get("name"))
 
@@ -140,14 +140,14 @@ class IPAMEnvironment(TestEnvironment):
         return str(address["spec"]["address"])
 
     async def says(self, key: NamespacedName, reason: str) -> None:
-        """Wait until a claim reports why it has no address."""
+        """Wait until a claim reports ``reason`` as the reason why it has no address."""
         expected = "False", reason
         await self.eventually(
             f"{key} says {reason}", lambda: condition(self.claim(key), "Ready") == expected
         )
 
     async def pool_says(self, key: NamespacedName, status: str, reason: str) -> None:
-        """Wait until the Ready condition of a pool has this status and reason."""
+        """Wait until a pool's Ready condition has this status and reason."""
         await self.eventually(
             f"{key} says {reason}", lambda: condition(self.pool(key), "Ready") == (status, reason)
         )
@@ -161,7 +161,10 @@ class IPAMEnvironment(TestEnvironment):
         await self.eventually(f"{key} is gone", lambda: self.api.find(kind, key) is None)
 
     async def counts(self, key: NamespacedName, **numbers: int) -> None:
-        """Wait until a pool reports these counts; without ranges only used addresses count."""
+        """Wait until a pool reports these counts.
+
+        Without ranges, only used addresses are compared.
+        """
         expected = numbers if self.has_ranges else {"used": numbers["used"]}
         await self.eventually(
             f"{key} counts {expected}",

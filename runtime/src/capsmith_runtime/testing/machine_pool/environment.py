@@ -38,9 +38,9 @@ class FakePoolMachines:
         self._api = api
         self._kind = kind
         self.hold_machines = False
-        """While it is set, no Machines are created, as if the workload cluster were unreachable."""
+        """Whether no Machines are created, as if the workload cluster were unreachable."""
         self.hold_nodes = False
-        """While it is set, no machine becomes a Node."""
+        """Whether machines are kept from becoming Nodes."""
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -155,7 +155,7 @@ class SlowApi(FakeApi):
     def __init__(self, core_version: str, manifests: Manifests) -> None:
         super().__init__(core_version, manifests)
         self.lags: dict[str, float] = {}
-        """The delay in seconds of kinds that have another one."""
+        """Delay in seconds for each kind that does not have the default delay."""
 
     async def watch(
         self, resource: ResourceType, selection: Selection, *, resource_version: str
@@ -168,7 +168,7 @@ class SlowApi(FakeApi):
 
 
 class MachinePoolEnvironment(TestEnvironment):
-    """A management cluster with one running cluster and one pool."""
+    """A management cluster with a running cluster and a pool."""
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ class MachinePoolEnvironment(TestEnvironment):
 
     @property
     def machine_pool(self) -> NamespacedName:
-        """Key of the MachinePool, whose name ``use_long_name`` changes."""
+        """Return the key of the MachinePool, whose name ``use_long_name`` changes."""
         return NamespacedName(NAMESPACE, self._machine_pool_name)
 
     _machine_pool_name = "mp1"
@@ -253,7 +253,7 @@ class MachinePoolEnvironment(TestEnvironment):
         )
 
     def write_bootstrap(self, text: str) -> None:
-        """Replace the bootstrap data."""
+        """Replace the bootstrap data by ``text``."""
         data = {"value": base64.b64encode(text.encode()).decode()}
         key = NamespacedName(NAMESPACE, "p1-bootstrap")
         if self.api.find("Secret", key) is not None:
@@ -264,12 +264,12 @@ class MachinePoolEnvironment(TestEnvironment):
         self.api.add({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data})
 
     def name_bootstrap(self) -> None:
-        """Set the name of the data Secret in the MachinePool, as core does."""
+        """Set the data Secret's name in the MachinePool, as core does."""
         bootstrap = {"bootstrap": {"dataSecretName": "p1-bootstrap"}}
         self.change_pool({"template": {"spec": bootstrap}})
 
     def change_pool(self, spec: JSON) -> None:
-        """Change fields in the spec of the MachinePool, as a user."""
+        """Change fields in the MachinePool's spec, as a user."""
         self.api.change("MachinePool", self.machine_pool, {"spec": spec})
 
     def scale(self, replicas: int) -> None:
@@ -277,13 +277,13 @@ class MachinePoolEnvironment(TestEnvironment):
         self.change_pool({"replicas": replicas})
 
     def note(self, annotations: dict[str, str]) -> None:
-        """Set annotations of the MachinePool."""
+        """Set annotations on the MachinePool."""
         self.api.change(
             "MachinePool", self.machine_pool, {"metadata": {"annotations": annotations}}
         )
 
     def infra_pool(self) -> JSON:
-        """Return the infrastructure object of the pool."""
+        """Return the pool's infrastructure object."""
         found = self.api.find(self.kind.resource.kind, self.pool)
         assert found is not None, "the pool is gone"
         return found
@@ -299,20 +299,20 @@ class MachinePoolEnvironment(TestEnvironment):
         return list(self.infra_pool()["spec"].get("providerIDList") or [])
 
     def is_settled(self, count: int) -> bool:
-        """Return whether the pool reports that many machines and the infrastructure has them."""
+        """Return whether the pool reports ``count`` machines and the infrastructure has as many."""
         obj = self.infra_pool()
         status = obj.get("status") or {}
         reported = (status.get("ready"), status.get("replicas"), len(self.ids()))
         return reported == (True, count, count) and len(self.infrastructure.servers()) == count
 
     async def settled(self, count: int) -> None:
-        """Wait until there are that many machines, and the manager is quiet."""
+        """Wait until there are ``count`` machines and the manager is quiet."""
         await self.eventually(f"{count} machines", lambda: self.is_settled(count))
         await self.quiet()
         assert self.is_settled(count)
 
     def pool_labels(self) -> dict[str, str]:
-        """Return the labels by which core finds the machines of the pool (MP-08)."""
+        """Return the labels by which core finds the pool's machines (MP-08)."""
         return {
             f"{GROUP}/cluster-name": self.cluster.name,
             f"{GROUP}/pool-name": label_value(self.machine_pool.name),
@@ -348,16 +348,16 @@ class MachinePoolEnvironment(TestEnvironment):
 
 
 class PoolMachinesEnvironment(MachinePoolEnvironment):
-    """A management cluster with one pool whose machines have Machines."""
+    """A management cluster with a pool whose machines have Machines."""
 
     kind: MachinePoolMachinesKind
 
     def infra_machines(self) -> list[JSON]:
-        """Return the machines of the pool."""
+        """Return the pool's machines."""
         return [each for each in self.api.all(self.kind.machines.kind) if is_pooled(each)]
 
     def names(self) -> set[str]:
-        """Return the names of the machines of the pool."""
+        """Return the names of the pool's machines."""
         return {machine["metadata"]["name"] for machine in self.infra_machines()}
 
     def created(self) -> list[NamespacedName]:
@@ -374,7 +374,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         )
 
     def note_machine(self, name: str, annotations: dict[str, str]) -> None:
-        """Set annotations of a Machine."""
+        """Set annotations on a Machine."""
         key = NamespacedName(self.pool.namespace, name)
         self.api.change("Machine", key, {"metadata": {"annotations": annotations}})
 
@@ -387,12 +387,15 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         self.api.admission = change
 
     def edit_machine(self, name: str, spec: JSON) -> None:
-        """Change the spec of a machine of the pool, as a user does."""
+        """Change the spec of one of the pool's machines, as a user does."""
         key = NamespacedName(self.pool.namespace, name)
         self.api.change(self.kind.machines.kind, key, {"spec": spec})
 
     def other_field(self) -> tuple[str, Any] | None:
-        """Return a spec field that machines get from the pool, with another valid value."""
+        """Return a spec field that machines get from the pool, with another valid value.
+
+        Returns None if there is no such field.
+        """
         spec, resource = self.infra_pool()["spec"], self.kind.resource
         rules = self.manifests.schema(resource.kind, resource.version)["properties"]["spec"]
         for name in self.kind.machine_fields:
@@ -402,7 +405,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         return None
 
     async def gone(self) -> None:
-        """Wait until the pool is gone, and check that nothing is left of it."""
+        """Wait until the pool is gone, and check that nothing of it is left."""
         kind = self.kind.resource.kind
         await self.eventually("it is gone", lambda: self.api.find(kind, self.pool) is None)
         assert self.infrastructure.servers() == []

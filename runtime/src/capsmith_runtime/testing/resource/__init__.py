@@ -1,4 +1,4 @@
-"""Builders of scopes for unit tests of kinds that implement Resource; they need no API server."""
+"""Scope builders for unit tests of kinds that implement Resource; they need no API server."""
 
 from capsmith_runtime.testing.core import core_cluster, spec_from
 from capsmith_runtime.testing.resource.builders import resource, resource_deletion

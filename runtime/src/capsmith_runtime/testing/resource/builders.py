@@ -1,4 +1,4 @@
-"""Builders of the scopes of resources."""
+"""Scope builders for resources."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def resource(
     status: Any = None,
     session: object = None,
 ) -> ResourceScope[Spec]:
-    """Return the argument of ``reconcile_normal``; ``namespace`` is empty if cluster-scoped.
+    """Create the argument of ``reconcile_normal``.
 
-    ``status`` is an instance of the generated Status class, as an earlier call returned it.
+    ``namespace`` is empty for a cluster-scoped resource; ``status`` is an instance of the generated
+    Status class, as an earlier call returned it.
     """
     return ResourceScope(
         name=name,
@@ -58,7 +59,7 @@ def resource_deletion(
     status: Any = None,
     session: object = None,
 ) -> ResourceDeleteScope[Spec]:
-    """Return the argument of ``reconcile_delete`` of a resource whose owners no longer exist."""
+    """Create the argument of ``reconcile_delete`` of a resource whose owners no longer exist."""
     return ResourceDeleteScope(
         name=name,
         namespace=namespace,

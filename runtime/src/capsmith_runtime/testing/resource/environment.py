@@ -26,17 +26,17 @@ class BaseResourceEnvironment(TestEnvironment):
 
     @property
     def key(self) -> NamespacedName:
-        """Key of the resource."""
+        """Return the resource's key."""
         return NamespacedName(NAMESPACE if self.kind.resource.namespaced else "", "r1")
 
     def existing(self) -> list[str]:
-        """Return the infrastructure of resources that exists, under any names."""
+        """Return the existing infrastructure of resources; any names are allowed."""
         double = self.infrastructure
         assert isinstance(double, HasResources), f"{type(double).__name__} needs resources()"
         return double.resources()
 
     def add(self, *owners: JSON, cluster: str = "", annotations: JSON | None = None) -> None:
-        """Add the resource, with owners, and with the label of a Cluster if one is given."""
+        """Add the resource with these owners, and with the label of ``cluster`` if it is set."""
         metadata: dict[str, Any] = {
             "name": self.key.name,
             "annotations": dict(annotations or {}),
@@ -74,7 +74,7 @@ class BaseResourceEnvironment(TestEnvironment):
         return obj
 
     def ready(self) -> tuple[str, str]:
-        """Return status and reason of the resource's Ready condition."""
+        """Return the status and reason of the resource's Ready condition."""
         return condition(self.resource(), "Ready")
 
     async def is_ready(self) -> None:
@@ -87,7 +87,7 @@ class BaseResourceEnvironment(TestEnvironment):
 
 
 class ResourceEnvironment(BaseResourceEnvironment, InfrastructureEnvironment):
-    """A management cluster with the infrastructure's kinds and the kind of the resource."""
+    """A management cluster with the infrastructure's kinds and the resource's kind."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class StandaloneResourceEnvironment(BaseResourceEnvironment):
         return key
 
     def pause(self, cluster: NamespacedName, paused: bool = True) -> None:
-        """Set spec.paused of a Cluster."""
+        """Set a Cluster's ``spec.paused``."""
         self.api.change("Cluster", cluster, {"spec": {"paused": paused or None}})
 
 

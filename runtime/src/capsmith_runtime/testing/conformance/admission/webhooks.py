@@ -19,23 +19,23 @@ from capsmith_runtime.testing.schema_check import with_defaults
 
 @dataclass(frozen=True, kw_only=True)
 class AdmissionCase(Case):
-    """One kind that has webhooks."""
+    """A single kind that has webhooks."""
 
     component: Component
     kind: AdmittedKind
 
     @property
     def id(self) -> str:
-        """The kind alone, because the case does not depend on core."""
+        """Return the kind alone, because the case does not depend on core."""
         return self.kind.kind
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The kind, and its template kind if templates are admitted, too."""
+        """Return the kind, and its template kind if templates are admitted, too."""
         return tuple(filter(None, (self.kind.kind, self.kind.template)))
 
     def objects(self) -> Iterator[JSON]:
-        """Yield samples and templates of the kind, with the defaults of the CRD.
+        """Yield the kind's samples and templates, with the CRD's defaults.
 
         Objects whose spec has variables without a default are left out, because any value may be
         set.
@@ -51,7 +51,7 @@ class AdmissionCase(Case):
 
 
 class AdmissionConformance(Conformance):
-    """Base class of scenarios with each kind that has webhooks."""
+    """Base class of scenarios for each kind that has webhooks."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[AdmissionCase]:

@@ -14,7 +14,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
 class BootstrapConformance(Conformance):
-    """Base class of scenarios with one running manager of a bootstrap provider."""
+    """Base class of scenarios with a bootstrap provider's running manager."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[BootstrapConfigKind]]:
@@ -23,5 +23,5 @@ class BootstrapConformance(Conformance):
 
     @pytest.fixture
     def env(self, case: KindCase[BootstrapConfigKind]) -> BootstrapEnvironment:
-        """A management cluster with bootstrap configurations."""
+        """Return a management cluster with bootstrap configurations."""
         return BootstrapEnvironment(case.provider, case.component, case.core_version, case.kind)

@@ -187,7 +187,7 @@ class TestBootstrapSecrets(BootstrapConformance):
 
 
 def _replace(env: BootstrapEnvironment, key: NamespacedName) -> None:
-    """Replace configuration and Machine by copies with other uids, without status."""
+    """Replace a configuration and its Machine by copies with new UIDs and without status."""
     machine, config = env.api.find("Machine", key), env.config(key)
     assert machine is not None
     for obj in (config, machine):

@@ -17,7 +17,7 @@ from capsmith_runtime.testing.environment import condition
 
 WAITING_FOR_CONTROL_PLANE = "WaitingForControlPlaneInitialized"
 WORKER_REQUESTS = [("get", "Secret"), ("create", "Secret")]
-"""Besides the certificates that the author's code requests, and the status."""
+"""Expected requests, without those for certificates from the author's code and the status."""
 
 
 class TestBootstrapData(BootstrapConformance):

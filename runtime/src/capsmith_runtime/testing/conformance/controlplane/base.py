@@ -22,7 +22,7 @@ Override = Callable[..., None]
 
 
 class ControlPlaneConformance(Conformance):
-    """Base class of scenarios with one running manager of a control plane provider."""
+    """Base class of scenarios with a control plane provider's running manager."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ControlPlaneKind]]:
@@ -33,9 +33,9 @@ class ControlPlaneConformance(Conformance):
     def env(
         self, case: KindCase[ControlPlaneKind], monkeypatch: pytest.MonkeyPatch
     ) -> ControlPlaneEnvironment:
-        """A management cluster with a control plane of Machines.
+        """Return a management cluster with a control plane of Machines.
 
-        The API server of the workload cluster answers at once.
+        The workload cluster's API server responds immediately.
         """
         env = ControlPlaneEnvironment(case.provider, case.component, case.core_version, case.kind)
 
@@ -47,7 +47,7 @@ class ControlPlaneConformance(Conformance):
 
     @pytest.fixture
     def override(self, monkeypatch: pytest.MonkeyPatch) -> Override:
-        """Replace methods of reconcilers that are created from now on."""
+        """Return a function that replaces methods of reconcilers created from now on."""
 
         def put(env: ControlPlaneEnvironment, **methods: Any) -> None:
             for name, method in methods.items():
@@ -57,7 +57,7 @@ class ControlPlaneConformance(Conformance):
 
 
 class ManagedControlPlaneConformance(Conformance):
-    """Base class of scenarios with one running manager of managed control planes."""
+    """Base class of scenarios with a running manager for managed control planes."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ManagedControlPlaneKind]]:
@@ -66,7 +66,7 @@ class ManagedControlPlaneConformance(Conformance):
 
     @pytest.fixture
     def hosting(self, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostingDouble:
-        """A test double of the service that runs the control planes."""
+        """Return a test double of the service that runs the control planes."""
         assert case.provider.hosting is not None, "PROVIDER has no hosting"
         double = case.provider.hosting(tmp_path)
         double.start(monkeypatch)
@@ -76,7 +76,7 @@ class ManagedControlPlaneConformance(Conformance):
     def env(
         self, case: KindCase[ManagedControlPlaneKind], hosting: HostingDouble
     ) -> ManagedControlPlaneEnvironment:
-        """A management cluster with a managed control plane."""
+        """Return a management cluster with a managed control plane."""
         return ManagedControlPlaneEnvironment(
             case.provider, case.component, case.core_version, kind=case.kind, hosting=hosting
         )

@@ -107,7 +107,7 @@ def _condition(env: ControlPlaneEnvironment, name: str, condition_type: str) -> 
 
 
 def _move(env: ControlPlaneEnvironment) -> None:
-    """Recreate all objects as ``clusterctl move`` does: other uids, no status (MV-07)."""
+    """Create all objects again as ``clusterctl move`` does: new UIDs, no status (MV-07)."""
     api, uids = env.api, dict[str, str]()
     kinds = [env.kind.resource.kind, "Machine", "FakeMachine", env.kind.bootstrap_kind]
     for kind in kinds:

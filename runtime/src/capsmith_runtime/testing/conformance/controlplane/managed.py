@@ -258,7 +258,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
 
 
 def _move(obj: JSON, secret: JSON, target: ManagedControlPlaneEnvironment) -> None:
-    """Recreate objects as clusterctl does: without status and uid, owners first (MV-07)."""
+    """Create objects again as clusterctl does: without status and UID, owners first (MV-07)."""
     owner = target.add_cluster()
     obj.pop("status")
     obj["metadata"]["ownerReferences"][0]["uid"] = owner["metadata"]["uid"]

@@ -33,38 +33,38 @@ class Part:
 
     @property
     def path(self) -> str:
-        """Path of the part, for messages."""
+        """Return the part's path, for messages."""
         return ".".join(self.fields.path)
 
     @property
     def source_keys(self) -> frozenset[str]:
-        """The author's fields that only the source has."""
+        """Return the author's fields that only the source has."""
         return self.fields.spoke_keys if self.to_hub else self.fields.hub_keys
 
     @property
     def target_keys(self) -> frozenset[str]:
-        """The author's fields that only the target has."""
+        """Return the author's fields that only the target has."""
         return self.fields.hub_keys if self.to_hub else self.fields.spoke_keys
 
     @property
     def source_type(self) -> type[Any] | None:
-        """The dataclass with the fields of the source version."""
+        """Return the dataclass of the source version's fields; None if it has none."""
         return self.fields.spoke if self.to_hub else self.fields.hub
 
     @property
     def target_type(self) -> type[Any] | None:
-        """The dataclass with the fields of the target version."""
+        """Return the dataclass of the target version's fields; None if it has none."""
         return self.fields.hub if self.to_hub else self.fields.spoke
 
     def of(self, obj: JSON) -> JSON:
-        """Return the fields of this part of an object; empty if it lacks the part."""
+        """Return an object's fields in this part; empty if the object lacks the part."""
         found = get_value(obj, self.fields.path)
         return found if isinstance(found, dict) else {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionCase(Case):
-    """One kind, converted from one API version to another."""
+    """A single kind, converted from one API version to another."""
 
     kind: ConvertedKind
     converter: Converter
@@ -74,7 +74,7 @@ class ConversionCase(Case):
 
     @property
     def id(self) -> str:
-        """The kind and both versions."""
+        """Return the kind and both versions."""
         return f"{self.kind.kind}-{self.source}-to-{self.target}"
 
     def objects(self, *, of_target: bool = False) -> st.SearchStrategy[JSON]:
@@ -102,11 +102,11 @@ class ConversionCase(Case):
         return st.tuples(*drawn).map(assembled)
 
     def there(self, obj: JSON) -> JSON:
-        """Return an object of the source version in the target version."""
+        """Convert an object from the source version to the target version."""
         return self.converter.convert(obj, f"{self.kind.group}/{self.target}")
 
     def back(self, obj: JSON) -> JSON:
-        """Return an object of the target version in the source version."""
+        """Convert an object from the target version to the source version."""
         return self.converter.convert(obj, f"{self.kind.group}/{self.source}")
 
 
@@ -158,7 +158,7 @@ def _keys(typed: type[Any] | None) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Versions:
-    """Versions of referenced kinds: those of other providers need not be known here."""
+    """Versions of referenced kinds; other providers' versions need not be known here."""
 
     webhook: ConversionWebhook
 
@@ -271,7 +271,7 @@ def _complaints(part: Part, found: JSON) -> list[str]:
 
 
 def _typed(part: Part, content: JSON) -> JSON:
-    """Return the fields with the defaults of nested ones, as the author's functions see them."""
+    """Return the fields with defaults for nested ones, as the author's functions see them."""
     if part.source_type is None:
         return content
     typed: JSON = encode(decode(part.source_type, content, part.path))

@@ -1,4 +1,4 @@
-"""The runtime extension over TLS, as core calls it, and the manifests around it."""
+"""The runtime extension over TLS, as core calls it, and its manifests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ExtensionCase(Case):
 
     @property
     def manifests(self) -> Manifests:
-        """The manifests of the extension alone; other components may serve webhooks as well."""
+        """Return the extension's manifests only; other components may serve webhooks as well."""
         return self.provider.manifests_of(self.component)
 
 
@@ -42,16 +42,16 @@ class HookCase(ExtensionCase):
 
     @property
     def id(self) -> str:
-        """The name of the hook."""
+        """Return the hook's name."""
         return self.handler.hook
 
 
 class ExtensionConformance(Conformance):
-    """Base class of scenarios with the manager of a runtime extension."""
+    """Base class of scenarios with a runtime extension's manager."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ExtensionCase]:
-        """Return the case of the extension; none if the provider has none."""
+        """Return the extension's case; empty if the provider has no extension."""
         return [
             ExtensionCase(
                 provider=provider,
@@ -66,7 +66,7 @@ class ExtensionConformance(Conformance):
     def env(
         self, case: ExtensionCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> ExtensionEnvironment:
-        """The running extension, with its ExtensionConfig."""
+        """Return the running extension, with its ExtensionConfig."""
         monkeypatch.setattr(server, "POLL_SECONDS", 0.02)
         return ExtensionEnvironment(
             case.provider, case.component, extension=case.extension, folder=tmp_path
@@ -161,7 +161,7 @@ class TestRuntimeExtensionManifests(ExtensionConformance):
 
 
 def _role(case: ExtensionCase) -> dict[str, Any]:
-    """Return the role of the extension's manager, among those for users."""
+    """Return the role of the extension's manager, as opposed to the roles for users."""
     roles = (each for each in case.manifests.documents("rbac") if each["kind"] == "ClusterRole")
     return next(each for each in roles if "extensionconfigs" in str(each["rules"]))
 

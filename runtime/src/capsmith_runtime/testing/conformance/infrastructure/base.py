@@ -22,18 +22,18 @@ from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnde
 
 @dataclass(frozen=True, kw_only=True)
 class InfrastructureCase(Case):
-    """A kind of clusters and a kind of machines, and a kind of identities if there is one."""
+    """A kind of cluster and a kind of machine, and a kind of identity if there is one."""
 
     component: Component
     controllers: InfrastructureControllers
     cluster_kind: InfraClusterKind
     machine_kind: InfraMachineKind
     identity: IdentityKind | None = None
-    """None for clusters that refer to no identity."""
+    """The kind of identity; None if clusters refer to no identity."""
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The names of all two or three kinds."""
+        """Return the names of all two or three kinds."""
         kinds = (self.cluster_kind, self.machine_kind, self.identity)
         return [kind.resource.kind for kind in kinds if kind is not None]
 
@@ -45,7 +45,7 @@ class WithInfrastructure(Conformance):
     def infrastructure(
         self, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> InfrastructureDouble:
-        """A test double of the infrastructure."""
+        """Return a test double of the infrastructure."""
         assert case.provider.infrastructure is not None, "PROVIDER has no infrastructure"
         double = case.provider.infrastructure(tmp_path)
         double.start(monkeypatch)
@@ -53,7 +53,7 @@ class WithInfrastructure(Conformance):
 
 
 class InfrastructureConformance(WithInfrastructure):
-    """Base class of scenarios with one running manager of clusters and machines."""
+    """Base class of scenarios with a running manager for clusters and machines."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
@@ -76,7 +76,7 @@ class InfrastructureConformance(WithInfrastructure):
     def env(
         self, case: InfrastructureCase, infrastructure: InfrastructureDouble
     ) -> InfrastructureEnvironment:
-        """A management cluster with the infrastructure's kinds."""
+        """Return a management cluster with the infrastructure's kinds."""
         return InfrastructureEnvironment(
             case.provider,
             case.component,
@@ -92,7 +92,7 @@ class InfrastructureConformance(WithInfrastructure):
 def _pairs(
     controllers: InfrastructureControllers,
 ) -> Iterator[tuple[InfraClusterKind, InfraMachineKind]]:
-    """Yield each kind of clusters and each of machines, with as few pairs as possible."""
+    """Yield each kind of cluster and machine at least once, in as few pairs as possible."""
     clusters, machines = controllers.clusters, controllers.machines
     for index in range(max(len(clusters), len(machines)) if clusters and machines else 0):
         yield clusters[index % len(clusters)], machines[index % len(machines)]

@@ -25,11 +25,14 @@ from capsmith_runtime.testing.provider import (
 
 FAILURES = {"error": Faults(error=1.0), "limit": Faults(limit=1.0), "lost": Faults(lost=1.0)}
 HOOK_SECONDS = 0.2
-"""Time limit of a call that hangs.  It is real time: the clock is not virtual while a call runs."""
+"""Seconds of real time that a hanging call may take.
+
+The clock is not virtual while a call is running.
+"""
 
 
 class TestInfrastructureCalls(InfrastructureConformance):
-    """Calls that fail, hang or take effect late; only if the test double has ``simulate``."""
+    """Calls that fail, hang or take effect late; requires a test double with ``simulate``."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
@@ -234,7 +237,7 @@ def simulate(infrastructure: InfrastructureDouble, faults: Faults) -> None:
 
 
 async def fails(env: TestEnvironment, find: Callable[[], JSON]) -> None:
-    """Wait until the Ready condition reports an error of a call."""
+    """Wait until the Ready condition reports a call's error."""
 
     def is_reported() -> bool:
         status, reason = condition(find(), "Ready")
@@ -262,7 +265,7 @@ async def removed(env: InfrastructureEnvironment, key: NamespacedName) -> None:
 
 
 def provider_id_of(env: InfrastructureEnvironment, key: NamespacedName) -> str:
-    """Return the provider id of a machine."""
+    """Return a machine's provider id."""
     return str(env.core.infra_machine(key)["spec"]["providerID"])
 
 

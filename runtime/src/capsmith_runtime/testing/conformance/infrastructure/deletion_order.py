@@ -17,7 +17,7 @@ _Named = tuple[str, NamespacedName]
 
 
 class TestDeletionOrder(InfrastructureConformance):
-    """All objects of a cluster are deleted together; no infrastructure is left."""
+    """All objects of a cluster are deleted together, and no infrastructure is left."""
 
     @scenario
     async def test_everything_is_deleted_in_any_order(self, env: InfrastructureEnvironment) -> None:

@@ -190,7 +190,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
 def _objects(
     env: InfrastructureEnvironment, cluster: NamespacedName, key: NamespacedName
 ) -> list[JSON]:
-    """Return the objects of the cluster, owners first."""
+    """Return the cluster's objects, owners first."""
     found = (
         env.api.find("Cluster", cluster),
         env.core.infra_cluster(cluster),
@@ -201,7 +201,7 @@ def _objects(
 
 
 def _copy(obj: JSON) -> JSON:
-    """Return the object that clusterctl creates at the target (MV-07)."""
+    """Return the object that clusterctl creates in the target cluster (MV-07)."""
     gone = ("uid", "resourceVersion", "generation", "finalizers")
     metadata = {name: value for name, value in obj["metadata"].items() if name not in gone}
     rest = {name: value for name, value in obj.items() if name != "status"}

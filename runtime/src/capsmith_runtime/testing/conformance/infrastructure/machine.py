@@ -196,7 +196,7 @@ def check_requests(env: InfrastructureEnvironment, key: NamespacedName) -> list[
 
 
 class TestTerminatedMachines(InfrastructureConformance):
-    """Servers that disappear; only if the test double has the method ``remove_server``."""
+    """Servers that disappear; requires a test double with the method ``remove_server``."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:

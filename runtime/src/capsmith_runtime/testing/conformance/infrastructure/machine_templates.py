@@ -1,4 +1,4 @@
-"""Templates of machines report the capacity of a machine, where the kind has that feature."""
+"""Machine templates report the capacity of a machine, if the kind has that feature."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
 class TestMachineTemplates(InfrastructureConformance):
-    """Templates of machines report the capacity of a machine, where the kind has that feature."""
+    """Machine templates report the capacity of a machine, if the kind has that feature."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:

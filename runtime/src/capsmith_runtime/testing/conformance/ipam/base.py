@@ -16,7 +16,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
 class IPAMConformance(Conformance):
-    """Base class of scenarios with one running manager of an IPAM provider."""
+    """Base class of scenarios with an IPAM provider's running manager."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[PoolKind]]:
@@ -27,7 +27,7 @@ class IPAMConformance(Conformance):
     def env(
         self, case: KindCase[PoolKind], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> IPAMEnvironment:
-        """A management cluster with pools of addresses."""
+        """Return a management cluster with address pools."""
         if case.provider.address_system is not None:
             case.provider.address_system(tmp_path).start(monkeypatch)
         return IPAMEnvironment(case.provider, case.component, case.core_version, case.kind)

@@ -21,7 +21,7 @@ from capsmith_runtime.testing.ipam.environment import (
 )
 
 CLAIM_REQUESTS = ["patch", "patch_status"]
-"""The finalizer, and the status of the claim."""
+"""Expected requests for a claim: its finalizer and its status."""
 ONE = {"addresses": ["10.0.0.2"], "prefix": 29}
 
 

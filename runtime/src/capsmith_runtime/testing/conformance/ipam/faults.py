@@ -27,7 +27,7 @@ from capsmith_runtime.testing.ipam.environment import (
 WATCH_FILTER = "cluster.x-k8s.io/watch-filter"
 DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
 MANY = {"addresses": ["10.0.0.0/25"], "prefix": 24}
-"""127 addresses."""
+"""Ranges with 127 addresses."""
 
 
 class TestAddressFaults(IPAMConformance):
@@ -178,7 +178,7 @@ class TestAddressFaults(IPAMConformance):
 
 
 class _Death:
-    """Lose the n-th write of the manager and all later ones, then replace the manager."""
+    """Loses the manager's n-th write and all later ones, then replaces the manager."""
 
     def __init__(self, env: IPAMEnvironment, number: int) -> None:
         self.struck = False
@@ -187,7 +187,7 @@ class _Death:
         env.api.fault = self._fault
 
     async def or_until(self, holds: Callable[[], bool]) -> None:
-        """Wait until something holds, if necessary with another manager."""
+        """Wait until ``holds`` returns true, if necessary with another manager."""
         await self._env.eventually("held, or struck", lambda: self._left <= 0 or holds())
         if self._left <= 0 and not self.struck:
             self.struck = True
@@ -203,7 +203,7 @@ class _Death:
 
 
 def _moved(env: IPAMEnvironment, key: NamespacedName) -> tuple[JSON, JSON]:
-    """Return claim and IPAddress as clusterctl creates them at the target."""
+    """Return claim and IPAddress as clusterctl creates them in the target cluster."""
     claim, address = env.claim(key), env.address(key)
     assert address is not None
     for obj in (claim, address):
@@ -228,7 +228,7 @@ async def _remove_at_source(env: IPAMEnvironment, key: NamespacedName) -> None:
 
 
 def _add_at_target(env: IPAMEnvironment, pool: NamespacedName, claim: JSON, address: JSON) -> None:
-    """Create claim and IPAddress; owners of the address get the uids of the target."""
+    """Create claim and IPAddress, where the address's owners get the target cluster's UIDs."""
     claim = env.api.add(claim)
     owners = [{**reference_to(claim), "controller": True, "blockOwnerDeletion": True}]
     owners.append({**reference_to(env.pool(pool)), "uid": "of the pool at the source"})

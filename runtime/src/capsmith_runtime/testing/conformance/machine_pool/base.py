@@ -24,7 +24,7 @@ from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnde
 
 @dataclass(frozen=True, kw_only=True)
 class PoolCase(Case):
-    """A case of one kind of machine pools."""
+    """A case of one kind of machine pool."""
 
     component: Component
     controllers: InfrastructureControllers
@@ -32,13 +32,13 @@ class PoolCase(Case):
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The name of the kind of pools."""
+        """Return the name of the pool's kind."""
         return (self.kind.resource.kind,)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolMachinesCase(PoolCase):
-    """A case of a kind of machine pools with Machines."""
+    """A case of one kind of machine pool with Machines."""
 
     kind: MachinePoolMachinesKind
 
@@ -64,7 +64,7 @@ class MachinePoolConformance(WithInfrastructure):
 
     @pytest.fixture
     def env(self, case: PoolCase, infrastructure: InfrastructureDouble) -> MachinePoolEnvironment:
-        """A management cluster with one running cluster."""
+        """Return a management cluster with a running cluster."""
         return MachinePoolEnvironment(
             case.provider,
             case.component,
@@ -99,7 +99,7 @@ class PoolMachinesConformance(WithInfrastructure):
     def env(
         self, case: PoolMachinesCase, infrastructure: InfrastructureDouble
     ) -> PoolMachinesEnvironment:
-        """A management cluster with one running cluster."""
+        """Return a management cluster with a running cluster."""
         return PoolMachinesEnvironment(
             case.provider,
             case.component,

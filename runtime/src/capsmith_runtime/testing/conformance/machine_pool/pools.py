@@ -133,7 +133,7 @@ async def _gone(env: MachinePoolEnvironment) -> None:
 
 
 class TestMachinePoolCalls(MachinePoolConformance):
-    """Calls for pools that fail; only if the test double has the method ``simulate``."""
+    """Failing calls for pools; requires a test double with the method ``simulate``."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:

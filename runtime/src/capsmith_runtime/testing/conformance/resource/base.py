@@ -26,21 +26,21 @@ from capsmith_runtime.testing.resource.environment import (
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceCase(Case):
-    """A case of a kind that implements Resource."""
+    """A case of one kind that implements Resource."""
 
     component: Component
     controllers: InfrastructureControllers | None
-    """None in a provider without infrastructure."""
+    """The infrastructure's controllers; None in a provider without infrastructure."""
     kind: ResourceKind
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The name of the kind."""
+        """Return the kind's name."""
         return (self.kind.resource.kind,)
 
 
 class ResourceConformance(WithInfrastructure):
-    """Base class of scenarios with one running manager."""
+    """Base class of scenarios with a running manager."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ResourceCase]:
@@ -61,7 +61,7 @@ class ResourceConformance(WithInfrastructure):
     def env(
         self, case: ResourceCase, infrastructure: InfrastructureDouble
     ) -> BaseResourceEnvironment:
-        """A management cluster with the kinds of the provider."""
+        """Return a management cluster with the provider's kinds."""
         if case.controllers is None:
             return StandaloneResourceEnvironment(
                 case.provider,

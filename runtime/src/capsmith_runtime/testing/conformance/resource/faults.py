@@ -83,7 +83,7 @@ class TestResourceFaults(ResourceConformance):
 
 
 class _Crash:
-    """Stops the manager once at each kind of write, before it arrives or before its answer."""
+    """Stops the manager once at each kind of write, before it arrives or before its response."""
 
     def __init__(self, kind: str, arrives: bool) -> None:
         self._kind = kind
@@ -102,7 +102,7 @@ class _Crash:
 
 
 async def _reached(env: BaseResourceEnvironment, crash: _Crash, holds: Callable[[], bool]) -> bool:
-    """Wait for a state; return False if the manager is to be killed before."""
+    """Wait for a state; return False if the manager must be killed first."""
     await env.eventually("the next write, or the end", lambda: crash.happened or holds())
     happened, crash.happened = crash.happened, False
     return not happened
