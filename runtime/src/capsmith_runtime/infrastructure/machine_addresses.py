@@ -152,7 +152,7 @@ def _build_controller_reference(machine: JSON) -> JSON:
 
 
 def _has_lost_owner(obj: JSON, claim: IPAddressClaim, cluster: Cluster, pool: ObjectRef) -> bool:
-    """Return whether ``obj``, a claim with the machine's claim name, only lacks its owner (SM-11)."""
+    """Return whether the claim ``obj`` of a machine lacks only its owner (SM-11)."""
     labelled = metadata.labels(obj).get(constants.CLUSTER_NAME_LABEL) == cluster.name
     is_free = not metadata.items(obj, "metadata", "ownerReferences")
     return is_free and labelled and claim.pool == pool and not metadata.is_deleting(obj)
