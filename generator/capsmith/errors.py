@@ -1,11 +1,11 @@
-"""The error tree.
+"""The hierarchy of errors, with their exit codes.
 
 CapsmithError
-├── UnreadableInput   a file that cannot be read or is not what it must be     exit 2
-├── Refused           the operation could lose data of the user                exit 1
-├── DiskError         the disk refuses: full, read-only, no permission          exit 2
+├── UnreadableInput   a file that cannot be read or has the wrong form         exit 2
+├── Refused           the operation could lose the user's data                 exit 1
+├── DiskError         a disk operation failed: full, read-only, no permission  exit 2
 ├── BlueprintError    a blueprint (capsmith's or an overlay's) is broken       exit 2
-└── errors of capsmith.clusters.processes: a tool, process or Deployment             exit 2
+└── errors of capsmith.clusters.processes: a tool, process or Deployment       exit 2
 
 Wrong *content* is never an exception: it is a :class:`capsmith.findings.Finding`.
 """

@@ -102,7 +102,7 @@ class CheckedProvider(NamedTuple):
 
     @property
     def releases(self) -> tuple[ProviderRelease, ...]:
-        """Return all releases, starting with the one to check."""
+        """Return all releases, starting with the release to check."""
         return (self.release, *self.others)
 
     @property

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class Level(StrEnum):
-    """How binding a rule is, in the terms of RFC 2119; INFO is not binding."""
+    """The level of obligation of a rule, in the terms of RFC 2119; INFO is not binding."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
@@ -41,7 +41,7 @@ class Weight(StrEnum):
 
 
 class Proof(StrEnum):
-    """How a rule without a static check is verified."""
+    """The method that verifies a rule without a static check."""
 
     BEHAVIOUR = "behaviour"
     """A test that drives the controller."""
@@ -50,7 +50,7 @@ class Proof(StrEnum):
 
 
 class EffectClass(StrEnum):
-    """What a violation does under a release of core or clusterctl."""
+    """The effect of a violation with a release of core or clusterctl."""
 
     BREAKS = "breaks"
     """Core or clusterctl fails or misbehaves."""
@@ -61,7 +61,7 @@ class EffectClass(StrEnum):
 
 
 class FieldOrigin(StrEnum):
-    """Who defines a field: the contract or capsmith."""
+    """The origin of a field: the contract or capsmith."""
 
     CONTRACT = "contract"
     """The contract defines the field, or core reads or writes the field."""
@@ -79,23 +79,23 @@ class HookFamily(StrEnum):
 
 
 class Where(StrEnum):
-    """The part of an object that a path starts in."""
+    """The kind of object that a path applies to."""
 
     OBJECT = "object"
-    """Objects of the provider's kinds."""
+    """The path is in objects of the provider's kinds."""
     CORE = "core"
-    """Objects of core's kinds that the provider writes."""
+    """The path is in objects of core's kinds that the provider writes."""
     CRD = "crd"
     METADATA = "metadata"
-    """metadata.yaml."""
+    """The path is in metadata.yaml."""
 
 
 class ChangeKind(StrEnum):
-    """How a field of the new contract differs from the old one."""
+    """The difference between a field in the new contract and in the old one."""
 
     MOVED = "moved"
     COPIED = "copied"
-    """The old field stays next to the new one."""
+    """The old field is kept next to the new field."""
     RETYPED = "retyped"
     """The JSON type or shape differs, and perhaps the path as well."""
     NARROWED = "narrowed"
@@ -107,7 +107,7 @@ class ChangeKind(StrEnum):
 
 
 class FieldConversion(StrEnum):
-    """How a value is converted from the old field to the new one."""
+    """The conversion of a value from the old field to the new field."""
 
     AS_IS = "as-is"
     FLAG = "flag"

@@ -187,7 +187,7 @@ class DifferenceKind(StrEnum):
 
 
 class Difference(NamedTuple):
-    """A difference between the original CRD and the generated one."""
+    """A difference between the original and the generated CRD."""
 
     change: DifferenceKind
     version: str

@@ -298,7 +298,7 @@ def _contract_fields(made: Mapping[str, Any], is_template: bool) -> frozenset[st
 
 
 def compare_provider(sources: Sequence[SourceCrd], provider: Provider) -> tuple[ImportedCrd, ...]:
-    """Compare CRDs with those that a provider generates, in the order of the sources."""
+    """Compare CRDs with the CRDs that a provider generates, in the order of ``sources``."""
     generated = _crds(provider)
     shapes = _contract_only(provider)
     return tuple(

@@ -22,7 +22,7 @@ _HEADER = "# yaml-language-server: $schema=.capsmith/provider.schema.json\n"
 
 
 def dump_provider_yaml(data: Mapping[str, Any]) -> str:
-    """Format a provider.yaml, with kinds and their fields on lines of their own.
+    """Format a provider.yaml, with kinds and their fields on separate lines.
 
     ``data`` must be plain (:func:`convert_to_plain_data`); its order is kept.
     """

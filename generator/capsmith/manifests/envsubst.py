@@ -1,9 +1,9 @@
 """Read and expand ``${...}`` as clusterctl does, which uses drone/envsubst.
 
-Accepts exactly the forms that clusterctl accepts, oddities included: ``${A:+b}`` and ``${A:?b}``
-are defaults, and ``${A-b}`` is an error.  :func:`parse_pieces` reads a string, and :func:`expand`
-computes the value of one substitution.  Variables without a value stay as ``${NAME}``, so that the
-result shows what a user must set.  Knows neither YAML nor lines.
+Accepts exactly the forms that clusterctl accepts, including their oddities: ``${A:+b}`` and
+``${A:?b}`` are defaults, and ``${A-b}`` is an error.  :func:`parse_pieces` reads a string, and
+:func:`expand` computes the value of one substitution.  Variables without a value stay as
+``${NAME}``, so that the result shows what a user must set.  Independent of YAML and of lines.
 """
 
 from __future__ import annotations

@@ -291,9 +291,9 @@ class _Parser(Cursor):
     scope: list[str] = field(default_factory=lambda: ["$"])
     ranges: int = 0
     at_root: bool = True
-    """Whether the dot holds all variables."""
+    """Whether ``.`` currently refers to all variables."""
     root_known: bool = True
-    """Whether ``$`` holds all variables; defined templates may receive other data."""
+    """Whether ``$`` refers to all variables; a defined template may be called with other data."""
 
     def template(self) -> None:
         while self.peek.kind is not TokenKind.END:

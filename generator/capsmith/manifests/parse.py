@@ -128,7 +128,7 @@ def texts_of(data: Any, *path: str) -> list[str]:
 
 
 def text_of(data: Any, *path: str) -> str:
-    """Return the string at ``path`` in plain data, or an empty one if there is none."""
+    """Return the string at ``path`` in plain data, or "" if there is none."""
     value = at(data, *path)
     return value if isinstance(value, str) else ""
 

@@ -407,7 +407,7 @@ def _hooks(spec: ProviderSpec) -> tuple[DraftHook, ...]:
 
 
 def _flavors(spec: ProviderSpec) -> tuple[str, ...]:
-    """Return the topology flavor, and one flavor for each kind of machine pool."""
+    """Return the topology flavor, and one flavor for each machine pool kind."""
     pools = _kinds_that_implement("InfraMachinePool", spec)
     further = (f"{POOL_FLAVOR}-{kind.lower()}" for kind in pools[1:])
     topology = (TOPOLOGY_FLAVOR,) if supports_classes(spec) else ()

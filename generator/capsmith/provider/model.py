@@ -480,7 +480,7 @@ class Provider(NamedTuple):
 
     @property
     def credentials(self) -> Identity | None:
-        """Return the kind of identity that samples use, or None if the provider has none."""
+        """Return the identity kind that samples use, or None if the provider has none."""
         return self.identities[0] if self.identities else None
 
     def identity(self, kind: str) -> Identity:

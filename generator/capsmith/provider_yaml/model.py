@@ -213,7 +213,7 @@ class TemplateVersionSpec(SpecModel):
 
 
 class TemplateSpec(KubectlSpec, TemplateVersionSpec):
-    """Differences between the template of a kind and the kind."""
+    """Differences between a kind and its template."""
 
     api_versions: Annotated[Many[ApiVersionLike], Field(min_length=1)] | None = Field(
         None, description="API versions in which the template is; those of the kind unless given."
@@ -390,7 +390,7 @@ class KindSpec(KubectlSpec):
 
 
 class InfrastructureKindSpec(KindSpec):
-    """A kind of an infrastructure provider."""
+    """A kind that an infrastructure provider implements."""
 
     implements: Literal["InfraCluster", "InfraMachine", "InfraMachinePool", "Resource"] = Field(
         description=_IMPLEMENTS
@@ -403,7 +403,7 @@ class InfrastructureKindSpec(KindSpec):
 
 
 class BootstrapKindSpec(KindSpec):
-    """A kind of a bootstrap provider."""
+    """A kind that a bootstrap provider implements."""
 
     implements: Literal["BootstrapConfig", "Resource"] = Field(description=_IMPLEMENTS)
 
@@ -424,7 +424,7 @@ BootstrapLike = Annotated[
 
 
 class ControlPlaneKindSpec(KindSpec):
-    """A kind of a control plane provider."""
+    """A kind that a control plane provider implements."""
 
     implements: Literal["ControlPlane", "Resource"] = Field(description=_IMPLEMENTS)
     bootstrap: BootstrapLike | None = Field(
@@ -436,13 +436,13 @@ class ControlPlaneKindSpec(KindSpec):
 
 
 class PoolKindSpec(KindSpec):
-    """A kind of an IPAM provider, such as a pool of addresses."""
+    """A kind that an IPAM provider implements, such as an address pool."""
 
     implements: Literal["IPPool", "GlobalIPPool", "Resource"] = Field(description=_IMPLEMENTS)
 
 
 class AddonKindSpec(KindSpec):
-    """A kind of an add-on provider, such as a network plugin for workload clusters."""
+    """A kind that an add-on provider implements, such as a network plugin for workload clusters."""
 
     implements: Literal["Addon", "Resource"] = Field(description=_IMPLEMENTS)
 

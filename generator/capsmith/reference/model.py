@@ -94,5 +94,5 @@ def make_anchor(heading: str) -> str:
 
 
 def make_relative(source: str, target: str) -> str:
-    """Return the path of the page ``target`` relative to the page ``source``."""
+    """Return the path to the page ``target``, relative to the page ``source``."""
     return "../" * source.count("/") + target

@@ -152,11 +152,12 @@ class Repository:
         return read_permissions(target) if not self._new and target.is_file() else 0o644
 
     def apply(self, change: Change) -> None:
-        """Apply ``change`` completely; if this raises, nothing has changed or a change is pending.
+        """Apply ``change`` completely.
 
-        A new folder is built under a temporary name and renamed.  In an existing folder the change
-        is recorded first, and :meth:`complete_pending` finishes it after an interruption.  The
-        caller must hold the repository (:meth:`hold`).
+        If this raises an exception, nothing has changed or a change is pending.  A new folder is
+        built under a temporary name and renamed.  In an existing folder the change is recorded
+        first, and :meth:`complete_pending` finishes it after an interruption.  The caller must hold
+        the repository (:meth:`hold`).
 
         Raises Refused (``output-saved``) if a file of the change was saved by another program after
         it was read here: the change would replace content that it does not take into account.

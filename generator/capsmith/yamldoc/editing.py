@@ -204,7 +204,7 @@ class Splices:
         self._add_lines(last.end, [f"{margin}- {text}" for text in texts])
 
     def remove_items(self, node: Node, indexes: Sequence[int]) -> None:
-        """Remove items from a list but keep their comments.
+        """Remove items from a list, keeping their comments.
 
         Raises Unsafe if no item would remain.
         """

@@ -64,10 +64,10 @@ class ExistingCluster:
         )
 
     def look(self, now: float, note: Callable[[str], None]) -> None:
-        """Do nothing: the lab has no processes of its own."""
+        """Do nothing, because the lab runs no servers."""
 
     def stop(self) -> None:
-        """Do nothing: the cluster continues to run."""
+        """Do nothing, because the cluster must continue to run."""
 
 
 def _core_version(client: KubeClient) -> str:

@@ -31,7 +31,7 @@ _ATTEMPT_SECONDS = 0.05
 
 
 class LabFolder:
-    """The paths of one lab's files."""
+    """The paths to the files of a lab."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -93,10 +93,7 @@ class LabServers:
             self._said = state
 
     def stop(self) -> None:
-        """Stop all processes.
-
-        Their data are no longer needed.
-        """
+        """Stop all processes; their data are not needed afterwards."""
         management = self._management
         parts = [self._machines, *self._managers(), management.core.process]
         parts += [

@@ -44,7 +44,7 @@ class ClusterSession(Session):
 
     @property
     def config_kind(self) -> str:
-        """Return the kind of bootstrap configurations.
+        """Return the bootstrap configuration kind.
 
         Raises Skipped if the template has no such kind.
         """

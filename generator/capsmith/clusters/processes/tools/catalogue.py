@@ -193,7 +193,10 @@ def _kubeadm(supported: Supported) -> Module:
 
 
 def _stamps(package: str, version: str) -> tuple[tuple[str, str], ...]:
-    """Return the linker's version stamps, because components compare their versions."""
+    """Return the variables for the linker to set, as pairs of name and value.
+
+    Components need version stamps because they compare their versions.
+    """
     major, minor, _ = version.removeprefix("v").split(".")
     values = {
         "gitMajor": major,

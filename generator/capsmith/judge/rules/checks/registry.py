@@ -57,7 +57,7 @@ class Context:
         )
 
     def concerned(self) -> bool:
-        """Return whether the rule applies: it names no roles, or the bundle has one of them."""
+        """Return whether the rule applies: it is not limited to roles, or a CRD has one of them."""
         roles = set(self.rule.applies_to) & set(self.contract.types)
         return not roles or bool(self.crds())
 

@@ -192,7 +192,7 @@ _SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """The version that declares fields that the other lacks."""
+    """The direction in which the stored version and other served versions are compared."""
 
     stored: bool
     """Whether to report fields of the stored version that are lost, rather than fields of another
