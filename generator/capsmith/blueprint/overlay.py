@@ -52,7 +52,8 @@ def read_rows(
 ) -> tuple[tuple[OverlayRow, ...], list[Finding]]:
     """Return the rows below ``files`` in an overlay's manifest, and all findings on them.
 
-    ``sources`` are the overlay's blueprints, relative to project/.  Ids: those of
+    ``text`` is the manifest and ``file`` its name in findings.  ``sources`` are the overlay's
+    blueprints, relative to project/.  Ids: those of
     :func:`capsmith.yamldoc.document.parse_document`, ``overlay-manifest``, ``overlay-unknown-key``,
     ``overlay-source``, ``overlay-target``, ``overlay-not-one-of``.
     """

@@ -114,8 +114,8 @@ def make_loader(
 ) -> Callable[[str], tuple[str, str, None] | None]:
     """Return a loader that finds the overlay's blueprints first, then capsmith's.
 
-    A name with the prefix ``capsmith:`` always means capsmith's blueprint.  ``where`` is the folder
-    of the overlay in findings.
+    ``overlay`` and ``own`` hold their sources by path.  A name with the prefix ``capsmith:`` always
+    means capsmith's blueprint.  ``where`` is the folder of the overlay in findings.
     """
 
     def load(name: str) -> tuple[str, str, None] | None:

@@ -68,7 +68,7 @@ class Cache(Protocol):
         """Return the value stored under ``key``, or None if there is none."""
 
     def put(self, key: str, value: bytes) -> None:
-        """Store ``value`` if possible."""
+        """Store ``value`` under ``key`` if possible."""
 
 
 class UnsafeText(Exception):

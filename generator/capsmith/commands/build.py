@@ -118,8 +118,9 @@ def build_overlaid(
 ) -> tuple[FileTree | None, tuple[Finding, ...]]:
     """Return the files of a repository with an overlay applied, and findings on the overlay.
 
-    The tree is None if a blueprint of the overlay is broken.  Raises BlueprintError if a built-in
-    blueprint is broken.
+    ``legacy_imports`` adds modules that keep the import paths of capsmith 0.1 working.  The tree is
+    None if a blueprint of the overlay is broken.  Raises BlueprintError if a built-in blueprint is
+    broken.
     """
     # Imported when there is an overlay: nothing else needs the sandbox.
     from capsmith.blueprint.overlay import PROJECT

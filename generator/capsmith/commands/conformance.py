@@ -225,7 +225,7 @@ def _pools(
 
 
 def _template(provider: CheckedProvider, flavor: str) -> Path:
-    """Return the path to the cluster template of the first release that has the flavor."""
+    """Return the path to the cluster template of the first release that has ``flavor``."""
     suffix = f"-{flavor}" if flavor else ""
     paths = [each.folder / f"cluster-template{suffix}.yaml" for each in provider.releases]
     for path in paths:

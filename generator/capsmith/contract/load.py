@@ -436,7 +436,10 @@ def _change(entry: ChangeEntry, file: str) -> FieldChange:
 
 
 def _require_coherent_change(change: FieldChange, file: str) -> None:
-    """Raise UnreadableInput if the kind of a change does not match its paths."""
+    """Raise UnreadableInput if the kind of a change does not match its paths.
+
+    ``file`` is named in the message.
+    """
     paths = {
         ChangeKind.ADDED: (False, True),
         ChangeKind.REMOVED: (True, False),

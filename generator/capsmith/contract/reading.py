@@ -27,7 +27,7 @@ _IDS = ("id", "hook", "name")
 def make_error(file: str, message: str) -> UnreadableInput:
     """Return the exception to raise for invalid contract data.
 
-    All these exceptions have the same hint.
+    ``file`` is the name of the data file.  All these exceptions have the same hint.
     """
     return UnreadableInput(
         "contract-data", message, file=file, hint="Reinstall capsmith, or undo the edit."

@@ -327,7 +327,10 @@ def _subresources_of(version: Mapping[str, Any]) -> dict[str, Any]:
 def _columns(
     name: str, path: Path, own: Mapping[str, Any], made: Mapping[str, Any]
 ) -> Iterator[Difference]:
-    """Yield differences in columns, regardless of order: each contract inserts its own columns."""
+    """Yield differences between the columns ``own`` and ``made``, regardless of order.
+
+    The order does not matter, because each contract inserts its own columns.
+    """
     first, second = normalize_columns(own), normalize_columns(made)
     path = (*path, "additionalPrinterColumns")
     for index, column in enumerate(first):

@@ -175,7 +175,10 @@ def _without_texts(value: Any) -> Any:
 
 
 def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
-    """Return the description, short names and categories, unless they are the defaults."""
+    """Return the description, short names and categories, unless they are the defaults.
+
+    ``made`` is the CRD that capsmith generates without the author's parts.
+    """
     entry: Entry = {}
     description = text_of(find_storage_version(crd).schema, "description")
     usual = _description(made)
@@ -219,7 +222,7 @@ def _description(made: Mapping[str, Any]) -> str:
 
 
 def extract_author_rules(spec: Mapping[str, Any], made: Any) -> list[Any]:
-    """Return the rules of a schema that capsmith does not generate."""
+    """Return the rules in the schema ``spec`` that the generated schema ``made`` lacks."""
     generated = normalize(mapping_of(made)).get(RULES, [])
     kept = []
     for rule in list_of(spec, RULES):
@@ -280,7 +283,7 @@ def describe_categories(crd: Crd) -> Entry:
 
 
 def has_contract_columns(crd: Crd, made: Mapping[str, Any]) -> bool:
-    """Return whether each served version has all printer columns that capsmith would generate."""
+    """Return whether each served version has all printer columns in the generated CRD ``made``."""
     generated = {text_of(each, "name"): each for each in list_of(made, "spec", "versions")}
     return all(
         column in normalize_columns(version)
@@ -291,7 +294,7 @@ def has_contract_columns(crd: Crd, made: Mapping[str, Any]) -> bool:
 
 
 def extract_author_columns(version: Mapping[str, Any], made: Mapping[str, Any]) -> list[Entry]:
-    """Return the printer columns of a version that capsmith does not generate."""
+    """Return the printer columns of a version that the generated version ``made`` lacks."""
     generated = normalize_columns(made)
     kept = []
     # Compared in the normal form, but written as the CRD has it.

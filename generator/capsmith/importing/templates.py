@@ -176,7 +176,10 @@ def _version(crd: Made, name: str) -> Mapping[str, Any]:
 
 
 def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return ``requiredParts`` and ``partLimits`` of a template, unless they are the defaults."""
+    """Return ``requiredParts`` and ``partLimits`` of a template, unless they are the defaults.
+
+    ``made`` is the schema that capsmith generates without the author's parts.
+    """
     found: dict[str, Any] = {}
     parts, usual = list_required_parts(schema), list_required_parts(made)
     if parts != usual:
@@ -188,7 +191,10 @@ def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
 
 
 def find_template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return the keys for the template's metadata; empty if the metadata are the default."""
+    """Return the keys for the template's metadata; empty if the metadata are the default.
+
+    ``made`` is the schema that capsmith generates without the author's parts.
+    """
     keys = ("properties", "spec", "properties", "template", "properties", "metadata")
     own, generated = mapping_of(schema, *keys), mapping_of(made, *keys)
     if not own and "metadata" not in mapping_of(schema, *keys[:-1]):

@@ -104,7 +104,7 @@ class Bundle:
         return {key: tuple(found) for key, found in sorted_.items()}
 
     def files(self, wanted: Artefact) -> tuple[Manifest, ...]:
-        """Return the objects in files with the given purpose."""
+        """Return the objects in files with the purpose ``wanted``."""
         return self._by_artefact.get(wanted, ())
 
     @cached_property

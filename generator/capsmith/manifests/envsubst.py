@@ -274,7 +274,10 @@ def _integer(text: str | None) -> int | None:
 
 
 def _trim(value: str, pattern: str, *, longest: bool) -> str:
-    """Return ``value`` without the longest or shortest prefix that matches ``pattern``."""
+    """Return ``value`` without a prefix that matches ``pattern``.
+
+    The prefix is the longest match if ``longest``, otherwise the shortest.
+    """
     form = _glob(pattern)
     if form is None:
         return value

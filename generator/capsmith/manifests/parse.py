@@ -92,7 +92,10 @@ def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[F
 def read_substituted(
     substituted: str, file: str, text: str
 ) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """Parse a file whose variables are already replaced; ``text`` is the original content."""
+    """Parse a file whose variables are already replaced.
+
+    ``substituted`` is the content to parse, ``text`` the original content and ``file`` the name.
+    """
     manifests: list[Manifest] = []
     findings: list[Finding] = []
     try:

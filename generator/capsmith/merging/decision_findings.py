@@ -213,9 +213,9 @@ def _located(finding: Finding, path: str) -> Finding:
 
 
 def diff_contents(path: str, before: bytes | None, after: bytes | None) -> str:
-    """Return a unified diff, or an empty string if nothing differs.
+    """Return a unified diff of two contents, or an empty string if they are equal.
 
-    None means that the file does not exist.
+    ``before`` or ``after`` is None if the file does not exist.
     """
     if before == after:
         return ""

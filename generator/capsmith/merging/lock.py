@@ -126,9 +126,9 @@ class Lock(NamedTuple):
         """Return a copy with an entry for each vendored file, with digests from ``record``.
 
         The lock itself has one entry for the whole vendored runtime, with the digest of its record,
-        so that an update of some 200 files is one line in a review.  Raises UnreadableInput if the
-        record is not the generated one.  For a fork, any other record is ignored, and its files
-        stay unknown.
+        so that an update of some 200 files is one line in a review.  Raises UnreadableInput, which
+        names ``file``, if the record is not the generated one.  For a fork, any other record is
+        ignored, and its files stay unknown.
         """
         if self.runtime is None or not self.runtime.digest:
             return self

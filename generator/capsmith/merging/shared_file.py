@@ -46,10 +46,11 @@ class Merged(NamedTuple):
 def merge_shared(
     base: bytes, ours: bytes, theirs: bytes, style: ConflictStyle, names: ConflictLabels
 ) -> Merged | None:
-    """Return ``ours`` with the changes from ``base`` to ``theirs``, or None if ``ours`` is binary.
+    r"""Return ``ours`` with the changes from ``base`` to ``theirs``, or None if ``ours`` is binary.
 
     ``ours`` is the author's file.  ``base`` and ``theirs`` are capsmith's last and new content:
-    UTF-8 without a byte order mark, with ``\\n`` line endings.
+    UTF-8 without a byte order mark, with ``\n`` line endings.  ``style`` and ``names`` determine
+    the content and the labels of conflict markers.
     """
     # Imported when there is something to merge: a first run does without.
     from capsmith.merging.three_way import Conflict, merge
@@ -79,7 +80,8 @@ def find_conflict_markers(
 ) -> tuple[int, ...]:
     """Return the lines (from 1) in ``content`` that are conflict markers.
 
-    A bare ``=======`` does not count if any of ``genuine``, the merged contents, has such a line.
+    ``names`` are the labels of the markers.  A bare ``=======`` does not count if any of
+    ``genuine``, the merged contents, has such a line.
     """
     # The author may also have whole lines of `=======`, as below a title in Markdown.
     marks = {_marker("<", names.ours), _marker("|", names.base), _marker(">", names.theirs)}

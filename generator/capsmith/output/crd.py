@@ -255,12 +255,12 @@ def _conversion(
 def _names_webhook(resource: Resource, former: Sequence[Contract]) -> bool:
     """Return whether releases of the kind so far have had versions of different shapes.
 
-    The shapes differ by the contract that they follow, or by the author's fields.  The CRD of such
-    a kind must always refer to the webhook.  When clusterctl updates a CRD, it cannot remove a
-    webhook, because it reads the CRD into a type without nulls and merges it; the API server then
-    refuses a webhook together with strategy None, and with it the whole release.  For the same
-    reason it does not matter whether the shapes still differ, as this may change with each release.
-    The webhook of a kind with a single version is never called.
+    ``former`` lists past contracts.  The shapes differ by the contract that they follow, or by the
+    author's fields.  The CRD of such a kind must always refer to the webhook.  When clusterctl
+    updates a CRD, it cannot remove a webhook, because it reads the CRD into a type without nulls
+    and merges it; the API server then refuses a webhook together with strategy None, and with it
+    the whole release.  For the same reason it does not matter whether the shapes still differ, as
+    this may change with each release.  The webhook of a kind with a single version is never called.
     """
     if resource.version_fields is not None:
         return True

@@ -38,9 +38,9 @@ def apply_own_schemas(
 
 
 def choose_schema(own: OwnField, contract: Schema) -> Schema:
-    """Return the author's schema of a contract field.
+    """Return the author's schema ``own`` of a contract field.
 
-    Unless it is marked exact, properties that only the contract declares are added.
+    Unless it is marked exact, properties that only the schema ``contract`` declares are added.
     """
     return own.schema if own.exact else complete_schema(own.schema, contract)
 
@@ -51,9 +51,10 @@ def _own(field: ContractField, own: OwnField, is_status: bool) -> ContractField:
 
 
 def complete_schema(own: Schema, contract: Schema) -> dict[str, Any]:
-    """Return the author's schema plus the properties that only the contract's schema declares.
+    """Return the schema ``own`` plus the properties that only the schema ``contract`` declares.
 
-    Without them, the API server would drop values that Cluster API or the manager writes.
+    Without these properties, the API server would drop values that Cluster API or the manager
+    writes.
     """
     merged = {"description": contract["description"], **own} if "description" in contract else own
     # The order of keys shows in the CRD: with the contract's order, an author's schema that changes

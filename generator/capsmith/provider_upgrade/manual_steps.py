@@ -117,9 +117,10 @@ def _older_core(step: Step, manifests: Mapping[str, str]) -> ManualStep:
 def _files(
     what: str, when: str, manifests: Mapping[str, str], concerned: Callable[[str], bool]
 ) -> ManualStep:
-    """Find the author's manifests that use certain API versions, each with the first such line.
+    """Return the task of updating manifests that use certain API versions.
 
-    ``concerned`` receives an API version and returns whether to report it.
+    ``concerned`` receives an API version and returns whether to report it.  ``what`` and ``when``
+    describe the task; its places are the first such line of each file.
     """
     places = []
     for path, text in sorted(manifests.items()):
@@ -131,7 +132,7 @@ def _files(
 
 
 def _reshaped(provider: Provider, step: Step, manifests: Mapping[str, str]) -> ManualStep:
-    """Find the author's manifests that use a field which the storage version lacks."""
+    """Return the task of updating manifests that use a field which the storage version lacks."""
     kinds, places = {}, set()
     for each in list_kind_changes(provider, step):
         fields = [change.old.rpartition(".")[2] for change in each.wanted if is_lost(change)]

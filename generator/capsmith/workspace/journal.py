@@ -234,7 +234,7 @@ class Journal:
         raise _saved(saved)
 
     def _move(self, path: str, before: str, after: str) -> bool:
-        """Bring a file to its new state.
+        """Bring a file from the digest ``before`` to the digest ``after``.
 
         Returns False if the file was saved since it was compared.
         """

@@ -113,7 +113,10 @@ def _refuse_remote(folder: Path, seen: set[Path]) -> None:
 
 
 def _refuse_plugin(folder: Path, plugin: str, file: Path) -> None:
-    """Raise UnreadableInput if a plugin configuration, in a file or inline, contains an address."""
+    """Raise UnreadableInput if a plugin configuration, in a file or inline, contains an address.
+
+    ``file`` is the kustomization that names ``plugin``, and ``folder`` its folder.
+    """
     if "\n" in plugin:
         documents = [each.document for each in parse_manifests(plugin, str(file))[0]]
     elif (folder / plugin).is_file():

@@ -135,7 +135,8 @@ def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress)
 def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Progress) -> None:
     """Create the objects that a provider's user would: the identity, and a cluster of the template.
 
-    An existing cluster named ``name`` is left unchanged.
+    An existing cluster named ``name`` is left unchanged.  ``progress`` receives messages about the
+    current step.
     """
     with connect(lab) as connection:
         for each in provider.prerequisites:

@@ -49,7 +49,10 @@ def lab_already_running(name: str) -> Refused:
 
 
 def lab_not_chosen(names: list[str]) -> LabError:
-    """Return the error for having no lab, or several labs, to choose from."""
+    """Return the error for having no lab, or several labs, to choose from.
+
+    ``names`` are the names of the labs.
+    """
     if not names:
         hint = "Run capsmith lab up in the folder of a provider."
         return LabError("lab-not-running", "no lab is running", hint=hint)

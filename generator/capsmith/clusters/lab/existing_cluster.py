@@ -37,7 +37,8 @@ class ExistingCluster:
     def start(self, progress: Callable[[str], None]) -> None:
         """Prepare the release repository.
 
-        Raises CapsmithError if core is not installed in the cluster.
+        ``progress`` receives messages about the current step.  Raises CapsmithError if core is not
+        installed in the cluster.
         """
         progress("looking for Cluster API in the cluster")
         keys = self._lab.root / "keys"

@@ -25,7 +25,10 @@ def require_kind() -> None:
 
 
 def create(lab: LabFolder, series: str, tools: Toolbox, progress: Callable[[str], None]) -> None:
-    """Create a kind cluster with core and the kubeadm providers, and write its kubeconfig."""
+    """Create a kind cluster with core and the kubeadm providers, and write its kubeconfig.
+
+    ``progress`` receives messages about the current step.
+    """
     lab.kind.write_text(_name(lab))
     progress(f"creating the cluster {_name(lab)} with kind")
     kubeconfig = ["--kubeconfig", str(lab.kubeconfig)]

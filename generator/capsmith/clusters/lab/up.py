@@ -55,7 +55,8 @@ class UpRequest:
 def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
     """Start a lab, and return its state once a provider can be installed.
 
-    A start that fails or is interrupted leaves nothing behind.  Raises CapsmithError if it fails.
+    ``progress`` receives messages about the current step.  A start that fails or is interrupted
+    leaves nothing behind.  Raises CapsmithError if it fails.
     """
     known = core_releases()
     if request.core not in known:
@@ -134,7 +135,10 @@ def _start(
 
 
 def _follow(child: subprocess.Popen[bytes], lab: LabFolder, progress: Progress) -> None:
-    """Forward the supervisor's messages until the lab is ready; raise the error if it fails."""
+    """Forward the supervisor's messages to ``progress`` until the lab is ready.
+
+    Raises the supervisor's error if the lab does not start.
+    """
     # The pipe ends when the supervisor does, so this never waits for a process that is gone.
     for line in child.stdout or ():
         message = json.loads(line)

@@ -83,7 +83,7 @@ def collect_granted(client: KubeClient, user: str) -> set[ResourceAttributes]:
 def find_unused(
     allowed: set[ResourceAttributes], requested: set[ResourceAttributes]
 ) -> set[ResourceAttributes]:
-    """Return the permissions that no request used."""
+    """Return the permissions in ``allowed`` that no request in ``requested`` used."""
     return {
         each
         for each in allowed

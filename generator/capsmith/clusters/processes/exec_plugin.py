@@ -50,7 +50,7 @@ class ExecPlugin:
         """Define the command from ``config``, the `exec` entry of a kubeconfig's user.
 
         ``cluster`` is passed to commands that request it.  A relative command path is relative to
-        ``folder``, the folder of the kubeconfig.
+        ``folder``, the folder of the kubeconfig.  ``now`` returns the current time.
         """
         self._config = config
         self._cluster = cluster

@@ -125,7 +125,7 @@ class KubeClient:
         namespace: str | None = None,
         labels: dict[str, str] | None = None,
     ) -> list[JSON]:
-        """Return the objects of a kind that have all the labels, in one or all namespaces."""
+        """Return the objects of a kind that have all ``labels``, in one or all namespaces."""
         query = {}
         if labels:
             query["labelSelector"] = ",".join(f"{key}={value}" for key, value in labels.items())

@@ -175,7 +175,11 @@ class _Files:
     folder: Path
 
     def path(self, part: str, key: str) -> Path | None:
-        """Return the path to the file with a value that is given as data or as a path, or None."""
+        """Return the path to a file with the value of ``key``, or None if there is none.
+
+        The value is given in the kubeconfig either as data or as a path.  ``part`` is ``cluster``
+        or ``user``.
+        """
         entry = self.access.cluster if part == "cluster" else self.access.user
         data = text_of(entry, f"{key}-data")
         if data:
@@ -193,7 +197,7 @@ class _Files:
         return target
 
     def text(self, part: str, key: str) -> str:
-        """Return the content of the file that a key refers to; empty if the key is missing."""
+        """Return the content of the file that ``key`` refers to; empty if the key is missing."""
         name = text_of(self.access.user, key)
         return _text(self.access.folders[part] / name).strip() if name else ""
 

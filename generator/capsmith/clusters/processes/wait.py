@@ -74,7 +74,7 @@ def settled(
 
 
 def _observed(observe: Callable[[], object]) -> object:
-    """Return the observed value or the PassingError, which is not equal to any other value."""
+    """Return the result of ``observe`` or its PassingError, which equals no other value."""
     try:
         return observe()
     except PassingError as error:

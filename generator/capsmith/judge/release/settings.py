@@ -58,8 +58,8 @@ def parse_config(
 ) -> tuple[dict[str, str], tuple[Ignored, ...]]:
     """Return the roles and accepted violations of a configuration file.
 
-    ``known`` are the allowed roles.  Raises UnreadableInput (``verify-config``) for an invalid
-    file.
+    ``text`` is the content and ``file`` the name in messages; ``known`` are the allowed roles.
+    Raises UnreadableInput (``verify-config``) for an invalid file.
     """
     document, findings = parse_document(text, file)
     if document is None or findings:
@@ -124,7 +124,8 @@ def _wrong(
 def parse_baseline(text: str, file: str) -> dict[str, int]:
     """Return the number of times that each known violation is accepted, by fingerprint.
 
-    Raises UnreadableInput (``verify-baseline``) for an invalid file.
+    ``text`` is the content of a baseline and ``file`` its name in messages.  Raises UnreadableInput
+    (``verify-baseline``) for an invalid file.
     """
     try:
         data = json.loads(text)

@@ -43,7 +43,10 @@ def verify_upgrade(
     options: VerifyOptions,
     baseline: Mapping[str, int] | None = None,
 ) -> Verdict:
-    """Return the verdict on the upgrade from an installed release to another release."""
+    """Return the verdict on the upgrade from the installed release ``before`` to ``after``.
+
+    ``baseline`` holds the number of accepted occurrences of each violation, by fingerprint.
+    """
     violations = judge_upgrade(before, after, rules, options)
     both = ReleaseFiles(texts={**before.texts, **after.texts})
     return _verdict(violations, both, options, baseline)

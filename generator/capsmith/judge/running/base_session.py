@@ -118,7 +118,7 @@ class BaseSession:
             )
 
     def run_once(self, step: str, create: Callable[[], None]) -> None:
-        """Run a step that several checks need; calls after the first do nothing.
+        """Call ``create`` for a step that several checks need; calls after the first do nothing.
 
         Raises the exception of the step; later calls then raise Skipped with the reason of the
         failure.

@@ -48,7 +48,7 @@ def check_kind_rules(spec: ProviderSpec, provider: Provider, top: PathReporter) 
 def _check(
     key: str, described: KindSpec, resource: Resource, version: ApiVersion, here: PathReporter
 ) -> None:
-    """Compile the rules under one key in one version: the version's own, or else the kind's."""
+    """Compile the rules under ``key`` in one version: the version's own, or else the kind's."""
     template = described.template if resource.role.is_template else None
     if isinstance(template, TemplateSpec) and key == _OF_SPEC:
         sources: list[_Source] = [template, *_of_version(template, version)]

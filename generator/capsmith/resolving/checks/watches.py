@@ -80,7 +80,7 @@ def _check_by(watch: WatchSpec, here: PathReporter) -> None:
 
 
 def _check_scope(watch: WatchSpec, kind: DraftKind, here: PathReporter) -> None:
-    """Report scopes that do not match: a watched object must be in its dependent's namespace."""
+    """Report ``watch-scope`` if a watched object's scope rules out the chosen lookup."""
     is_global = kind.spec.implements in _CLUSTER_SCOPED
     if watch.scope == "Cluster" and not is_global and watch.by != "field":
         message = (

@@ -129,7 +129,10 @@ class Loop:
 
 
 def reconcile_each(log: Path, objects: Iterable[JSON], reconcile: Callable[[JSON], None]) -> None:
-    """Reconcile every object; a failure is logged and does not affect the others."""
+    """Call ``reconcile`` for every object.
+
+    A failure is logged and does not affect the other objects.
+    """
     for obj in objects:
         try:
             reconcile(obj)

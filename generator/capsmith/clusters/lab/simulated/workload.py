@@ -100,7 +100,7 @@ class SimulatedClusters:
             self._write()
 
     def _guarded(self, cluster: JSON, step: Callable[[], None]) -> None:
-        """Run a step for a cluster and log failures; the next tick retries."""
+        """Call ``step`` for a cluster and log failures; the next tick retries."""
         try:
             step()
         except (ApiError, OSError, HTTPException, LookupError) as error:

@@ -142,7 +142,10 @@ def toolbox(
 
 
 def select_modules(names: list[str] | None) -> dict[str, Module]:
-    """Return the modules of a toolbox, keyed by their names in the toolbox."""
+    """Return the modules of a toolbox, keyed by their names in the toolbox.
+
+    If ``names`` is None, these are the default modules.
+    """
     known = list_modules()
     chosen = [
         kubernetes_module() if name == KUBERNETES else name for name in names or default_modules()
@@ -155,7 +158,8 @@ def select_modules(names: list[str] | None) -> dict[str, Module]:
 def read_built(module: Module, root: Path, progress: Progress = lambda text: None) -> Path:
     """Return the folder with a module's binaries in ``root``, after building them if missing.
 
-    Raises ToolsUnavailable if Go is missing or the build fails.
+    ``progress`` receives messages about the build.  Raises ToolsUnavailable if Go is missing or the
+    build fails.
     """
     go, version = _go()
     cache = cache_folder()

@@ -157,7 +157,10 @@ def _value(schema: Any, value: Any, path: Path, complete: bool) -> Iterator[Mism
 def _limits(
     schema: Mapping[str, Any], value: Any, path: Path, complete: bool
 ) -> Iterator[Mismatch]:
-    """Yield each limit that a value of the right type violates."""
+    """Yield each limit that a value of the right type violates.
+
+    If ``complete``, missing required fields count too.
+    """
     for below, why, is_deep in find_broken_limits(schema, value, complete):
         part = _at(value, below)
         pattern = schema.get("pattern")

@@ -19,7 +19,7 @@ _CLUSTER = "paused"
 
 
 def check_each_pool(check: Callable[[IpamSession, str], None]) -> Callable[[IpamSession], None]:
-    """Return a check that runs for each pool kind and stops at the first failure."""
+    """Return a check that runs ``check`` for each pool kind and stops at the first failure."""
 
     def run(session: IpamSession) -> None:
         for kind in session.pools.names:

@@ -196,7 +196,7 @@ def _has_owner(obj: JSON) -> bool:
 
 
 def check_each_pool(check: Callable[[Session, str], None]) -> Callable[[Session], None]:
-    """Return a check that runs for each pool kind and is skipped if there are none."""
+    """Return a check that runs ``check`` for each pool kind and is skipped if there are none."""
 
     def run(session: Session) -> None:
         for kind in require_pool_kinds(session):
@@ -353,7 +353,7 @@ def _machine_kind(pool: JSON) -> str:
 
 
 def check_pools_with_machines(check: Callable[[Session, str], None]) -> Callable[[Session], None]:
-    """Return a check that runs for the pool kinds that have a Machine for each machine."""
+    """Return a check that runs ``check`` for the pool kinds with a Machine for each machine."""
 
     def run(session: Session) -> None:
         kinds = [
