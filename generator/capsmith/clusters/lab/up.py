@@ -40,7 +40,7 @@ class UpRequest:
     core: str
     """Release series of core, such as ``v1.14``."""
     kubeconfig: Path | None = None
-    """Path to the kubeconfig of an existing cluster; None to start a new one."""
+    """Path to the kubeconfig of an existing cluster; None if the lab starts its own cluster."""
     kind: bool = False
     """Whether to create a cluster with kind."""
     gates: str = ""

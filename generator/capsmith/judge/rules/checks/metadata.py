@@ -30,7 +30,7 @@ class Value:
     field: str
     """Key in metadata.yaml."""
     value: str
-    """Only allowed value."""
+    """The only value that the rule allows."""
     may_be_missing: bool = False
     """Whether the key may be missing or empty."""
 
