@@ -130,6 +130,8 @@ class _Injector:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             run = partial(method, *args, **kwargs)
+            # A method may call another one of the same client: the fault must concern the call as a
+            # whole.
             if getattr(_inside, "call", False):
                 return run()
             with _outermost():
@@ -175,6 +177,7 @@ class _Injector:
     ) -> Any:
         """Make the call like a cloud whose lists lag behind and whose resources disappear."""
         mark = self._late / f"{noun}-{key}"
+        # Only a new resource is listed late; creating an existing one again must not hide it.
         if verb == "create" and faults.late and self._other("find", noun, key) is None:
             mark.write_text(str(faults.late))
         if verb == "delete":

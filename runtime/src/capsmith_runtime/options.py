@@ -49,7 +49,7 @@ class Options:
     hook_rate: float | None = None
     """Calls of authors' methods per second and identity.
 
-    0 for unlimited; None for the rate that the author's session factory declares.
+    0 means unlimited; None means the rate that the author's session factory declares.
     """
     hook_burst: int | None = None
     sync_period: float = 600.0

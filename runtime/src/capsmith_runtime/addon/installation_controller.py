@@ -106,6 +106,8 @@ class InstallationController:
         self._missing_clusters.forget(key)
         if cluster.deleting:
             self._deleting_clusters.add(installation)
+            # The workload cluster disappears with everything on it, so nothing is removed from it
+            # first.
             return self._store(installation, InstallationStatus(False, REASON_CLUSTER_DELETING))
         if cluster.paused:
             message = "Cluster spec.paused is set to true"
@@ -127,6 +129,8 @@ class InstallationController:
 
     def _reconcile_missing(self, installation: Installation, obj: JSON) -> Result:
         left = self._missing_clusters.left(installation.key, REASON_CLUSTER_MISSING)
+        # A Cluster whose deletion was observed does not come back; any other may still be created
+        # by a move.
         expected = installation not in self._deleting_clusters and not metadata.is_deleting(obj)
         if left > 0 and expected:
             self._store(installation, InstallationStatus(False, REASON_CLUSTER_MISSING))
@@ -144,6 +148,7 @@ class InstallationController:
             result = await self._call(installation, obj, cluster, workload, selected)
         except NotAvailableError as error:
             result = error.waiting
+        # Not a failure: the call is only postponed, so the stored status remains valid.
         except DeferredError:
             raise
         except ClusterUnreachableError as error:

@@ -115,6 +115,7 @@ def read_review(body: bytes, kind: AdmittedKind) -> AdmissionRequest:
         operation=str(operation),
         kind=name,
         spec_keys=spec_keys,
+        # The API server sends null for the object that an operation does not have.
         new=_object(request, "object", needed=operation != "DELETE"),
         old=_object(request, "oldObject", needed=operation != "CREATE"),
     )
@@ -138,6 +139,8 @@ def build_refusal(
     status: HTTPStatus, reason: str, message: str, details: JSON | None = None
 ) -> JSON:
     """Create the Kubernetes Status for a rejected request."""
+    # A response that cannot be encoded would hide the reason: the API server would report a failed
+    # webhook instead.
     text = shorten_message(message.encode(errors="replace").decode())
     found: JSON = {"status": "Failure", "code": status.value, "reason": reason, "message": text}
     return found | ({"details": details} if details else {})
@@ -218,6 +221,7 @@ def _with_changes(
     raw: Mapping[str, Any], before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> JSON:
     result = dict(raw)
+    # Only fields that the author's type has are compared: others stay as the user wrote them.
     for key in before.keys() | after.keys():
         if key not in after:
             result.pop(key, None)
@@ -245,6 +249,8 @@ class AdmissionHandler:
         self._defaulter = kind.defaulter() if kind.defaulter is not None else None
         self._metrics = metrics
         self._tracebacks = TracebackLimiter()
+        # Separate from the reconcilers' executor: calls that hang must not occupy each other's
+        # threads.
         self._executor = HandlerExecutor(
             metrics, threads=threads, timeout=kind.timeout_seconds - MARGIN_SECONDS
         )
@@ -334,6 +340,7 @@ class AdmissionHandler:
         contract's fields of such objects: existing infrastructure must not be lost (MV-08).
         """
         if request.operation == "DELETE":
+            # A move must be able to delete its source objects, whatever the validator decides.
             return is_deleted_for_move(request.old)
         if request.operation == "CREATE":
             return False
@@ -345,6 +352,7 @@ class AdmissionHandler:
 
     def _own_fields(self, request: AdmissionRequest, obj: JSON) -> Any:
         spec, own = request.spec_of(obj), self._kind.own_fields
+        # Mutating webhooks are called before the schema is checked, so the spec may be anything.
         if not isinstance(spec, dict):
             return spec
         return {key: value for key, value in spec.items() if key in own}
@@ -385,7 +393,7 @@ class AdmissionHandler:
     def _decoded_old(self, request: AdmissionRequest) -> AdmissionObject[Any] | None:
         """Return the stored object.
 
-        None if it cannot be decoded, since nothing may depend on that.
+        Returns None if it cannot be decoded, since nothing may depend on that.
         """
         try:
             return self._decoded(request, request.old)

@@ -33,7 +33,7 @@ class ConfigOwner:
     def data_secret_name(self) -> str | None:
         """Return the data Secret's name in the owner's spec, written by core or by the user.
 
-        None if it is not set.
+        Returns None if it is not set.
         """
         return self._owner.data_secret_name or None
 

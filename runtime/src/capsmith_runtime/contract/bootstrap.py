@@ -28,7 +28,7 @@ class BootstrapStatusWriter(Protocol):
 
     @property
     def contract(self) -> str:
-        """The contract version: ``v1beta1`` or ``v1beta2``."""
+        """Return the contract version: ``v1beta1`` or ``v1beta2``."""
         ...
 
     def is_created(self, obj: Object) -> bool:
@@ -191,6 +191,7 @@ def find_ownership(secret: Object, config: Object, cluster: str) -> Ownership:
     owners = metadata.items(secret, "metadata", "ownerReferences")
     controller = next((owner for owner in owners if owner.get("controller")), None)
     if controller is None:
+        # A Secret that lost its owners, for example in a restore, still has its labels.
         same_cluster = metadata.labels(secret).get(CLUSTER_NAME_LABEL) == cluster
         return Ownership.UNOWNED if same_cluster else Ownership.FOREIGN
     if not _refers_to(controller, config):

@@ -101,7 +101,7 @@ class CoreMachines(Protocol):
 
     @property
     def version(self) -> str:
-        """The version of cluster.x-k8s.io: ``v1beta1`` or ``v1beta2``."""
+        """Return the version of cluster.x-k8s.io: ``v1beta1`` or ``v1beta2``."""
         ...
 
     def read(self, obj: Object) -> ControlPlaneMachine:
@@ -287,7 +287,7 @@ class ControlPlaneShape(Protocol):
 
     @property
     def contract(self) -> str:
-        """The contract version: ``v1beta1`` or ``v1beta2``."""
+        """Return the contract version: ``v1beta1`` or ``v1beta2``."""
         ...
 
     def is_initialized(self, obj: Object) -> bool:

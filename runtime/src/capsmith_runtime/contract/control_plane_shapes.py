@@ -88,6 +88,7 @@ class V1Beta1ControlPlane:
 
         Conditions that are normally False are left out; see CP-27 and ST-02.
         """
+        # In v1beta1 a False condition reports an error, which these are not while they are False.
         shown = [c for c in conditions if c.type not in NEGATIVE or c.status is True]
         available = next((c for c in conditions if c.type == AVAILABLE), None)
         if available is not None:
@@ -249,6 +250,7 @@ class CoreMachinesV1Beta1:
         new: Sequence[Object] = metadata.items(obj, "status", "v1beta2", "conditions")
         old: Sequence[Object] = metadata.items(obj, "status", "conditions")
         for name in absent:
+            # Earlier releases may have written the condition into the other list.
             new, old = conditions.remove(new, name), conditions.remove(old, name)
         generation = metadata.generation(obj)
         listed = conditions.merge(new, present, generation=generation, now=now)

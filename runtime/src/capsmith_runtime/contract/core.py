@@ -98,7 +98,7 @@ class CoreReader(Protocol):
 
     @property
     def version(self) -> str:
-        """The version of cluster.x-k8s.io: ``v1beta1`` or ``v1beta2``."""
+        """Return the version of cluster.x-k8s.io: ``v1beta1`` or ``v1beta2``."""
         ...
 
     def read_cluster(self, obj: Object) -> Cluster:
@@ -180,7 +180,7 @@ def _port(obj: Object) -> int | None:
 def _data_secret_name(obj: Object) -> str | None:
     """Return ``spec.bootstrap.dataSecretName``.
 
-    None if absent, which differs from empty (IM-21).
+    Returns None if absent, which differs from empty (IM-21).
     """
     value = metadata.lookup(obj, "spec", "bootstrap", "dataSecretName")
     return value if isinstance(value, str) else None

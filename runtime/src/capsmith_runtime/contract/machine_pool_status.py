@@ -52,7 +52,7 @@ class MachinePoolStatusWriter(Protocol):
 
     @property
     def contract(self) -> str:
-        """The contract version: ``v1beta1`` or ``v1beta2``."""
+        """Return the contract version: ``v1beta1`` or ``v1beta2``."""
         ...
 
     def is_provisioned(self, obj: Object) -> bool:

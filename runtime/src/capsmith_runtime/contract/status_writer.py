@@ -56,7 +56,7 @@ class StatusWriter(ConditionWriter, Protocol):
 
     @property
     def contract(self) -> str:
-        """The contract version: ``v1beta1`` or ``v1beta2``."""
+        """Return the contract version: ``v1beta1`` or ``v1beta2``."""
         ...
 
     def add_failure(self, status: Object, reason: str, message: str) -> dict[str, Any]:

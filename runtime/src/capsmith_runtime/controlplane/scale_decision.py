@@ -219,6 +219,7 @@ def _obstacle(scale_input: ScaleInput, machine: MachineInput) -> RemediationStat
     # will.
     if joining := [m for m in others if not m.joined and not m.needs_remediation]:
         return RemediationStatus(DEFERRED, f"waits until {join_names(joining)} has joined")
+    # The deletion removes an etcd member, so the quorum is that of the remaining members.
     healthy, needed = sum(m.healthy for m in others), quorum(len(others))
     if healthy < needed:
         message = f"{healthy} of the {len(others)} others are healthy, but {needed} must be"
@@ -245,6 +246,7 @@ def choose_machine_to_delete(
 
     Machines in unknown domains come first.
     """
+    # Failure domains that the cluster no longer has must become empty.
     misplaced = [m for m in eligible if domains and m.domain not in domains]
     if misplaced:
         return find_oldest(misplaced)
@@ -279,9 +281,11 @@ def _roll_out_or_scale(scale_input: ScaleInput) -> Decision:
     outdated = [m for m in machines if not m.up_to_date and not m.deleting]
     # During a rollout the new Machine joins before the old one leaves, if the surge allows it.
     limit = replicas + _surge(scale_input) if outdated else replicas
+    # Before anything is deleted: the control plane must not fall below the desired number.
     if len(machines) < limit:
         return _scale_up(scale_input)
     if deleting := [m for m in machines if m.deleting]:
+        # If no step follows the deletion, the deletion blocks nothing and needs no message.
         complete = not outdated and len(machines) - len(deleting) >= replicas
         return Decision(blocked="" if complete else f"waits until {join_names(deleting)} is gone")
     if outdated:
@@ -322,6 +326,8 @@ def _select_for_scale_down(
     Machines that the user marked come first, then unhealthy ones, then outdated ones, then any.
     """
     machines = scale_input.machines
+    # Within each category outdated Machines come first, because their deletion also advances the
+    # rollout.
     groups = (
         [m for m in outdated if m.delete_annotation],
         [m for m in machines if m.delete_annotation],

@@ -94,6 +94,7 @@ def _available(control_plane: ControlPlane, summary: ReconcileSummary) -> Condit
     if not summary.initialized:
         reasons = "; ".join(w.message for w in summary.waits if w.message)
         return _false(AVAILABLE, reasons or "Control plane not yet initialized", "Info")
+    # A Machine without a Node has not joined etcd yet and does not count for the quorum.
     members = [m for m in control_plane.machines if m.node_name is not None]
     healthy = [m for m in members if not find_health_problem(m, summary.health.unhealthy)]
     needed = quorum(len(members))
@@ -132,6 +133,7 @@ def _certificates(summary: ReconcileSummary) -> Condition:
 def _healthy(control_plane: ControlPlane, summary: ReconcileSummary) -> Condition:
     if summary.error is not None:
         reason, message = summary.error.reason, summary.error.message
+        # Unknown rather than False, because a failed hook reveals nothing about the Machines.
         return Condition(type=HEALTHY, status=None, reason=reason, message=message)
     reported: Mapping[str, str] = summary.health.unhealthy
     problems = {m.name: find_health_problem(m, reported) for m in control_plane.machines}
@@ -228,6 +230,7 @@ def _outdated(control_plane: ControlPlane, summary: ReconcileSummary) -> list[tu
 def _is_up_to_date(machine: ControlPlaneMachine, summary: ReconcileSummary) -> bool:
     if machine.name in summary.outdated:
         return not summary.outdated[machine.name]
+    # A reconcile that ended early has not compared this Machine, so its last result counts.
     return machine.has_condition(UP_TO_DATE, "True")
 
 

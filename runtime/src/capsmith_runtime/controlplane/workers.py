@@ -38,7 +38,7 @@ class ClusterWorkers:
     def find_wait(self, namespace: str, cluster: str) -> Waiting | None:
         """Return what the control plane's deletion must wait for, from the caches.
 
-        None if nothing.
+        Returns None if there are no workers left.
         """
         value = f"{namespace}/{cluster}"
         found = self._machines.by_index(BY_CLUSTER, value)

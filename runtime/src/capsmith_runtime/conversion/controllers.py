@@ -130,6 +130,7 @@ async def _convert_all(
     began = time.monotonic()
     for obj in objects:
         converted.append(_convert(obj, api_version, converter))
+        # Time is measured rather than objects counted, because authors' functions differ in cost.
         if time.monotonic() - began > TURN_SECONDS:
             await asyncio.sleep(0)
             began = time.monotonic()
@@ -179,6 +180,8 @@ class ConversionWebhook:
     def converted(self, obj: JSON, api_version: str) -> JSON | None:
         """Return the object in another version; None if this provider does not convert it."""
         try:
+            # Offline, only the versions of this repository are known, which suffices for its own
+            # kinds.
             return Converter(self.kinds, VersionBook(self.versions)).convert(obj, api_version)
         except ConversionError:
             return None
@@ -218,6 +221,8 @@ class ConversionWebhookGroup(WebhookGroup):
         except (ConversionReviewError, msgspec.MsgspecError, ValueError, RecursionError) as error:
             return text_response(HTTPStatus.BAD_REQUEST, str(error))
         except ApiError as error:
+            # Not a failed review: the objects may be convertible as soon as the versions can be
+            # read.
             return text_response(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         return Response(HTTPStatus.OK, msgspec.json.encode(review))
 
@@ -252,6 +257,7 @@ class ConversionWebhookGroup(WebhookGroup):
         that wait for it.  Returns the error if versions cannot be read; the previous ones are used
         then.
         """
+        # Reviews arrive in bursts, and each of them would otherwise list all CRDs.
         async with self._reading:
             with suppress(UnknownVersionError):
                 self._versions(unknown.group, unknown.kind)

@@ -57,6 +57,7 @@ class PartFields:
         old, new = self.spoke_keys, self.hub_keys
         if not to_hub:
             old, new = new, old
+        # Fields that the kind does not know are kept: a newer schema may have written them.
         target = {key: value for key, value in source.items() if key not in old}
         if function is not None and typed is not None:
             try:

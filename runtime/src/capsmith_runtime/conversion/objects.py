@@ -314,7 +314,7 @@ class _ObjectConversion:
     def _lost(self, source: Data, target: Data) -> Data | None:
         """Return the fields of ``source`` that ``target`` cannot express.
 
-        None if there are none.
+        Returns None if there are none.
         """
         returned = self._revert(target)
         if is_equal(returned, source):

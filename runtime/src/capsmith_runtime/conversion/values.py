@@ -137,6 +137,7 @@ def drop_zeros(value: Any, context: ValueContext) -> Any:
     """Return the object without zero values; MISSING if no others are left."""
     if not isinstance(value, dict):
         return MISSING if value is None else value
+    # False equals 0 in Python, so false flags are dropped as well.
     kept = {key: item for key, item in value.items() if item not in (None, "", 0, {}, [])}
     return kept or MISSING
 
@@ -150,6 +151,7 @@ def convert_domains_to_list(value: Any, context: ValueContext) -> Any:
     """Convert an object of failure domains to a list, sorted by name (IC-08)."""
     if not isinstance(value, dict):
         return MISSING if value is None else value
+    # Maps have no order: without sorting, the list could differ between two conversions.
     entries = [
         {"name": name, **{key: item for key, item in (domain or {}).items() if key != "name"}}
         for name, domain in sorted(value.items())
@@ -180,6 +182,8 @@ def convert_conditions_to_new(value: Any, context: ValueContext) -> Any:
         reason = entry.get("reason")
         valid = isinstance(reason, str) and _REASON.fullmatch(reason)
         kept = {key: item for key, item in entry.items() if key != "severity"}
+        # The new schema requires a reason of a certain form and a message, the old one requires
+        # neither.
         kept |= {"reason": reason if valid else NO_REASON, "message": entry.get("message") or ""}
         # The first of a type is kept, as the list is a map by type in the new schema.
         conditions.setdefault(str(entry["type"]), kept)
@@ -196,6 +200,7 @@ def convert_conditions_to_old(value: Any, context: ValueContext) -> Any:
 def _old_condition(entry: Mapping[str, Any]) -> Data:
     old = {key: item for key, item in entry.items() if key != "observedGeneration"}
     for key, limit in (("reason", _OLD_REASON), ("message", _OLD_MESSAGE)):
+        # The old schema rejects longer strings.
         if isinstance(old.get(key), str):
             old[key] = old[key][:limit]
     if not old.get("message"):

@@ -88,6 +88,7 @@ def build_extension_config(
     """Create the ExtensionConfig to apply."""
     service = {"namespace": scope.own_namespace, "name": registration.service}
     client: JSON = {"url": registration.url} if registration.url else {"service": service}
+    # Without a bundle, core trusts the issuer of the certificate already.
     if ca_bundle:
         client["caBundle"] = base64.b64encode(ca_bundle).decode()
     labels = {"cluster.x-k8s.io/provider": registration.label}
@@ -96,6 +97,7 @@ def build_extension_config(
     spec: JSON = {"clientConfig": client}
     if scope.namespace:
         namespace_labels = {"kubernetes.io/metadata.name": scope.namespace}
+        # Core would otherwise call this extension for Clusters that the manager cannot even read.
         spec["namespaceSelector"] = {"matchLabels": namespace_labels}
     return {
         "apiVersion": api_version,
@@ -196,6 +198,8 @@ class RuntimeExtensionGroup(ControllerGroup):
             hooks = ", ".join(handler.hook for handler in handlers)
             _log.info("serving", port=self.port, hooks=hooks)
             while True:
+                # Registered after each new certificate, because core trusts only the bundle in the
+                # ExtensionConfig.
                 await self._server.watch_certificate(await self._register())
 
     async def _supported_handlers(self) -> list[Handler]:
@@ -210,6 +214,7 @@ class RuntimeExtensionGroup(ControllerGroup):
             except (ApiError, NotServedError) as error:
                 _log.warning("cannot start yet", error=str(error))
             await asyncio.sleep(RETRY_SECONDS)
+        # Versions of core that serve only v1alpha1 do not know the newer hooks.
         if version != _OLD_VERSION:
             return list(self._handlers)
         for handler in self._handlers:

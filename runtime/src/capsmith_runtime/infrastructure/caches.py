@@ -150,7 +150,8 @@ class InfrastructureCaches:
     def identity_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
         """Return the annotation that records a cluster's identity, to set on a machine or pool.
 
-        Empty if the provider has no identities, or no infrastructure cluster for this Cluster.
+        The result is empty if the provider has no identities, or this Cluster has no infrastructure
+        cluster here.
         """
         infra_cluster = self.infra_cluster_of(cluster) if self.kinds.identities else None
         return recorded_identity.create_record(obj, infra_cluster) if infra_cluster else {}
@@ -188,7 +189,7 @@ class InfrastructureCaches:
     def cluster_kind(self, reference: ObjectRef | None) -> InfraClusterKind | None:
         """Return the infrastructure kind that a Cluster refers to.
 
-        None if it is not served here.
+        Returns None if it is not served here.
         """
         for kind in self.kinds.clusters:
             if reference is not None and _refers_to(reference, kind.resource):

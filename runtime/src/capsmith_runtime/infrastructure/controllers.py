@@ -49,7 +49,7 @@ class InfrastructureControllers:
     pools: AdditionalGroup | None = None
     """Factory for machine pool controllers: ``machine_pool.controllers.MachinePoolKinds``.
 
-    None in a repository without pools, which has no copy of that package.
+    It is None in a repository without pools, which has no copy of that package.
     """
     addresses: AdditionalGroup | None = None
     """Factory for the claims of a machine's addresses: ``machine_addresses.MachineAddresses``.

@@ -102,6 +102,8 @@ class InfraMachineController:
         credentials = infrastructure.ready_credentials
         if isinstance(credentials, Waiting):
             return await self._wait(patcher, credentials)
+        # After all other prerequisites: a machine that cannot be created yet must not use up
+        # addresses.
         addresses = await self._caches.addresses_of(patcher.obj, cluster)
         if isinstance(addresses, Waiting):
             return await self._wait(patcher, addresses)
@@ -116,6 +118,8 @@ class InfraMachineController:
 
     async def _write_state(self, patcher: Patcher, state: InfraMachineState) -> Result:
         """Write the provider id into the spec before the status: core reads it then (IM-02)."""
+        # Before the first write, so that a provider id that is rejected reaches neither spec nor
+        # status.
         await self._check_provider_id(patcher, state.provider_id)
         facts = MachineFacts(
             provider_id=state.provider_id,
@@ -133,12 +137,17 @@ class InfraMachineController:
     async def _reconcile_delete(
         self, key: NamespacedName, patcher: Patcher, machine: Machine | None
     ) -> Result:
+        # Without the finalizer nothing was created for this object, or its infrastructure is
+        # already gone.
         if self.kind.finalizer not in metadata.finalizers(patcher.obj):
             return self._forget(key)
         name = machine.cluster_name if machine is not None else cluster_name_of(patcher.obj)
+        # Read live, because a pause that the cache does not contain yet must stop the deletion
+        # (SM-01).
         cluster = await self._caches.core.live_cluster(key.namespace, name)
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
+        # An object with a copied id must not delete the server of the id's holder.
         taken = self._caches.held_ids.find_taken(patcher.obj)
         if taken is not None:
             return await self._wait(patcher, taken)

@@ -61,6 +61,7 @@ class InfrastructureWatches:
             informer.add_handler(on_change(_spec, self._enqueue_users_of_identity))
         for namespaced, secrets in caches.secrets.informers.items():
             handler = partial(self._enqueue_users_of_secret, namespaced)
+            # Writes of finalizers and owners by this process reveal nothing new about a Secret.
             secrets.add_handler(handler, own_writes=False)
         caches.secrets.set_handler(self._enqueue_users_of_new_data)
         if caches.namespaces is not None:
@@ -98,6 +99,8 @@ class InfrastructureWatches:
             return
         namespace = metadata.namespace(change.latest)
         self._enqueue_reference(namespace, read(change.latest).infrastructure)
+        # Annotations alone concern only machines that are waiting, all other fields concern all
+        # machines.
         concerns_all = (
             old is None
             or new is None
@@ -117,6 +120,7 @@ class InfrastructureWatches:
         value = f"{namespace}/{cluster}"
         for kind, informer in self._caches.pools.items():
             self._enqueue(kind, informer.by_index(BY_CLUSTER, value))
+        # Only waiting machines may need the annotations; templates do not depend on them.
         if at_least is Priority.LOW:
             for kind, informer in self._caches.templates.items():
                 self._enqueue(kind, informer.by_index(BY_CLUSTER, value))
@@ -194,6 +198,7 @@ class InfrastructureWatches:
         ``namespaced`` selects either namespaced or cluster-scoped kinds of identities.
         """
         namespace = metadata.namespace(secret)
+        # The Secrets of cluster-scoped identities are always in the manager's own namespace.
         if not namespaced and namespace != self._caches.core.scope.own_namespace:
             return
         value = secret_value(namespace if namespaced else "", metadata.name(secret))
@@ -204,6 +209,8 @@ class InfrastructureWatches:
 
     def _enqueue_identity_users_in_namespace(self, obj: JSON) -> None:
         for informer in self._caches.identity_users:
+            # Labels of namespaces rarely change, so scanning all objects is cheaper than another
+            # index.
             users = [o for o in informer.items() if metadata.namespace(o) == metadata.name(obj)]
             self._enqueue_users(informer, users)
 
@@ -225,6 +232,8 @@ def _spec(obj: JSON) -> Object:
 
 def _machine_relevant_fields(group: str, obj: JSON) -> tuple[Object, str | None, str | None]:
     """Return the fields of an infrastructure cluster that its machines depend on."""
+    # The status is not included: its conditions change often, and thousands of machines may share
+    # it.
     return _spec(obj), external_id.stored(obj, group), cluster_name_of(obj)
 
 

@@ -58,7 +58,7 @@ class PoolUsage:
     def ranges(self) -> AddressRanges | None:
         """Return the addresses to allocate.
 
-        None if they are unknown or another system allocates.
+        Returns None if they are unknown or another system allocates.
         """
         return self._ranges
 

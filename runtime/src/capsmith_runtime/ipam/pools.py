@@ -163,6 +163,7 @@ class IPPoolController:
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
         obj, usage = patcher.obj, self._registry.usage(key)
         if is_deleted_for_move(obj):
+            # Closed before anything else: claims served now would be missing in the target cluster.
             usage.close("is being moved")
             return Result()
         if metadata.is_deleting(obj):
@@ -175,6 +176,8 @@ class IPPoolController:
         if isinstance(state, PoolState):
             return await self._apply_state(patcher, key, state)
         usage.close(f"is not ready: {state.message or state.reason}")
+        # An invalid spec is an error for the user, not a wait: no retry helps until the spec
+        # changes.
         if state.reason == constants.REASON_INVALID_SPEC:
             await self._reporter.report_error(patcher, state.reason, state.message)
             return Result()
@@ -184,6 +187,7 @@ class IPPoolController:
         usage = self._registry.usage(key)
         if state.ready:
             usage.open(state.ranges)
+            # Claims may have waited for this pool to open, and no event of their own wakes them.
             self._registry.requeue_claims(key)
         else:
             usage.close(f"is not ready: {state.message or state.reason}")
@@ -240,6 +244,7 @@ class IPPoolController:
             return Result()
         await self._registry.allocator(key).sync_status()
         patcher.obj = self._registry.pools.get(key) or patcher.obj
+        # Counted after reservations were synced: a reserved address may still become an IPAddress.
         if usage.in_use:
             return await self._reporter.report_wait(patcher, _IN_USE)
         pool = self._registry.find_pool(key)
@@ -255,6 +260,8 @@ class IPPoolController:
         return self._forget(key)
 
     def _forget(self, key: NamespacedName) -> Result:
+        # The usage outlives the pool while claims wait, so that they report why they get no
+        # address.
         self._registry.usage(key).close(NOT_FOUND)
         self._registry.forget(key)
         self._states.pop(key, None)

@@ -199,6 +199,7 @@ class Connection:
             if not isinstance(head, h11.Request):
                 return False
             self._method = head.method
+            # h11 also parses the connection preface of HTTP/2.
             if not head.http_version.startswith(b"1."):
                 raise RequestRejectedError(HTTPStatus.BAD_REQUEST)
             self.state = ConnectionState.READING
@@ -214,10 +215,12 @@ class Connection:
         except RequestRejectedError as error:
             response = text_response(error.status)
         except h11.RemoteProtocolError as error:
+            # A response that has already started cannot be replaced by an error.
             if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
                 return False
             response = text_response(HTTPStatus(error.error_status_hint))
         finally:
+            # Before the response is written: a client that reads slowly must not hold the budget.
             self._budget.give(self.peer, len(body))
         self.state = ConnectionState.WRITING
         await self._send(response)
@@ -228,6 +231,7 @@ class Connection:
         length = int(dict(head.headers).get(b"content-length", b"0"))
         if length > self._limits.body_bytes:
             raise RequestRejectedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        # The client sends its body only after this response.
         if self._http.they_are_waiting_for_100_continue:
             go_on = h11.InformationalResponse(status_code=100, headers=[])
             self._writer.write(self._http.send(go_on) or b"")
@@ -236,6 +240,7 @@ class Connection:
                 raise RequestRejectedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             self._budget.take(self.peer, len(part.data))
             body += part.data
+        # The client has closed the connection in the middle of the body.
         if not isinstance(part, h11.EndOfMessage):
             raise ConnectionResetError
 
@@ -264,6 +269,7 @@ class Connection:
         if response.retry_after:
             headers.append(("Retry-After", str(response.retry_after)))
         is_last = self.is_last or self._limits.idle_seconds == 0
+        # The rest of a body that was not read would be taken for the next request.
         if is_last or self._http.their_state is not h11.DONE:
             headers.append(("Connection", "close"))
         return headers
@@ -317,6 +323,7 @@ class HTTPServer:
         if self._server is not None:
             self._server.close()
         for task, connection in self._connections.items():
+            # Nothing is lost: no request has arrived, or its response has been sent.
             if connection.state in (ConnectionState.IDLE, ConnectionState.CLOSING):
                 task.cancel()
         if self._connections:
@@ -367,6 +374,8 @@ class HTTPServer:
         most connections: a client cannot make it close the connections of others by opening many.
         """
         counts = Counter(each.peer for each in self._connections.values())
+        # A cancelled task counts as a connection until it has run, but closing it again gains
+        # nothing.
         waiting = [
             (each.state, -counts[each.peer], task)
             for task, each in self._connections.items()

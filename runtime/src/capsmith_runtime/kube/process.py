@@ -35,7 +35,7 @@ def exit_process(code: int) -> None:
 def exit_process_later(seconds: float, code: int, end: EndProcess = exit_process) -> None:
     """End the process if it is still running after ``seconds``.
 
-    It may be, for example because an exit handler hangs.
+    An exit handler may hang, for example.
     """
     timer = threading.Timer(seconds, end, (code,))
     timer.daemon = True

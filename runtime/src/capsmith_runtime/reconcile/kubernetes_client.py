@@ -106,6 +106,7 @@ class ClientSession:
         NotAvailableError if there is no client yet.
         """
         self._check(request)
+        # A separate task, so that `end` can cancel the request without cancelling the caller.
         task = asyncio.ensure_future(self._started(send))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -231,7 +232,7 @@ class KubernetesClient:
     ) -> JSON:
         """Create an object, or change the fields in ``obj``, by server-side apply.
 
-        Return the result.
+        Returns the resulting object.
 
         Fields that an earlier ``apply`` set and that are missing in ``obj`` are removed.  Raises
         ConflictError if another field manager owns a field, unless ``force`` is set.  Raises
@@ -285,6 +286,7 @@ class KubernetesClient:
         resource, key = self._target(session, api_version, kind, name, namespace)
         session.permissions.check(resource, name, "patch")
         metadata = dict(body.get("metadata") or {})
+        # The client itself adds the version to the patch, as a precondition.
         version = str(metadata.pop("resourceVersion", ""))
         sent = {**body, "metadata": metadata} if metadata else _without(body, "metadata")
         return await session.send(
@@ -322,6 +324,7 @@ class KubernetesClient:
     def _wait(self, work: Callable[[], Awaitable[T]]) -> T:
         try:
             return wait_for(work, self._connected.loop)
+        # The session has ended on the event loop while the method's thread was waiting.
         except concurrent.futures.CancelledError:
             raise CallEndedError("the call has ended") from None
 
@@ -353,6 +356,8 @@ class KubernetesClient:
         )
         added: JSON = {"namespace": key.namespace} if key.namespace else {}
         inherited = session.inherited
+        # Without the watch filter's label, this manager would not see the object that it creates
+        # (MG-01).
         if inherited is not None and inherited.labels and inherited.group == resource.group:
             added["labels"] = {**inherited.labels, **(metadata.get("labels") or {})}
         return resource, key, {**obj, "metadata": {**metadata, **added}}

@@ -110,6 +110,8 @@ class StatusReporter:
         additional request.
         """
         message = pause_message(patcher.obj, self._kind.resource.kind, cluster)
+        # A resumed object loses its True condition here even if the reconcile then ends without a
+        # status.
         if message or patcher.shows(constants.PAUSED_CONDITION, status="True"):
             await patcher.write_conditions(paused(message))
         return bool(message)
@@ -155,6 +157,7 @@ class StatusReporter:
         """
         if status is None:
             await self.check_partial_results(patcher, waiting, frozenset())
+            # The author's status may hold the id of a running operation, which the next call needs.
             status = self.author_status(patcher, waiting.status)
         left = self._debounce.left(key_of(patcher.obj), waiting.reason)
         requeue_after = waiting.requeue_after

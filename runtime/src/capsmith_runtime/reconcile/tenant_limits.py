@@ -142,8 +142,11 @@ class TenantCalls:
     def pause_after(self, permit: CallPermit) -> None:
         """Admit no call for a while, unless a call that started later has had a response."""
         now = monotonic()
+        # A later success shows that the infrastructure responds.  Calls that hang at the same time
+        # have the same cause and lengthen the pause only once.
         if self._answered > permit.began or now < self.paused_until:
             return
+        # The exponent is limited because the power would overflow after a thousand failures.
         seconds = min(HANG_MAX_SECONDS, HANG_BASE_SECONDS * 2.0 ** min(self._hangs, 16))
         self._hangs += 1
         self.paused_until = now + seconds
@@ -202,6 +205,7 @@ class TenantLimits:
         """Return a tenant's calls, and forget tenants that had none for an hour."""
         tenant = self._tenants.get(name)
         if tenant is None:
+            # Only for a new tenant, so that calls of known tenants do not pay for this scan.
             for idle in [each.name for each in self._tenants.values() if each.is_idle]:
                 del self._tenants[idle]
             tenant = self._tenants[name] = TenantCalls(name, self)

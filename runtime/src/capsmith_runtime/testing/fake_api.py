@@ -110,6 +110,7 @@ class FakeApi:
         self, resource: ResourceType, selection: Selection, *, resource_version: str
     ) -> AsyncGenerator[WatchEvent, None]:
         """Yield all events after ``resource_version``; never end."""
+        # From the start of the log, because the requested version may be older than the watch.
         position = 0
         while True:
             while position < len(self._log):
@@ -117,6 +118,8 @@ class FakeApi:
                 position += 1
                 wanted = kind == resource.kind and version > int(resource_version)
                 if wanted and _selected(event.object, selection):
+                    # Copied, because the provider may keep the object while later events share the
+                    # original.
                     yield WatchEvent(event.type, _sent(copy_object(event.object), selection))
             await self._news.wait()
 
@@ -222,6 +225,7 @@ class FakeApi:
         """Delete an object as another client."""
         old = self._found(kind, key)
         if old["metadata"].get("finalizers"):
+            # A fixed time, so that failures do not depend on when the tests run.
             stamp = {"deletionTimestamp": "2030-01-01T00:00:00Z"}
             self._store(old, merged(old, {"metadata": stamp}))
         else:
@@ -234,6 +238,7 @@ class FakeApi:
     def _patch(self, kind: str, key: NamespacedName, body: JSON, version: str) -> JSON:
         self._count("patch", kind, key, body)
         old = self._checked(kind, key, version)
+        # A real API server would silently ignore the status in such a patch.
         assert "status" not in body, "the status has a subresource of its own"
         return self._store(old, merged(old, body))
 

@@ -124,6 +124,7 @@ class GuardedClient:
             raise ClusterUnreachableError(
                 message, api_reason=error.api_reason, is_of_runtime=True
             ) from error
+        # The kubeconfig may have been renewed meanwhile, so the next call reads it again.
         except UnauthorizedError:
             self._on_failure()
             raise
@@ -215,6 +216,7 @@ class WorkloadClients:
         """
         key = NamespacedName(namespace, cluster)
         connection = self._connections.setdefault(key, _Connection())
+        # Before the lock is taken: a client that callers wait for must not count as idle.
         connection.used_at = self._clock()
         # Many reconciles of one cluster may ask at the same time; the first reads the Secret for
         # all.
@@ -268,9 +270,12 @@ class WorkloadClients:
                 client = self._open(key, content)
                 self._retire(connection)
                 connection.client, connection.digest = client, digest
+        # If the kubeconfig was deleted or is no longer valid, its former content must not be used
+        # either.
         except NotAvailableError:
             self._retire(connection)
             raise
+        # Only after a success, so that the next caller repeats a read that failed.
         connection.checked_at = self._clock()
 
     async def _kubeconfig(self, key: NamespacedName) -> bytes:
@@ -298,7 +303,7 @@ class WorkloadClients:
     def _connect(self, cluster: str, access: Access) -> KubeClient | None:
         """Return a client.
 
-        None if certificates or keys are unusable, as the error could show them.
+        Returns None if certificates or keys are unusable, as the error could show them.
         """
         try:
             return LightkubeClient(

@@ -98,6 +98,8 @@ class ManagedControlPlaneController:
         return await self._reconcile_normal(patcher, cluster)
 
     async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster) -> Result:
+        # Before the author's code runs: a crash must leave the external id to find the service by
+        # (SM-09).
         await patcher.add_finalizer(self.kind)
         spec = await self._author.decode_spec(patcher)
         if spec is None:
@@ -146,6 +148,8 @@ class ManagedControlPlaneController:
             await self._reporter.refuse(patcher, constants.REASON_INVALID_RESULT, message)
         digest = kubeconfig.digest(content)
         secret = await self._kubeconfigs.get(patcher.obj, key, report)
+        # Secrets change only with their content: each change makes core and other controllers
+        # reconnect.
         if secret is None or (secret.is_managed and secret.content.digest != digest):
             secret = await self._kubeconfigs.write(patcher.obj, key, content, secret, report)
         if secret is not None and secret.is_managed and secret.content.validity is not None:
@@ -159,6 +163,7 @@ class ManagedControlPlaneController:
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
         name = cluster_name_of(patcher.obj)
+        # Without an API server, the workers' Nodes could be neither drained nor deleted (CP-34).
         waiting = self._workers.find_wait(key.namespace, name) if name else None
         if waiting is not None:
             return await self._reporter.report_wait(patcher, waiting)

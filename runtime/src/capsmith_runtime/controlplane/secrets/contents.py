@@ -174,6 +174,8 @@ def read_authority(secret: Object) -> KeyPairContent:
     except CertificateError as error:
         return KeyPairContent(fault=str(error), fault_without_key=str(error))
     try:
+        # The private key is checked separately: where users sign certificates themselves, only
+        # trust is needed.
         check_authority(pair)
     except CertificateError as error:
         fault = f"it has no {KEY}" if not pair.key else str(error)
@@ -257,7 +259,7 @@ class SecretReport:
     def seconds_to_renewal(self, within: float) -> float | None:
         """Return the seconds until the renewal.
 
-        None if that is more than ``within`` seconds away.
+        Returns None if that is more than ``within`` seconds away.
         """
         if self.renewal is None:
             return None
