@@ -35,6 +35,8 @@ class Component:
         every = (self, *others)
         return replace(
             self,
+            # Label, namespace and contract are those of this component: one Deployment runs all
+            # groups.
             groups=tuple(group for each in every for group in each.groups),
             watches_machines=any(each.watches_machines for each in every),
             watches_clusters=any(each.watches_clusters for each in every),

@@ -47,6 +47,8 @@ class AddonGroup(ControllerGroup):
     ) -> None:
         self._caches = caches
         self._clients = WorkloadClients(context.client, caches.metrics, field_manager=context.label)
+        # Core labels all Secrets of a cluster, so data would include keys: only the versions are
+        # needed.
         selection = Selection(
             namespace=caches.scope.namespace,
             labels=constants.CLUSTER_NAME_LABEL,
@@ -90,6 +92,7 @@ class AddonGroup(ControllerGroup):
     def _on_secret(self, obj: JSON) -> None:
         namespace = metadata.namespace(obj)
         cluster = metadata.labels(obj).get(constants.CLUSTER_NAME_LABEL, "")
+        # The cluster's other Secrets, such as certificates, have the same label.
         if metadata.name(obj) == secret_name(cluster):
             self._clients.invalidate(namespace, cluster)
             for kind in self._kinds:
@@ -145,6 +148,7 @@ class _KindControllers:
         """Requeue the add-ons and installations that a changed Cluster concerns."""
         cluster = self._caches.reader.read_cluster(obj)
         for addon in self._addons_in(cluster.namespace):
+            # A Cluster that is no longer selected matters as long as the add-on is recorded on it.
             if is_cluster_selected(addon, cluster) or cluster.name in recorded_clusters(
                 addon, self._group
             ):

@@ -91,6 +91,8 @@ class BootstrapGroup(ControllerGroup):
 
         def requeue_all(cluster: JSON) -> None:
             for config in self._of_cluster(*key_of(cluster)):
+                # After a change of the Cluster, configurations without data come first: machines
+                # wait for them.
                 done = self._writer.is_created(config)
                 priority = Priority.LOW if done else Priority.NORMAL
                 queues[config["kind"]].add(key_of(config), priority)
@@ -132,6 +134,7 @@ class BootstrapGroup(ControllerGroup):
             yield from self._owned_by(MACHINE_POOL_KIND, pool)
 
     def _index_without_data(self, config: JSON) -> Iterable[str]:
+        # Configurations leave this index when they have data, so it stays small in large clusters.
         return () if self._writer.is_created(config) else cluster_of(config)
 
     def _waiting_for_lock(self, machine: JSON) -> Iterator[JSON]:

@@ -37,6 +37,7 @@ def count_versions(versions: Iterable[str]) -> tuple[tuple[str, int], ...]:
 
     Strings that are not versions are ignored.
     """
+    # A single Machine with an invalid version must not hide the versions of all others.
     known = Counter(version for version in versions if _VERSION.fullmatch(version))
     return tuple((version, known[version]) for version in sorted(known, key=sort_key))
 

@@ -88,6 +88,7 @@ def current_owners(obj: Object, owner: Object) -> list[Any]:
     """
     now = {"apiVersion": owner["apiVersion"]}
     return [
+        # By UID, as a reference to another object of the same name is not ours to change.
         {**reference, **now} if reference.get("uid") == uid(owner) else reference
         for reference in items(obj, "metadata", "ownerReferences")
     ]

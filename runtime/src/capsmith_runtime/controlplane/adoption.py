@@ -48,6 +48,7 @@ class MachineAdopter:
             try:
                 resource = informer.resource
                 await write(self._client, resource, machine, new, informer.update_from_write)
+            # Another writer has changed or deleted the Machine: the next reconcile decides again.
             except (NotFoundError, ConflictError):
                 continue
 
@@ -58,8 +59,9 @@ class MachineAdopter:
             machine
             for machine in foreign
             if metadata.labels(machine).get(CONTROL_PLANE_NAME_LABEL) == name
-            and not metadata.has_controller(machine)
-            and self._has_own_bootstrap(machine)
+            # A Machine has at most one controller: another control plane's Machine must not be
+            # taken from it.
+            and not metadata.has_controller(machine) and self._has_own_bootstrap(machine)
         ]
 
     def _has_own_bootstrap(self, machine: JSON) -> bool:

@@ -89,6 +89,7 @@ class RemediationData:
 def digest(spec: Object) -> str:
     """Return a digest of a spec that does not depend on the order of its keys."""
     text = json.dumps(spec, sort_keys=True, separators=(",", ":"))
+    # Recorded in annotations: a digest of another form would match no existing one.
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -189,6 +190,7 @@ def start_remediation(
 ) -> RemediationData:
     """Return the record of a remediation that starts at ``now``."""
     last = _last_remediation(machine, annotation, strategy, now)
+    # The replaced Machine carries the record of its own predecessor, which links the attempts.
     retries = 0 if last is None else last.retries + 1
     return RemediationData(machine=machine.name, time=times.format_time(now), retries=retries)
 

@@ -64,6 +64,7 @@ class ContractKinds:
 
         Raises NotAvailableError if no CRD with a contract label serves it.
         """
+        # In order of preference: a CRD may be labelled for several contracts.
         for contract, informer in self._informers.items():
             for crd in informer.by_index(BY_KIND, f"{kind}.{group}"):
                 resource = _resource_type(crd, contract)
@@ -78,6 +79,8 @@ class ContractKinds:
         Raises NotAvailableError until its CRD exists.
         """
         kind = template.kind.removesuffix("Template")
+        # Only the plural comes from the object's CRD: object and template must have the same
+        # version.
         plural = self.resolve(template.group, kind).plural
         return ResourceType(template.group, template.version, kind, plural)
 
@@ -89,6 +92,7 @@ def contract_label(contract: str) -> str:
 
 def _resource_type(crd: Object, contract: str) -> ResourceType | None:
     labelled = metadata.labels(crd).get(contract_label(contract), "").split("_")
+    # A label may name versions that an upgrade has stopped serving.
     served = {each["name"] for each in metadata.items(crd, "spec", "versions") if each["served"]}
     usable = [name for name in labelled if name in served]
     if not usable:

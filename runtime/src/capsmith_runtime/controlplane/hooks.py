@@ -169,6 +169,8 @@ class LifecycleHooks:
             if summary.initialized:
                 await self._health(control_plane, summary, scope)
         except HookCallError as error:
+            # Recorded rather than raised, so that the reconcile still reports everything else in
+            # the status.
             summary.error = error
 
     async def _initialize(
@@ -182,6 +184,7 @@ class LifecycleHooks:
         Nodes cannot serve as the criterion: core looks for Nodes only after initialisation.
         """
         running = [m for m in control_plane.machines if m.provider_id is not None]
+        # If none will stay, a positive answer would be lost together with the Machine that gave it.
         if all(_is_expendable(machine, control_plane) for machine in running):
             return
         result = await self._hooks.is_initialized(control_plane.obj, scope)

@@ -42,6 +42,7 @@ class ClusterWorkers:
         """
         value = f"{namespace}/{cluster}"
         found = self._machines.by_index(BY_CLUSTER, value)
+        # Sorted, so that the message does not change while the workers stay the same (ST-06).
         machines = sorted(metadata.name(each) for each in found if not is_control_plane(each))
         pools = sorted(
             metadata.name(each) for each in self.machine_pools.by_index(BY_CLUSTER, value)
@@ -64,6 +65,8 @@ class ClusterWorkers:
                 for value in spec_cluster(change.latest):
                     handler(value)
 
+        # Only deletions matter: the control plane's own deletion may be waiting for the last
+        # worker.
         self._machines.add_handler(handle)
         self.machine_pools.add_handler(handle)
 

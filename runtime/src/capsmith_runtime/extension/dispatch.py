@@ -85,6 +85,7 @@ class Dispatcher:
     async def handle(self, request: Request) -> Response:
         """Return the response to a request (RX-03)."""
         handler = self._handlers.get(request.path)
+        # Discovery is not a hook of the extension: core calls it to learn the handlers.
         if handler is None and request.path != f"{_ROOT}{DISCOVERY.lower()}":
             return text_response(HTTPStatus.NOT_FOUND)
         if request.method != "POST":
@@ -140,6 +141,7 @@ def _description(handler: Handler) -> dict[str, Any]:
     return {
         "name": handler.name,
         "requestHook": {"apiVersion": API_VERSION, "hook": handler.hook},
+        # Core uses these values for its calls, so they come from the same source as our own limits.
         "timeoutSeconds": handler.timeout_seconds,
         "failurePolicy": "Ignore" if handler.ignore_failures else "Fail",
     }
@@ -150,6 +152,7 @@ def _success(hook: str, fields: dict[str, Any]) -> Response:
 
 
 def _failure(hook: str, message: str) -> Response:
+    # A message that cannot be encoded, or is too long for a condition, would hide the failure.
     text = shorten_message(message.encode(errors="replace").decode())
     return _response(hook, {"status": "Failure", "message": text})
 

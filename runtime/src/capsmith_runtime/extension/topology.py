@@ -63,6 +63,7 @@ class Template:
     @property
     def is_infrastructure(self) -> bool:
         """Return whether this is an infrastructure template rather than a bootstrap template."""
+        # Kinds have no common suffix, while the field that refers to the template is core's.
         return self.holder.field_path.endswith("infrastructureRef")
 
     @property
@@ -142,6 +143,7 @@ def _read(request: Object) -> dict[str, Any]:
             uid=metadata.text(item, "uid"),
             holder=decode(Holder, metadata.mapping(item, "holderReference"), "holderReference"),
             object=metadata.mapping(item, "object"),
+            # Core sends only the differences for each template.
             variables=variables.overridden_by(read_variables(item, "variables")),
         )
         for item in metadata.items(request, "items")
@@ -170,6 +172,7 @@ def _write_patches(result: Patches, request: _Topology) -> dict[str, Any]:
 
 def _write_errors(result: Sequence[str], request: _Topology) -> dict[str, Any]:
     if result:
+        # ValidateTopology has no field for single errors, only a message.
         raise HookError("; ".join(result))
     return {}
 

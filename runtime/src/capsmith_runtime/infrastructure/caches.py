@@ -132,6 +132,7 @@ class InfrastructureCaches:
             for kind in kinds.identities
         }
         self.namespaces: Informer | None = None
+        # Only cluster-scoped identities select namespaces by label.
         if not all(kind.resource.namespaced for kind in kinds.identities):
             self.namespaces = core.informer(NAMESPACE, Selection())
         self.secrets = IdentitySecrets(core, kinds.identities)

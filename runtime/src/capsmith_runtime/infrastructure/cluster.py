@@ -63,6 +63,8 @@ class InfraClusterController:
         return await self._runner.run(key, self._reconcile)
 
     async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
+        # Not even a finalizer is added or removed: these objects belong to another system or are
+        # copies.
         if is_externally_managed(patcher.obj) or is_deleted_for_move(patcher.obj):
             return Result()
         if metadata.is_deleting(patcher.obj):
@@ -74,6 +76,7 @@ class InfraClusterController:
         return await self._reconcile_normal(patcher, cluster)
 
     async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster) -> Result:
+        # Before anything is created: a crash must leave the id by which it is found (SM-08, SM-09).
         await patcher.add_finalizer(self.kind)
         taken = self._context.caches.held_ids.find_taken(patcher.obj)
         if taken is not None:
@@ -115,12 +118,15 @@ class InfraClusterController:
     async def _reconcile_delete(self, key: NamespacedName, patcher: Patcher) -> Result:
         if self.kind.finalizer not in metadata.finalizers(patcher.obj):
             return self._forget(key)
+        # Read live, because a pause that the cache does not contain yet must stop the deletion
+        # (SM-01).
         cluster = await self._caches.live_cluster(key.namespace, cluster_name_of(patcher.obj))
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
         taken = self._context.caches.held_ids.find_taken(patcher.obj)
         if taken is not None:
             return await self._wait(patcher, taken)
+        # Machines need this object's region, network and credentials for their own deletion.
         waiting = await self._dependents.find_wait(key, cluster_name_of(patcher.obj))
         if waiting is not None:
             return await self._reporter.report_wait(patcher, waiting)

@@ -46,6 +46,7 @@ class HeldIds:
 
     def find_taken(self, obj: JSON) -> Waiting | None:
         """Return Waiting if another object holds one of ``obj``'s ids; None if none does."""
+        # External ids first, because the author's code finds infrastructure by them.
         for value in _external_ids(obj):
             if self._is_held_by_another(obj, _BY_EXTERNAL_ID, value):
                 return _waiting(constants.REASON_EXTERNAL_ID_TAKEN, "external id", value)
@@ -62,6 +63,7 @@ class HeldIds:
             for other in informer.by_index(index, value)
             if metadata.uid(other) != uid
         )
+        # All objects compute the same order, so exactly one of them considers itself the holder.
         return min((obj, *others), key=lambda each: _rank(each, value)) is not obj
 
 
@@ -73,6 +75,7 @@ def _rank(obj: JSON, value: str) -> tuple[bool, bool, str, str]:
     drops the status, so the older object counts as the holder until the status is written again.
     """
     is_original = external_id.create(obj) == value
+    # Timestamps have whole seconds; the UID decides between objects of the same second.
     created = metadata.text(obj, "metadata", "creationTimestamp")
     return not is_original, not _is_provisioned(obj), created, metadata.uid(obj)
 

@@ -59,6 +59,7 @@ class MachineTemplateController:
             self._author.forget(key)
             return Result()
         cluster = self._context.caches.core.cluster(key.namespace, cluster_name_of(obj))
+        # Templates have no Paused condition, so a pause only postpones the write of the capacity.
         if pause_message(obj, "", cluster):
             return Result()
         try:
@@ -118,11 +119,13 @@ class MachineTemplateController:
             return None if result is None else check_result(hook, result, MachineCapacity)
         except NotAvailableError as error:
             return error.waiting
+        # Not a failure: the queue repeats the call later.
         except DeferredError:
             raise
         except Exception as error:
             reason, message = describe_failure(error)
             self._context.events.warn(obj, reason, limit_message(message))
+            # No retry until the template changes, which enqueues it again.
             if isinstance(error, TerminalError):
                 return Waiting(reason, message, requeue_after=None)
             raise

@@ -38,6 +38,8 @@ def project_machine(obj: dict[str, Any]) -> dict[str, Any]:
 
     Machines of control planes are kept whole.
     """
+    # Control plane providers write such Machines and need every field; there are only a few of
+    # them.
     if CONTROL_PLANE_LABEL in metadata.labels(obj) or not _is_worker(obj):
         return obj
     spec = _kept(metadata.mapping(obj, "spec"), _SPEC)
@@ -92,6 +94,7 @@ class WatchScope:
 
     def covers(self, obj: JSON) -> bool:
         """Return whether the watch filter selects ``obj``, which may then be written."""
+        # The namespace is not compared, because the caches contain only objects of that namespace.
         return self.watch_filter in ("", metadata.labels(obj).get(WATCH_FILTER_LABEL))
 
 

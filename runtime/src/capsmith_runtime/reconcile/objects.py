@@ -92,6 +92,8 @@ class CustomObject(Generic[Spec, Status]):
         return {
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
+            # Empty fields are left out: applying them would claim their ownership from other
+            # managers.
             "metadata": {"name": self.name, **{k: v for k, v in optional.items() if v}},
             "spec": spec,
         }

@@ -62,6 +62,8 @@ class Permissions:
         found = guess_resource_type(api_version, kind)
         known = self._kinds.get((found.group, kind))
         if known is not None:
+            # In the requested version, which may differ from the version that the runtime itself
+            # uses.
             return ResourceType(found.group, found.version, kind, known.plural, known.namespaced)
         candidates = set(guess_plurals(kind))
         for rule in self._rules:
@@ -122,6 +124,8 @@ def guess_plurals(kind: str) -> Iterator[str]:
         yield f"{word}es"
     elif word.endswith("y") and not word.endswith(("ay", "ey", "oy", "uy")):
         yield f"{word[:-1]}ies"
+    # Also the forms that the rules do not predict: candidates are only compared with declared
+    # plurals.
     yield f"{word}s"
     yield word
     yield f"{word}es"

@@ -63,6 +63,8 @@ class WatchedKinds(ControllerGroup):
                 selection=Selection(
                     namespace=namespace if resource.namespaced else "", metadata_only=True
                 ),
+                # A kind whose CRD is missing would otherwise be requested again with an ever longer
+                # delay.
                 backoff=Backoff(base=0.5, limit=RETRY_SECONDS),
             )
             for resource in dict.fromkeys(watch.resource for watch in watches)
@@ -89,6 +91,7 @@ def _enqueue(watch: Watch, own: Informer, watched: Informer, queues: Queues, cha
     states = [state for state in (change.old, change.new) if state is not None]
     # Both states: an object may have changed the one that it belongs to.
     for key in dict.fromkeys(key for state in states for key in _concerned(watch, own, state)):
+        # References and labels may name objects that do not exist or are not in scope.
         if own.get(key) is not None:
             queues[watch.kind].add(key, priority)
 

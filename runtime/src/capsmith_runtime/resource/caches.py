@@ -44,6 +44,7 @@ class ResourceCaches:
             informer = core.informer(kind.resource, selection, indexes)
             self.informers[kind.resource.kind] = informer
             infrastructure.identity_users.append(informer)
+            # Cluster-scoped resources belong to no Cluster, so no cluster waits for them.
             if kind.resource.namespaced:
                 infrastructure.dependents.append(self._as_dependent(kind, informer))
             infrastructure.held_ids.index(informer)
@@ -65,6 +66,7 @@ class ResourceCaches:
             informer = informers.get(metadata.text(reference, "kind"))
             group = metadata.text(reference, "apiVersion").partition("/")[0]
             if informer is not None and informer.resource.group == group:
+                # Owners of a namespaced object are in the same namespace or cluster-scoped.
                 namespace = metadata.namespace(obj) if informer.resource.namespaced else ""
                 yield informer, NamespacedName(namespace, metadata.text(reference, "name"))
 

@@ -108,6 +108,7 @@ class ResourceController:
         gone.
         """
         spec = metadata.mapping(patcher.obj, "spec")
+        # An identity that the user has chosen is kept, even if it differs from the cluster's.
         if not self._caches.kinds.identities or cluster is None or "identityRef" in spec:
             return
         infra_cluster = self._caches.infra_cluster_of(cluster) or {}
@@ -120,6 +121,8 @@ class ResourceController:
     ) -> Result:
         if self.kind.finalizer not in metadata.finalizers(patcher.obj):
             return self._forget(key)
+        # Read live, because a pause that the cache does not contain yet must stop the deletion
+        # (SM-01).
         cluster = await self._caches.core.live_cluster(key.namespace, name)
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()

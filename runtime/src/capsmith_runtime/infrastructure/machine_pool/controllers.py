@@ -98,6 +98,8 @@ class MachinePoolGroup(ControllerGroup):
     @property
     def informers(self) -> Sequence[Informer]:
         """Return the informers for MachinePools, the pools, and bootstrap data."""
+        # Machines of pools read bootstrap data once, at their creation, and need no watch of
+        # Secrets.
         secrets = (self._secrets,) if self._kinds.whole else ()
         return (self._machine_pools, *self._own.values(), *secrets)
 
@@ -141,6 +143,7 @@ class MachinePoolGroup(ControllerGroup):
         pool = read_machine_pool(found) if found is not None else None
         annotations = metadata.annotations(obj)
         group = obj["apiVersion"].partition("/")[0]
+        # The version at the machine's creation: the pool's own version may have changed since then.
         version = annotations.get(f"{group}/pool-version") or machine.version
         return replace(
             machine,
@@ -199,6 +202,8 @@ class _PoolWatches:
 
     def enqueue_pool_of_infra_machine(self, obj: JSON) -> None:
         """Enqueue the pool that an infrastructure machine belongs to."""
+        # The owner's UID is not compared: a queue key has only a name, and the reconcile compares
+        # UIDs.
         is_owned = False
         for owner in metadata.items(obj, "metadata", "ownerReferences"):
             kind = metadata.text(owner, "kind")
@@ -217,6 +222,8 @@ class _PoolWatches:
         label = metadata.labels(obj).get(POOL_NAME_LABEL)
         for value in cluster_of(obj) if label else ():
             for pool in self._machine_pools.by_index(BY_CLUSTER, value):
+                # The label may hold only a hash of the MachinePool's name (MP-08), so pools are
+                # compared by it.
                 if metadata.label_value(metadata.name(pool)) == label:
                     self.enqueue_pool(pool)
 
