@@ -75,6 +75,7 @@ def main(
     """
     options = parse(arguments, components, extras, distribution)
     component = load(options.component)
+    # After the component is known, because its namespace is the default.
     options = options.with_default_namespace(component.namespace)
     package = load.__module__.partition(".")[0]
     log.configure(options.verbosity, options.logging_format, [package])
@@ -112,6 +113,7 @@ async def _run_until_signal(component: Component, options: Options) -> None:
 def _stop_or_exit(stop: asyncio.Event) -> None:
     """Stop at the first signal; end the process at the second."""
     if stop.is_set():
+        # The first signal has not ended the process, so the second one does not wait for anything.
         exit_process(1)
     stop.set()
 
@@ -163,6 +165,7 @@ class Manager:
         server = Diagnostics(
             self._options.diagnostics, self._client, self._metrics, self._checks, health
         )
+        # Before everything else, so that probes respond while the caches are being filled.
         await server.start()
         has_drained = None
         lead = _start(self._lead(), "lead")

@@ -81,6 +81,8 @@ class Options:
 
     def with_default_namespace(self, namespace: str) -> Options:
         """Return options with ``namespace``, unless the environment or a flag sets one."""
+        # Only as a default: the Downward API and flags name the namespace that the manager really
+        # runs in.
         own = self.own_namespace or namespace
         return replace(self, own_namespace=own, lease_namespace=self.lease_namespace or own)
 
@@ -165,6 +167,7 @@ def parse_duration(text: str) -> float:
 
     Raises ValueError for any other string, including a number without a unit.
     """
+    # Anything that is left after removing all valid parts makes the duration invalid.
     if not text or _PART.sub("", text):
         raise ValueError(f"not a duration such as 10s or 1m30s: {text!r}")
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))

@@ -84,7 +84,7 @@ class InstallationController:
         self.requeue_addon: Callable[[NamespacedName], None] = lambda addon: None
         """Function that requeues an add-on to update its status.
 
-        Set when the watches are set up.
+        It is set when the watches are set up.
         """
 
     async def reconcile(self, key: NamespacedName) -> Result:

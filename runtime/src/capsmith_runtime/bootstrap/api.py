@@ -64,7 +64,7 @@ class BootstrapDocument:
     refresh_after: float | None = None
     """Seconds until a pool's data must be regenerated, because a token in them expires.
 
-    Only for a MachinePool, since a Machine's data are used once (MP-19).
+    Set it only for a MachinePool, since a Machine's data are used once (MP-19).
     """
     certificates_expiry: datetime | None = None
     """Expiry time of a control plane machine's certificates, with a time zone.

@@ -65,6 +65,7 @@ class DataSecretStore:
             name = data_secret_of(config)
             raise DataSecretNameTakenError(f"Secret {name} belongs to another object")
         if ownership is Ownership.FORMER and not in_use:
+            # By UID: another manager may have replaced the Secret since it was read.
             await self._client.delete(SECRET, _key(config), uid=metadata.uid(secret))
             return None
         await self._own(secret, config, cluster, ownership)
@@ -105,6 +106,7 @@ class DataSecretStore:
 
     async def _update_owner(self, secret: JSON, config: JSON) -> None:
         owners = metadata.current_owners(secret, config)
+        # The usual case, in which the check costs no write.
         if owners == metadata.items(secret, "metadata", "ownerReferences"):
             return
         version = metadata.text(secret, "metadata", "resourceVersion")
@@ -113,6 +115,7 @@ class DataSecretStore:
 
     async def _adopt(self, secret: JSON, config: JSON, cluster: str) -> None:
         owners = add_owner(secret, config)
+        # With the resource version, because a merge patch replaces the list of owners as a whole.
         body = {"metadata": {"ownerReferences": owners, "labels": {CLUSTER_NAME_LABEL: cluster}}}
         version = metadata.text(secret, "metadata", "resourceVersion")
         await self._client.patch(SECRET, _key(config), body, resource_version=version)

@@ -55,6 +55,8 @@ class ConfigOwner:
         """
         if self.pool is None:
             return ""
+        # Only what the author's code can read and a user can change; the rest must not replace
+        # data.
         inputs = (metadata.mapping(config, "spec"), self.pool.version)
         return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -94,6 +96,8 @@ class ConfigOwnerFinder:
         cluster = f"{machine.namespace}/{machine.cluster_name}"
         for obj in self._caches.machines.by_index(BY_CLUSTER, cluster):
             other = self._caches.reader.read_machine(obj)
+            # A machine with data may already be initialising the cluster, even if nothing shows it
+            # yet.
             if other.is_control_plane and other.data_secret_name and other.name != machine.name:
                 return other.name
         return ""

@@ -110,7 +110,7 @@ class DataContent:
     certificates_expiry: str = ""
     """Expiry time of the certificates in RFC 3339.
 
-    Empty if the reconciler returned none (BC-16).
+    It is empty if the reconciler returned none (BC-16).
     """
     external_id: str = ""
     """The configuration's external id; empty in Secrets created by capsmith 0.1."""

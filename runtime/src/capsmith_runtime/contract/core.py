@@ -76,7 +76,7 @@ class Machine:
     data_secret_name: str | None
     """Name of the Secret with the bootstrap data.
 
-    None until the data are available; empty for machines of a machine pool (IM-21).
+    It is None until the data are available, and empty for machines of a machine pool (IM-21).
     """
     pool_name: str | None
     """Name of the MachinePool that owns the Machine; None if no MachinePool does."""

@@ -83,6 +83,7 @@ def build_pool_spec(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[s
     """Return the spec with the sorted provider ids of all machines (MP-03, MP-05)."""
     # Sorted, so that another order in the infrastructure's answer is no change.
     spec = {**(obj.get("spec") or {}), "providerIDList": sorted(set(facts.provider_ids))}
+    # An earlier id is kept: it identifies the same pool.
     if "providerID" in features and facts.provider_id:
         spec["providerID"] = facts.provider_id
     return spec
@@ -105,6 +106,7 @@ def build_common_status(obj: Object, facts: PoolFacts, features: Set[str]) -> di
 
 
 def _in_order(instances: Sequence[InstanceFacts]) -> list[InstanceFacts]:
+    # Sorted, because another order would be a change of the status.
     return sorted(instances, key=lambda one: (one.name, one.provider_id))
 
 

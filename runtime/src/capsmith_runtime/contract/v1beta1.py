@@ -73,7 +73,7 @@ def _infrastructure(obj: Object) -> ObjectRef | None:
 def _has_condition(obj: Object, name: str) -> bool:
     """Return whether a condition is True.
 
-    Unlike it, ``status.controlPlaneReady`` changes with health.
+    ``status.controlPlaneReady`` is not used, because it changes with the control plane's health.
     """
     entry = conditions.find(metadata.items(obj, "status", "conditions"), name)
     return entry is not None and entry.get("status") == "True"
@@ -154,6 +154,8 @@ class V1Beta1Status:
         In this contract version a False condition reports an error, so an object that is not paused
         has no Paused condition.
         """
+        # A False condition would report an error to users, although the object is merely not
+        # paused.
         shown = [c for c in wanted if c.type != PAUSED_CONDITION or c.status]
         existing = metadata.items(obj, "status", "conditions")
         if len(shown) != len(wanted):

@@ -108,6 +108,7 @@ def load_control_plane(
         foreign_machines=sorted(metadata.name(each) for each in foreign),
         # Never scale to zero: new Machines could not join anything.
         replicas=max(1, replicas) if isinstance(replicas, int) else 1,
+        # The contract allows only 0 and 1; any other value, or none, means 1.
         max_surge=0 if metadata.lookup(strategy, "rollingUpdate", "maxSurge") == 0 else 1,
         name_template=metadata.text(obj, "spec", "machineNaming", "template"),
         desired=desired,
@@ -194,7 +195,7 @@ def is_owned(obj: Object, owner: Object) -> bool:
 def needs_remediation(machine: ControlPlaneMachine) -> bool:
     """Return whether the Machine must be replaced (CP-31).
 
-    It must if a health check failed and left the replacement to the owner, or if an annotation
+    A replacement is due if a health check failed and left it to the owner, or if an annotation
     requests it.
     """
     # The user's veto comes before both requests.
@@ -216,6 +217,7 @@ def find_health_problem(machine: ControlPlaneMachine, reported: Mapping[str, str
     if machine.has_condition(HEALTH_CHECK_SUCCEEDED, "False"):
         return machine.conditions[HEALTH_CHECK_SUCCEEDED].message or "a health check has failed"
     node = machine.conditions.get(NODE_HEALTHY)
+    # Before the Node is known, its condition only reports that the Machine is still starting.
     if machine.node_name is not None and node is not None and node.status != "True":
         return node.message or "its Node is not healthy"
     return ""

@@ -105,9 +105,11 @@ class ControlPlaneGroup(ControllerGroup):
         self._access.set_handler(lambda cluster: self._enqueue_by_cluster(str(cluster)))
 
     def _cluster_view(self, cluster: JSON) -> Any:
+        # New failure domains change where the next Machine is created.
         return self._caches.reader.read_cluster(cluster), self._core.read_failure_domains(cluster)
 
     def _machine_view(self, machine: JSON) -> Any:
+        # Owner references are not part of the view, but a lost one must be restored (SM-11).
         return self._core.read(machine), metadata.items(machine, "metadata", "ownerReferences")
 
     def _enqueue_cluster(self, obj: JSON) -> None:
@@ -130,6 +132,7 @@ class ControlPlaneGroup(ControllerGroup):
 
     def _machine_deleted(self, change: Delta) -> None:
         if change.new is None:
+            # The kind of the owner is not checked, since UIDs are unique among all kinds.
             for controller in self._controllers.values():
                 controller.scaler.forget({metadata.uid(change.latest)})
 
@@ -146,6 +149,8 @@ class ControlPlaneGroup(ControllerGroup):
         key = (metadata.namespace(obj), obj["kind"], metadata.name(obj))
         for name, informer in self._informers.items():
             for control_plane in informer.items():
+                # No index: templates change rarely, and there are few control planes compared to
+                # Machines.
                 template = self._shape.read_machine_template(control_plane).infrastructure
                 if (metadata.namespace(control_plane), template.kind, template.name) == key:
                     self._queues[name].add(key_of(control_plane))

@@ -47,6 +47,7 @@ def propagate_metadata(obj: Object, template: Metadata, annotation: str) -> dict
         for key, value_digest in previous.get(part, {}).items():
             # A value that was changed since then belongs to its new writer.
             removed = key not in template.get(part, {}) and key in values
+            # A value that another writer has changed since is that writer's, and is kept.
             if removed and _digest(values[key]) == value_digest:
                 del values[key]
         changed[part] = {**values, **template.get(part, {})}
@@ -60,6 +61,7 @@ def build_initial_metadata(
     own: Metadata, template: Metadata, annotation: str
 ) -> dict[str, dict[str, str]]:
     """Return the metadata of a new object; its own values take precedence over the template's."""
+    # The object's own values win: core and this controller find objects by them.
     merged = {part: {**template.get(part, {}), **own.get(part, {})} for part in _PARTS}
     if any(template.get(part) for part in _PARTS):
         merged["annotations"][annotation] = _record(template)
@@ -84,6 +86,7 @@ def _record(template: Metadata) -> str:
 
 
 def _digest(value: str) -> str:
+    # Digests rather than values, because annotations of an object have a limited total size.
     return hashlib.sha256(value.encode()).hexdigest()[:8]
 
 

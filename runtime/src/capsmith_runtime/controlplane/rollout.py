@@ -110,6 +110,7 @@ def _covers(value: object, desired: object) -> bool:
 
 def _is_created_before(machine: ControlPlaneMachine, after: datetime | None, now: datetime) -> bool:
     created = times.parse_time(machine.created)
+    # A time in the future triggers nothing yet; Machines created after it are already new.
     return after is not None and created is not None and created < after <= now
 
 

@@ -30,7 +30,7 @@ _MACHINE_SET: Final = (
 class MachineObjects:
     """A Machine and the objects that it refers to, or a MachineSet with templates.
 
-    Without status.
+    None of the objects contains its status.
     """
 
     machine: Mapping[str, Any]

@@ -32,8 +32,8 @@ class IdentityKind:
     refers_to_secret: bool = True
 
     def find_in(self, name: str, user: Object) -> NamespacedName:
-        """Return the key of the identity ``name``, to which the infrastructure cluster refers.
+        """Return the key of the identity called ``name``.
 
-        ``user`` is the infrastructure cluster.
+        ``user`` is the infrastructure cluster that refers to the identity.
         """
         return NamespacedName(metadata.namespace(user) if self.resource.namespaced else "", name)

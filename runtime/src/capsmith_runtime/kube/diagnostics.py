@@ -152,7 +152,7 @@ CACHE_ENTRIES: Final = 256
 # A client authenticates with a bearer token (TokenReview), and needs the permission for the path
 # (SubjectAccessReview), as with controller-runtime's WithAuthenticationAndAuthorization.
 class AccessReviewer:
-    """Requests from the API server whether clients may read metrics.
+    """Asks the API server whether clients may read metrics.
 
     Decisions are cached for a short time.
     """

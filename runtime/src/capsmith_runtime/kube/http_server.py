@@ -118,22 +118,22 @@ class Budget:
 
 
 class ConnectionState(IntEnum):
-    """What a connection waits for, in the order in which a full server closes connections."""
+    """State of a connection, in the order in which a full server closes connections."""
 
     CLOSING = 0
-    """The client, which must close the connection as well."""
+    """Waits for the client to close the connection as well."""
     NEW = 1
-    """The TLS handshake or the head of the first request, however slowly it arrives."""
+    """Waits for the TLS handshake or the head of the first request, however slowly it arrives."""
     IDLE = 2
-    """The head of the next request."""
+    """Waits for the head of the next request."""
     READING = 3
-    """The body of a request."""
+    """Waits for the body of a request."""
     WRITING = 4
-    """The client, which must read the response."""
+    """Waits for the client to read the response."""
     HANDLING = 5
-    """The handler. The server never closes such a connection to make room."""
+    """Waits for the handler.  The server never closes such a connection to make room."""
     CLOSED = 6
-    """Nothing, because the connection is closed."""
+    """Waits for nothing, because the connection is closed."""
 
 
 class RequestRejectedError(Exception):

@@ -105,9 +105,9 @@ PAUSE_SECONDS: Final = 0.02
 """Processor seconds of a full collection above which its survivors are not visited again."""
 _OLDEST: Final = 2
 _LEAST_SHARE: Final = 4
-"""Exclude survivors only if they are at least one in this many objects.
+"""Divisor for the minimum share of objects to exclude: 4 means a quarter of them.
 
-A smaller share is not worth a visit of all objects.
+Excluding fewer is not worth a visit of all objects.
 """
 
 

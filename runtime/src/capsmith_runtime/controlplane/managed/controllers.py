@@ -85,6 +85,7 @@ class ManagedControlPlaneGroup(ControllerGroup):
             on_change(self._caches.reader.read_cluster, cluster_changed)
         )
         self._store.set_handler(lambda cluster: enqueue(str(cluster)))
+        # The deletion of the last worker lets the deletion of the control plane go on.
         self._workers.set_handler(enqueue)
 
 

@@ -103,6 +103,7 @@ class SecretStore:
         try:
             return self._update_cache(await self._client.create(SECRET, secret), extract)
         except AlreadyExistsError:
+            # The watch may not have delivered the Secret that already has this name.
             return await self.read(key_of(secret), extract)
 
     async def patch(
@@ -128,6 +129,8 @@ class SecretStore:
             # A Secret without the label never appears in the watch, so a time limit has to replace
             # its events.
             return self._clock() - cached.read_at < _TRUSTED_SECONDS
+        # Resource versions order the states of one object only, and this is another one of the same
+        # name.
         if metadata.uid(watched) != metadata.uid(cached.obj):
             return False
         return version_of(watched) <= version_of(cached.obj)
