@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -186,6 +187,22 @@ def infrastructure_cluster(scenario: Scenario, documents: list[JSON]) -> JSON:
     }
     (found,) = (each for each in documents if each["kind"] in kinds)
     return found
+
+
+def private_identity(scenario: Scenario, namespaces: list[str]) -> tuple[JSON, JSON]:
+    """A second identity beside the sample's, for these namespaces, with a Secret of its own.
+
+    Returns the Secret and the identity.
+    """
+    sample_secret, sample = copy.deepcopy(scenario.stack.provider.prerequisites)
+    secret, identity = sample_secret, sample
+    for each in (secret, identity):
+        each["metadata"]["name"] += "-private"
+    identity["spec"]["secretRef"]["name"] = secret["metadata"]["name"]
+    identity["spec"]["allowedNamespaces"] = {"list": namespaces}
+    for each in (secret, identity):
+        scenario.client.apply(each)
+    return secret, identity
 
 
 def provider_objects(client: KubeClient, crds: list[JSON]) -> list[str]:

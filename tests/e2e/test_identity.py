@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import NotYet, eventually, steadily
-from tests.e2e.scenario import Scenario, condition, infrastructure_cluster, wait_nothing_left
+from tests.e2e.scenario import (
+    Scenario,
+    condition,
+    infrastructure_cluster,
+    private_identity,
+    wait_nothing_left,
+)
 
 _QUIET_SECONDS = 2.0
 
@@ -14,7 +18,7 @@ _QUIET_SECONDS = 2.0
 def test_namespace_not_allowed(scenario: Scenario) -> None:
     """Proves: RB-04, SEC-08."""
     report, stack = scenario.stack.report, scenario.stack.name
-    secret, identity = _private_identity(scenario)
+    secret, identity = private_identity(scenario, ["elsewhere"])
     documents = scenario.render(control_planes=1, workers=1)
     cluster = infrastructure_cluster(scenario, documents)
     cluster["spec"]["identityRef"]["name"] = identity["metadata"]["name"]
@@ -33,19 +37,6 @@ def test_namespace_not_allowed(scenario: Scenario) -> None:
     wait_nothing_left(scenario)
     for each in (identity, secret):
         scenario.client.delete(each)
-
-
-def _private_identity(scenario: Scenario) -> tuple[JSON, JSON]:
-    """A second identity beside the sample's, for another namespace, with a Secret of its own."""
-    sample_secret, sample = copy.deepcopy(scenario.stack.provider.prerequisites)
-    secret, identity = sample_secret, sample
-    for each in (secret, identity):
-        each["metadata"]["name"] += "-private"
-    identity["spec"]["secretRef"]["name"] = secret["metadata"]["name"]
-    identity["spec"]["allowedNamespaces"] = {"list": ["elsewhere"]}
-    for each in (secret, identity):
-        scenario.client.apply(each)
-    return secret, identity
 
 
 def _refused(scenario: Scenario, cluster: JSON) -> bool:
