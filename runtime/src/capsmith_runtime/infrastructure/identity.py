@@ -29,7 +29,9 @@ class IdentityController:
         self._context = context
         resource = identities.resource
         self._finalizer = f"{resource.kind.lower()}.{resource.group}"
-        self._secrets = IdentitySecretMetadata(kind, identities, context, self._finalizer)
+        # On Kubernetes' own kinds the API server accepts qualified names only.
+        qualified = f"{resource.group}/{resource.kind.lower()}"
+        self._secrets = IdentitySecretMetadata(kind, identities, context, qualified)
 
     async def reconcile(self, key: NamespacedName) -> Result:
         """Keep an identity and its Secret while they are in use, and write the Ready condition."""

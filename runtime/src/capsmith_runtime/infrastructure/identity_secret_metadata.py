@@ -42,7 +42,7 @@ class IdentitySecretMetadata:
     ) -> None:
         """Initialise for one kind.
 
-        ``finalizer`` is set on identities as well as on their Secrets.
+        ``finalizer`` is set on the Secrets.
         """
         self._kind = kind
         self._identities = identities

@@ -72,6 +72,18 @@ Fault = Callable[[str, str, JSON], None]
 """Function that receives the verb, kind and body of each write, and may raise an error instead."""
 
 
+_STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "foregroundDeletion", "orphan"})
+
+
+def _check_finalizers(obj: JSON) -> None:
+    """Refuse what the API server refuses on objects of Kubernetes, but not on custom resources."""
+    if "." in obj.get("apiVersion", ".").partition("/")[0]:
+        return
+    for name in obj["metadata"].get("finalizers") or ():
+        if "/" not in name and name not in _STANDARD_FINALIZERS:
+            raise create_api_error(422, "Invalid", f"{obj['kind']}: {name} is not fully qualified")
+
+
 class FakeApi:
     """An implementation of the client in memory; its additional methods are for tests."""
 
@@ -268,6 +280,7 @@ class FakeApi:
         # As the API server: a write that changes nothing has no new resource version and no event.
         if old == new:
             return new
+        _check_finalizers(new)
         new = self._with_schema(new)
         metadata = new["metadata"]
         # Only the spec counts for the generation, as with a CRD that has the status subresource.
