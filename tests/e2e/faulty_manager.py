@@ -149,9 +149,9 @@ def wrong_failure_domain() -> None:
 
 
 def no_finalizer() -> None:
-    async def faulty(self: Any, kind: Any, labels: Any = None) -> None:
+    async def faulty(self: Any, *arguments: Any, **options: Any) -> None:
         found = metadata.finalizers(self.obj)
-        await add(self, kind, labels)
+        await add(self, *arguments, **options)
         await self._write(metadata={**self.obj["metadata"], "finalizers": list(found)})
 
     add = Patcher.add_finalizer
