@@ -66,7 +66,7 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """Return 0 for success and 1 for findings.
+        """Return 1 if a finding is an error or a file was refused or has conflicts, else 0.
 
         Unreadable input (exit code 2) raises an exception instead.
         """

@@ -166,9 +166,9 @@ def markdown_code(text: str) -> SafeText:
 
 
 def join(values: Iterable[Any], separator: str = "") -> SafeText:
-    """Join safe strings.
+    """Join safe strings and integers.
 
-    Raises TypeError for a string that no literal filter made safe.
+    Raises TypeError if any string, including ``separator``, was not made safe by a literal filter.
     """
     items = list(values)
     _own(separator, "")

@@ -72,7 +72,7 @@ class Cache(Protocol):
 
 
 class UnsafeText(Exception):
-    """Raised when a blueprint prints a string that no literal filter made safe."""
+    """Raised when a blueprint prints a string that was not made safe by a literal filter."""
 
 
 def refuse_unsafe(value: Any) -> Any:
@@ -203,9 +203,9 @@ def render(
 ) -> FileTree:
     """Render all planned files, and format the Python files.
 
-    ``sources`` holds the blueprints by path below ``blueprints/``.  ``cache`` and ``key`` are those
-    of :func:`make_environment`.  Raises BlueprintError if a blueprint is missing or broken, prints
-    unsafe text, or produces invalid Python.
+    ``sources`` holds the blueprints by path below ``blueprints/``.  ``cache`` and ``key`` are
+    passed to :func:`make_environment`.  Raises BlueprintError if a blueprint is missing or broken,
+    prints unsafe text, or produces invalid Python.
     """
     environment = make_environment(sources, cache, key)
     formatter = Formatter(cache)

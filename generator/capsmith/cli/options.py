@@ -42,7 +42,10 @@ no_blueprints_option = click.option(
 
 
 def format_option(*formats: str) -> Callable[..., Any]:
-    """Return the option --format with the values text, json and ``formats``."""
+    """Return a decorator that adds the option --format.
+
+    Its values are text, json and ``formats``.
+    """
     return click.option(
         "--format",
         "format_",
@@ -60,7 +63,7 @@ def _default_core() -> str:
 
 
 def core_option(help: str) -> Callable[..., Any]:
-    """Return the option --core, which takes a release series of core."""
+    """Return a decorator that adds the option --core, which takes a release series of core."""
     return click.option(
         "--core",
         default=_default_core,
@@ -115,7 +118,7 @@ def _exit_on_signals() -> Iterator[None]:
 
 
 def handle_exit(function: Callable[..., int]) -> Callable[..., None]:
-    """Return a command that exits with the returned code, or with the code of a CapsmithError."""
+    """Wrap a command to exit with its returned code, or with the code of a CapsmithError."""
 
     @functools.wraps(function)
     def run(*args: Any, **options: Any) -> None:

@@ -84,7 +84,7 @@ SCHEMA_PATH = RelativePath(".capsmith/provider.schema.json")
 def build_checked(
     provider: Provider, overlay: Overlay | None, legacy_imports: bool = False
 ) -> tuple[FileTree | None, tuple[Finding, ...]]:
-    """Return the files of a provider, with findings on its overlay and its manifests.
+    """Return all files of a provider's repository, and findings on its overlay and its manifests.
 
     The tree is None if the overlay is broken.  ``legacy_imports`` is described at :func:`build`.
     Raises BlueprintError if a built-in blueprint is broken.

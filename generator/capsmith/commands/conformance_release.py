@@ -88,7 +88,7 @@ class CheckedProvider(NamedTuple):
     contracts: dict[tuple[str, str], str]
     """Contracts by kind and API version."""
     commands: dict[str, tuple[str, ...]]
-    """Commands of managers by provider type, also for the other releases."""
+    """Commands that run managers, by provider type; managers of the other releases are included."""
 
     @property
     def name(self) -> str:

@@ -26,11 +26,10 @@ def generate(
 ) -> Report:
     """Generate the repository in ``folder`` from the provider.yaml at ``path``, or update it.
 
-    Nothing is written before everything is rendered, and nothing if there is an error.
-    ``beside_others`` allows a first run in a folder with other files, which are never replaced.
-    ``options`` may name an overlay.  Raises UnreadableInput for invalid files, Refused if the
-    author's files could be lost, DiskError if a write fails, and BlueprintError for a broken
-    blueprint.
+    Nothing is written before everything is rendered, or if there is an error.  ``beside_others``
+    allows a first run in a folder with other files, which are never replaced.  ``options`` may name
+    an overlay.  Raises UnreadableInput for invalid files, Refused if the author's files could be
+    lost, DiskError if a write fails, and BlueprintError for a broken blueprint.
     """
     options = options or UpdateOptions()
     loaded = load(path, options.blueprints)

@@ -31,7 +31,7 @@ def update(folder: Path, options: UpdateOptions) -> Report:
     """Update a generated repository to match its provider.yaml and this capsmith.
 
     Raises the same errors as :func:`capsmith.commands.generate.generate`.  Also raises Refused if
-    there is something to change and git reports uncommitted changes other than in provider.yaml.
+    there is something to change and git reports uncommitted changes outside provider.yaml.
     """
     repository = Repository(folder)
     with repository.hold():

@@ -81,7 +81,7 @@ def _without_dropped(request: UpgradeRequest, loaded: Loaded) -> UpgradeRequest:
 
 
 def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
-    """Return the description as changed by ``request``, without a provider if that is refused.
+    """Load provider.yaml as changed by ``request``; the result has no provider if that is refused.
 
     ``file`` is its name in findings.
     """

@@ -41,7 +41,7 @@ there."""
 
 
 class FileModel(BaseModel):
-    """Base of the models: unknown keys are errors, and values are not converted."""
+    """Base class for the models: unknown keys are errors, and values are not converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 

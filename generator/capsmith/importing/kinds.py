@@ -46,7 +46,7 @@ def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
 
 
 def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entry:
-    """Return the scope, group and plural of a kind without a role, unless they are the defaults."""
+    """Return scope, group and plural of a kind without a role where they are not the defaults."""
     crd, found = source.crd, dict[str, Any]()
     if source.role != RESOURCE:
         return found
@@ -175,7 +175,7 @@ def _without_texts(value: Any) -> Any:
 
 
 def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
-    """Return the description, short names and categories, unless they are the defaults.
+    """Return a kind's description, short names and categories where they are not the defaults.
 
     ``made`` is the CRD that capsmith generates without the author's parts.
     """
@@ -272,7 +272,7 @@ def list_names(crd: Crd, key: str) -> list[str]:
 
 
 def describe_categories(crd: Crd) -> Entry:
-    """Return ``categories`` and ``contractCategory``, unless they are the defaults.
+    """Return ``categories`` and ``contractCategory`` where they are not the defaults.
 
     ``contractCategory`` is only set for CRDs without the category ``cluster-api``.
     """
@@ -283,7 +283,7 @@ def describe_categories(crd: Crd) -> Entry:
 
 
 def has_contract_columns(crd: Crd, made: Mapping[str, Any]) -> bool:
-    """Return whether each served version has all printer columns in the generated CRD ``made``."""
+    """Return whether no served version lacks a printer column of the generated CRD ``made``."""
     generated = {text_of(each, "name"): each for each in list_of(made, "spec", "versions")}
     return all(
         column in normalize_columns(version)

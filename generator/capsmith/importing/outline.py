@@ -16,7 +16,7 @@ from capsmith.safetext import SeriesName, VersionName
 
 
 class Version(NamedTuple):
-    """An API version of the provider, with the settings of most of its kinds."""
+    """An API version of the provider, with the settings that most kinds use."""
 
     name: str
     served: bool

@@ -34,7 +34,7 @@ class Refusal(NamedTuple):
 
 
 class CheckedData(NamedTuple):
-    """The findings on some data, and the draft if the data match the model."""
+    """The findings on the data of a provider.yaml, and the draft if the data match the model."""
 
     document: Document
     findings: tuple[Finding, ...]

@@ -59,12 +59,12 @@ class Review:
 
     client: KubeClient
     install: bool = False
-    """Whether to install missing CRDs until the review ends."""
+    """Whether to install missing CRDs, and remove them when the review ends."""
     _name: str = field(default_factory=lambda: uuid.uuid4().hex)
     _unanswered: list[str] = field(default_factory=list)
 
     def ask(self, questions: Questions) -> Answers:
-        """Ask all questions and return the answers.
+        """Ask the API server all questions about the release and return its answers.
 
         Raises Unreachable if the API server does not respond or rejects the user.
         """
@@ -210,7 +210,7 @@ class Review:
         self.wait_removed(name)
 
     def wait_decided(self, name: str) -> None:
-        """Wait until a CRD is established and served, or finally refused.
+        """Wait until a CRD is established and served, or definitively refused.
 
         Raises TimeoutError if neither happens in time.
         """

@@ -79,7 +79,7 @@ class Installed:
         return {kind: tuple(manifests) for kind, manifests in found.items()}
 
     def of(self, kind: str) -> tuple[Manifest, ...]:
-        """Return all objects of a kind."""
+        """Return the objects of a kind from all providers."""
         return self._by_kind.get(kind, ())
 
 
@@ -127,7 +127,7 @@ class Bundle:
         return ChainMap(own, self.installed.crds)
 
     def all_of(self, kind: str) -> tuple[Manifest, ...]:
-        """Return the objects of a kind, including other providers' objects."""
+        """Return the objects of a kind, including objects of other providers."""
         own = self.of(kind)
         # By identity: two providers may ship equal objects, and manifests cannot be hashed.
         known = {id(manifest) for manifest in own}
@@ -150,11 +150,11 @@ class Bundle:
 
     @cached_property
     def installs(self) -> bool:
-        """Return whether the bundle is a whole provider, so that missing parts can be reported."""
+        """Return whether the bundle is a whole provider, whose missing parts can be reported."""
         return bool(self.of("Deployment"))
 
     def of(self, *kinds: str) -> tuple[Manifest, ...]:
-        """Return the objects of the given kinds that are installed."""
+        """Return the objects to install that have one of the given kinds."""
         return tuple(manifest for manifest in self.objects if manifest.kind in kinds)
 
 

@@ -40,12 +40,12 @@ class Substitution(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Return whether the arguments are a default for an empty value."""
+        """Return whether clusterctl treats the arguments as a default for an empty value."""
         return _DEFAULT.fullmatch(self.operator) is not None
 
     @property
     def is_required(self) -> bool:
-        """Return whether clusterctl requires a value if this is the variable's first occurrence."""
+        """Return whether clusterctl would require a value if the variable occurred here first."""
         return not self.arguments
 
     @property
@@ -63,7 +63,7 @@ class Substitution(NamedTuple):
 
 
 class RefusedForm(NamedTuple):
-    """A form because of which clusterctl refuses the whole file."""
+    """An invalid substitution, because of which clusterctl refuses the whole file."""
 
     start: int
     end: int

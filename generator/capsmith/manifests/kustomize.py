@@ -145,7 +145,7 @@ class Kustomizations:
         return self._files.get(posixpath.normpath(posixpath.join(folder, name)), ())
 
     def owns(self, manifest: Manifest) -> bool:
-        """Return whether a file is in a kustomization's folder, so has no effect by itself."""
+        """Return whether a file is in a kustomization's folder and thus has no effect by itself."""
         folder = posixpath.dirname(manifest.file)
         # The search ends at the top folder, whose `dirname` is the folder itself.
         while folder not in self._kustomizations and folder != posixpath.dirname(folder):
@@ -153,7 +153,7 @@ class Kustomizations:
         return folder in self._kustomizations
 
     def roots(self) -> list[str]:
-        """Return the folders of kustomizations that no other names, the farthest-reaching first."""
+        """Return the folders of kustomizations that no other one names, farthest-reaching first."""
         named = {name for folder in self._kustomizations for name in self._named(folder)}
         roots = [folder for folder in self._kustomizations if folder not in named]
         # The farthest reaching one builds a file that several share; ties are broken by name, for

@@ -46,7 +46,7 @@ class LockedFile(NamedTuple):
     owner: Owner
     digest: str
     mine: bool = False
-    """Whether the author has taken over the file, so that capsmith does not change it."""
+    """Whether the author has taken over the file, which capsmith then does not change."""
     offered: str = ""
     """Digest of newer scaffold content that was reported but not written; empty if there is
     none."""

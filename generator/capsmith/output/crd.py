@@ -82,7 +82,10 @@ def build_contract_labels(resource: Resource) -> dict[str, str]:
 def build_labels(
     resource: Resource, component: Component, former: Sequence[Contract]
 ) -> dict[str, str]:
-    """Return the labels of a CRD; ``former`` lists past contracts (GEN-01, CC-26, MV-03)."""
+    """Return the labels of a CRD (GEN-01, CC-26, MV-03).
+
+    The labels of contracts in ``former`` that the provider no longer follows are empty.
+    """
     # A label that is left out stays on a CRD that clusterctl merges, and would name a version
     # that another label names too, or none (GEN-06); core reads an empty one as none.
     found = {str(contract.label): "" for contract in former}
@@ -100,9 +103,9 @@ _BELOW = frozenset({"infrastructureRef", "after"})
 
 
 def make_optional(fields: Iterable[ContractField]) -> list[ContractField]:
-    """Return the fields of a control plane's template, without topology's fields (CP-28).
+    """Return the fields of a control plane's template, all of which are optional (CP-28).
 
-    All fields become optional.
+    Fields that core's topology controller sets are left out, including nested fields.
     """
     return [
         field._replace(schema=_without_topology(field.schema), required=False)
@@ -140,12 +143,14 @@ _STRING = {"type": "string"}
 def build_crd(
     resource: Resource, component: Component, former: Sequence[Contract] = ()
 ) -> dict[str, Any]:
-    """Return the CustomResourceDefinition of ``resource``; ``former`` lists past contracts.
+    """Return the CustomResourceDefinition for ``resource``.
 
-    The CRD has the contract labels (GEN-01), the provider label (CC-26), and for identities and
-    pools the label that makes clusterctl move them (MV-03, IP-11).  If releases had versions of two
-    shapes, the manager converts objects (CRD-15), and cert-manager injects its CA certificate
-    (CC-30).
+    ``former`` lists the contracts that the provider no longer follows.  The CRD has the contract
+    labels (GEN-01), the provider label (CC-26) and, for kinds that clusterctl would otherwise not
+    move, a label that makes clusterctl move them (MV-03, IP-11).  If releases have had versions of
+    different shapes, the CRD refers to the manager's conversion webhook (CRD-15).  If such a CRD
+    has several versions, it also has the annotation by which cert-manager injects the CA
+    certificate (CC-30).
     """
     metadata: dict[str, Any] = {"name": str(resource.crd_name)}
     # The API server calls the webhook only over TLS, and cert-manager's CA injector writes the CA
@@ -427,7 +432,7 @@ ZEROS: Final = {
 
 
 def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
-    """Return names and JSON types of status fields that objects must always have.
+    """Return the names and JSON types of status fields that objects must always have.
 
     Empty unless the author sets ``required`` for the status; fields with a default are left out.
     """
@@ -443,7 +448,7 @@ def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
 
 
 def needs_messages(resource: Resource) -> bool:
-    """Return whether the API server refuses the kind's conditions if their message is empty."""
+    """Return whether the API server refuses conditions of the kind that have an empty message."""
     if resource.contract_fields is None:
         return False
     schema: Any = build_status_schema(resource, resource.storage_version) or {}

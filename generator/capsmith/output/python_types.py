@@ -75,7 +75,7 @@ class ClassBuilder:
 
     @property
     def finished(self) -> tuple[PythonClass, ...]:
-        """Return the classes so that each comes after the classes that it uses."""
+        """Return the classes, sorted so that each comes after the classes that it uses."""
         # A class is finished, and so put into the dictionary, after those that its fields need.
         return tuple(self.classes.values())
 

@@ -18,7 +18,10 @@ SLICE_OF_COMPONENT: Final[Mapping[str, str]] = {
 
 
 def list_slices(component: Component) -> tuple[str, ...]:
-    """Return the folders for a component's provider types and its standalone resources."""
+    """Return the folders of the runtime library that a component's kinds need.
+
+    There is one for each provider type, and ``resource`` if any kind has the role Resource.
+    """
     types = tuple(SLICE_OF_COMPONENT[type] for type in component.types)
     return (*types, "resource") if component.role(Role.RESOURCE) else types
 

@@ -28,7 +28,7 @@ _FOREIGN = ("infrastructure.cluster.x-k8s.io/v1beta1", "ExampleMachineTemplate",
 
 
 def build_example_control_plane(resource: Resource, provider: Provider) -> dict[str, Any]:
-    """Return version and infrastructure template for the Machines of a control plane.
+    """Return an example version and infrastructure template for a control plane's Machines.
 
     Empty for other roles.  The template is from this repository if possible (CP-12, CP-13).
     """
@@ -96,7 +96,7 @@ class Own(NamedTuple):
 
     object: Resource
     template: Resource | None
-    """Template of the kind; None if the author left it out, so that no ClusterClass uses the
+    """Template of the kind; None if the author left it out, in which case no ClusterClass uses the
     kind."""
     spec: Mapping[str, Any]
     """Spec that contains clusterctl variables."""
@@ -114,7 +114,7 @@ class Topology:
 
     cluster: Resource
     cluster_template: Resource | None
-    """Template of the cluster kind; None if the author left it out, so that there is no
+    """Template of the cluster kind; None if the author left it out, in which case there is no
     ClusterClass."""
     machine: Resource
     machine_template: Resource

@@ -451,7 +451,7 @@ def build_template_options(kind: KubectlSpec, template: TemplateSpec | None) -> 
 
 
 def list_categories(kind: KubectlSpec | None, template: KubectlSpec | None = None) -> list[str]:
-    """Return the categories of a kind or its template; a template has its kind's by default."""
+    """Return the categories of a kind, or of its template, which has the kind's by default."""
     sources = [each for each in (template, kind) if each is not None]
     own = next((each.categories for each in sources if each.categories is not None), ())
     is_in = _first(*(each.contract_category for each in sources))

@@ -86,7 +86,7 @@ def select_version(resource: Resource, version: ApiVersion) -> Resource:
 
 
 def compare_versions(resource: Resource) -> tuple[VersionChanges, ...]:
-    """Return the differences of all versions whose fields the author's code must convert."""
+    """Return how each version whose fields the author's code must convert differs from the hub."""
     found = []
     for version in resource.versions:
         own = (resource.version_fields or {}).get(version.name)
@@ -103,7 +103,7 @@ def compare_versions(resource: Resource) -> tuple[VersionChanges, ...]:
 
 
 def compare_parts(part: str, spoke: tuple[Field, ...], hub: tuple[Field, ...]) -> PartChanges:
-    """Compare the fields of spec or status by name and type."""
+    """Compare a version's fields in spec or status with the hub's, by name and type."""
     return PartChanges(part, spoke, _not_in(spoke, hub), _not_in(hub, spoke))
 
 

@@ -88,7 +88,7 @@ def is_lost(change: FieldChange) -> bool:
 
 
 def find_lost_fields(provider: Provider, step: Step) -> tuple[str, ...]:
-    """Return kind and path of each user-written field that is lost unless it is converted.
+    """Return the kind and path of each user-written field that is lost unless it is converted.
 
     Fields that the manager writes again are not included.
     """

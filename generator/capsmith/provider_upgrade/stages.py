@@ -104,7 +104,7 @@ def find_simpler_way(provider: Provider, step: Step) -> Way | None:
 
 
 def list_costs(provider: Provider, step: Step) -> tuple[str, ...]:
-    """Return sentences about the effects of an upgrade in place on the provider's operators."""
+    """Return sentences about how an upgrade in place affects the provider's operators."""
     kinds = list_kind_changes(provider, step)
     newest, former = _releases(provider, step)
     moved = [

@@ -322,7 +322,7 @@ SHORTHAND = r"(string|integer|int32|int64|number|boolean)(\[\])?!?"
 
 
 class SpecModel(BaseModel):
-    """Base of the models: immutable, strict about types, with camelCase keys and no unknown keys.
+    """Base class for the models: immutable, strictly typed, camelCase keys, no unknown keys.
 
     Built when the first provider.yaml is parsed, as one validator instead of one for each model.
     """

@@ -116,7 +116,7 @@ def validate_document(document: Document) -> Parsed:
 
 
 def translate(error: ErrorDetails, document: Document) -> Finding | None:
-    """Convert one pydantic error to a finding, or to None if another error already explains it."""
+    """Convert one pydantic error to a finding; return None if another error already explains it."""
     is_key = error["loc"][-1:] == ("[key]",)
     # pydantic puts the tags of unions into the location, although they are in no file.
     path: Path = tuple(part for part in error["loc"] if part not in _TAGS)

@@ -158,7 +158,7 @@ def _write_share(files: Sequence[tuple[Path, bytes, int]], failures: list[BaseEx
 
 
 def replace_file(target: Path, content: bytes) -> None:
-    """Write a file atomically: at any moment it has either the old or the new content.
+    """Write a file atomically: at any time it has either the old or the new content.
 
     Not safe for concurrent calls with the same target, which would share a temporary file.
     """

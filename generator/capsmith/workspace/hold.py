@@ -42,7 +42,7 @@ def hold_folder(folder: Path, *, writes: bool = True) -> Iterator[None]:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Return whether no run holds ``folder``, so that it must be left over from a killed run."""
+    """Return whether no run holds ``folder``, which must then be left over from a killed run."""
     # Only an answer for now: who acts on it must be sure that no run takes up the folder again.
     try:
         with hold_folder(folder):

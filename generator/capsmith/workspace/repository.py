@@ -182,7 +182,7 @@ class Repository:
 
     @property
     def is_undoing(self) -> bool:
-        """Return whether an interrupted change is being undone, so that it cannot be completed."""
+        """Return whether an interrupted change is being undone and thus cannot be completed."""
         return self.is_interrupted and self._journal.is_undoing
 
     def complete_pending(self) -> bool:

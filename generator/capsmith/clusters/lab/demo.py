@@ -30,7 +30,7 @@ _KUBEADM = "KubeadmConfig"
 
 
 def observe(client: KubeClient, namespace: str, name: str) -> Cluster:
-    """Return a Cluster and all its related objects, without objects that do not exist."""
+    """Return a Cluster and its related objects; missing objects are left out."""
     core = client.preferred_version(_GROUP)
     cluster = client.find(core, "Cluster", name, namespace)
     if cluster is None:
@@ -89,7 +89,7 @@ _RUNNING_SECONDS = 600.0
 
 
 def check_template(provider: ProviderRepository, state: LabState) -> None:
-    """Raise LabError if no cluster can be created with a provider."""
+    """Raise LabError if neither the provider nor the lab has infrastructure for a cluster."""
     if not provider.has_infrastructure and not state.simulated:
         message = "the provider has no infrastructure, and the lab simulates none in this cluster"
         hint = "Use capsmith lab run and apply objects, or run capsmith lab up without options."
@@ -133,7 +133,7 @@ def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress)
 
 
 def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Progress) -> None:
-    """Create the objects that a provider's user would: the identity, and a cluster of the template.
+    """Create the objects that a user would create: identities, and a cluster from the template.
 
     An existing cluster named ``name`` is left unchanged.  ``progress`` receives messages about the
     current step.

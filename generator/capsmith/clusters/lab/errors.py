@@ -17,7 +17,7 @@ class LabError(CapsmithError):
 
 
 def keep_tail(text: str, lines: int = 30) -> str:
-    """Return the last lines of some output, for a message."""
+    """Return the last ``lines`` lines of ``text``, such as a command's output, for a message."""
     return "\n".join(text.rstrip().splitlines()[-lines:])
 
 

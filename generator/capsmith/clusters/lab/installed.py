@@ -63,7 +63,7 @@ class InstalledProvider:
 
     @property
     def is_installed(self) -> bool:
-        """Return whether a release is installed, so that the managers are known."""
+        """Return whether a release is installed and the managers are therefore known."""
         return bool(self._managers)
 
     def install(self) -> None:

@@ -17,7 +17,7 @@ _STEP_SECONDS = 0.3
 
 
 def select_logs(lab: LabFolder, component: str | None) -> dict[str, Path]:
-    """Return the log files by component, for one component or, if None, for all.
+    """Return log files by component name: for ``component``, or for all if that is None.
 
     `manager` selects all managers of the provider.  Raises LabError if there is no such log.
     """

@@ -45,7 +45,7 @@ class MachineObjects:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Cluster and all its related objects, at one moment."""
+    """A Cluster and all its related objects, at one point in time."""
 
     cluster: JSON | None
     infrastructure: JSON | None = None
@@ -165,7 +165,7 @@ def describe_wait(obj: JSON) -> str:
 
 
 def describe_changes(before: list[ObjectRow], now: list[ObjectRow]) -> list[ObjectRow]:
-    """Return the rows that are new or have changed."""
+    """Return the rows in ``now`` that ``before`` lacks or has with other content."""
     known = {(row.kind, row.name): row for row in before}
     return [row for row in now if known.get((row.kind, row.name)) != row]
 

@@ -65,7 +65,10 @@ class ProviderRepository:
 
     @property
     def prerequisites(self) -> list[JSON]:
-        """Return samples of the cluster-scoped kinds that users create first: identities."""
+        """Return the sample objects that users create first: identities and what they need.
+
+        These are all objects in sample files that contain a cluster-scoped kind.
+        """
         samples = [
             path
             for folder in self._config_folders()

@@ -12,7 +12,7 @@ from capsmith.clusters.lab.state import ComponentState, LabState, RunState, read
 
 @dataclass(frozen=True)
 class Status:
-    """The status of a lab at one moment."""
+    """The status of a lab at one point in time."""
 
     name: str
     is_running: bool

@@ -80,7 +80,7 @@ class Clusterctl:
     def upgrade(
         self, kubeconfig: Path, targets: Mapping[str, str], variables: Mapping[str, str]
     ) -> None:
-        """Run `upgrade apply`; ``targets`` are by type: `{"core": "cluster-api:v1.13.6"}`."""
+        """Run `upgrade apply` with ``targets`` by type: `{"core": "cluster-api:v1.13.6"}`."""
         flags = [f"--{type}={target}" for type, target in targets.items()]
         self._run(["upgrade", "apply", *flags], kubeconfig, variables)
 

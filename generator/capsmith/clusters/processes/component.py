@@ -84,7 +84,7 @@ class ReleaseComponent:
 
     @property
     def listed(self) -> list[tuple[str, str]]:
-        """Return group and plural of all kinds that the manager may list in the whole cluster."""
+        """Return the group and plural of all kinds that the manager may list cluster-wide."""
         bound = {
             each["roleRef"]["name"]
             for each in self.of("ClusterRoleBinding")
@@ -114,7 +114,7 @@ class ReleaseComponent:
 
     @property
     def converts(self) -> bool:
-        """Return whether the manager serves a conversion webhook."""
+        """Return whether the manager serves webhooks, for conversion or for admission."""
         (deployment,) = self.of("Deployment")
         containers = deployment["spec"]["template"]["spec"]["containers"]
         ports = [port for each in containers for port in each.get("ports") or []]
@@ -134,7 +134,7 @@ class ReleaseComponent:
         return f"{self.type.replace('-', '_').upper()}_WEBHOOK_PORT"
 
     def of(self, kind: str) -> list[JSON]:
-        """Return all objects of a kind."""
+        """Return the objects of a kind in the components file."""
         return [each for each in self.components if each["kind"] == kind]
 
 

@@ -39,7 +39,7 @@ class Connection:
     def wait_core_permitted(self) -> None:
         """Wait until core's permissions are effective.
 
-        Otherwise core's informers would be refused and back off for many seconds.
+        If core started earlier, its informers would be refused and back off for many seconds.
         """
         self.wait_permitted(CORE_USER, list(self.provider_resources()))
 
@@ -74,7 +74,7 @@ class Connection:
         return bool(self.client.create({**review, "metadata": {}})["status"]["allowed"])
 
     def provider_resources(self) -> Iterable[tuple[str, str]]:
-        """Yield group and plural of each provider kind that core reads."""
+        """Yield the group and plural of each provider kind that core reads."""
         for crd in self.client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition"):
             labels, spec = crd["metadata"].get("labels", {}), crd["spec"]
             label = labels.get("cluster.x-k8s.io/provider", "")

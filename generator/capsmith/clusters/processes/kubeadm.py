@@ -65,7 +65,10 @@ class KubeadmManager(ProviderManager):
 
     @property
     def variables(self) -> dict[str, str]:
-        """Return the clusterctl variables for installing the provider with this process."""
+        """Return the clusterctl variables for installing the provider.
+
+        With these variables, the installed provider uses this process as its manager.
+        """
         return {**_VARIABLES, **super().variables}
 
     def start(self) -> None:

@@ -189,7 +189,10 @@ class ProviderManager:
 
     @property
     def variables(self) -> dict[str, str]:
-        """Return the clusterctl variables for installing the provider with this process."""
+        """Return the clusterctl variables for installing the provider.
+
+        With these variables, the installed provider uses this process as its manager.
+        """
         return {self._component.port_variable: str(self.webhook_port)}
 
     @property

@@ -48,7 +48,7 @@ def eventually(
 
 
 def steadily(probe: Callable[[], object], *, seconds: float, interval: float = 0.2) -> None:
-    """Call `probe` repeatedly for `seconds`; it raises an exception if the state changes."""
+    """Call `probe`, which raises an exception if the state changes, repeatedly for `seconds`."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         probe()

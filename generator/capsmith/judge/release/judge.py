@@ -40,7 +40,10 @@ def judge(
 
 
 def list_not_judged(release: ReleaseFiles, options: VerifyOptions) -> tuple[str, ...]:
-    """Return the files of releases whose contract no targeted release of core supports."""
+    """Return a note on each release whose contract no targeted release of core supports.
+
+    The note names the first file of the release, and the contract.
+    """
     return tuple(
         f"{manifest.file}: no target supports contract {contract}"
         for bundle in split(release.manifests, {})

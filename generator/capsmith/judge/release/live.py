@@ -61,7 +61,7 @@ class AccessAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class Answers:
-    """All answers, with notes for the user about questions that could not be asked or answered."""
+    """The API server's answers, with notes about questions that could not be asked or answered."""
 
     crds: tuple[CrdAnswer, ...] = ()
     objects: tuple[ObjectAnswer, ...] = ()
@@ -107,7 +107,7 @@ def prepare_questions(
 def judge_live(
     release: ReleaseFiles, answers: Answers, rules: Mapping[str, Rule], options: VerifyOptions
 ) -> tuple[ReleaseViolation, ...]:
-    """Return the violations that the answers reveal, in reading order.
+    """Return the violations that the API server's answers reveal, in reading order.
 
     ``rules`` are the live rules by id.
     """

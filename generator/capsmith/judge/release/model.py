@@ -126,7 +126,7 @@ class VerifyOptions:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The violations in reading order, and what was left out."""
+    """The violations in reading order, and everything that was not reported or not judged."""
 
     violations: tuple[ReleaseViolation, ...]
     files: int

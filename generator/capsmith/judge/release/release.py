@@ -274,7 +274,10 @@ def is_release_asset(name: str) -> bool:
 
 
 def read_lines(texts: Mapping[str, Substituted], location: Location) -> tuple[str, ...]:
-    """Return the original line at a location and the line before it."""
+    """Return the line before a location, if any, and the original line at the location.
+
+    Empty if the file or the line is unknown.
+    """
     text = texts.get(location.file)
     if text is None or not location.line:
         return ()

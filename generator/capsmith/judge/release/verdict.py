@@ -84,7 +84,7 @@ def _verdict(
 
 
 def fingerprint(violation: ReleaseViolation) -> str:
-    """Return an id for a violation that does not depend on lines: rule, object and message."""
+    """Return a line-independent id for a violation, made from rule, object and message."""
     return f"{violation.id} {violation.subject}: {violation.message}"
 
 

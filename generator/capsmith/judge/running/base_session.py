@@ -50,7 +50,7 @@ class BaseSession:
         self.history = History(self.client, self.namespace, self.kinds())
 
     def kinds(self) -> list[WatchedKind]:
-        """Return the kinds whose objects are recorded."""
+        """Return the kinds whose objects the run's history records."""
         raise NotImplementedError
 
     def prepare(self) -> None:
@@ -86,7 +86,7 @@ class BaseSession:
         self._has_namespace = True
 
     def start(self) -> None:
-        """Create the objects that all checks need, and start recording."""
+        """Create the objects that all checks need, and start recording object states."""
         for each in self.needed:
             self.apply(each)
         self.prepare()
@@ -182,8 +182,8 @@ class BaseSession:
     def stays(self, probe: Callable[[], bool]) -> bool:
         """Return whether ``probe`` stays true for the quiet time.
 
-        It is called at each recorded change, so even a momentary violation is seen.  It must not
-        write.
+        ``probe`` is called at each recorded change, so even a momentary violation is seen.  It must
+        not write.
         """
         # The inverse of a wait: the quiet time passes in full unless the probe fails earlier.
         return not self.history.wait(lambda: not probe(), self.timing.quiet)

@@ -196,7 +196,7 @@ def find_condition(obj: JSON, kind: str) -> JSON | None:
 
 
 def find_effects(obj: JSON, contract: str, before: JSON) -> list[str]:
-    """Return the paths to external effects in an object that are missing in ``before``."""
+    """Return the paths to external effects that an object has and ``before`` lacks."""
     found = []
     if is_provisioned(obj, contract):
         found.append(provisioned_path(contract))
@@ -219,6 +219,6 @@ def subject(obj: JSON) -> str:
 
 
 def failure_domains(obj: JSON) -> list[str]:
-    """Return the names of the failure domains in the status."""
+    """Return the names of the failure domains in an object's status."""
     domains: Any = (obj.get("status") or {}).get("failureDomains") or []
     return sorted(domains) if isinstance(domains, dict) else sorted(d["name"] for d in domains)

@@ -22,14 +22,14 @@ T = TypeVar("T")
 
 
 class WatchedKind(NamedTuple):
-    """A kind whose objects are recorded."""
+    """A kind whose objects a history records."""
 
     api_version: str
     kind: str
 
 
 class State(NamedTuple):
-    """An object as stored at some moment."""
+    """An object as stored at one point in time."""
 
     obj: JSON
     is_deleted: bool
@@ -80,7 +80,7 @@ class History:
             return [state.obj for state in found if not state.is_deleted]
 
     def latest(self, kind: str, name: str) -> JSON | None:
-        """Return the last state of an object, or None if it does not exist."""
+        """Return the last state of an object, or None if the object does not exist."""
         with self._changed:
             found = self._states.get((kind, name), [])
         return None if not found or found[-1].is_deleted else found[-1].obj

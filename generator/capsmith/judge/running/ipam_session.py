@@ -122,7 +122,7 @@ class IpamSession(BaseSession):
         return f"{IPAM_GROUP}/{self.contract}"
 
     def kinds(self) -> list[WatchedKind]:
-        """Return the kinds whose objects are recorded."""
+        """Return the kinds whose objects the run's history records."""
         core = [WatchedKind(self.version, kind) for kind in (CLAIM, ADDRESS)]
         return [*(WatchedKind(*each) for each in self.pools.kinds), *core]
 
@@ -140,7 +140,7 @@ class IpamSession(BaseSession):
         cluster: str = "",
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a claim on the pool of a kind, for ``cluster`` unless empty."""
+        """Create a claim on the pool of a kind, for a cluster if ``cluster`` is not empty."""
         group = self.pools.group(kind.removeprefix(FOREIGN))
         reference = {"apiGroup": group, "kind": kind, "name": self.namespace}
         metadata: JSON = {"name": name, "namespace": self.namespace}

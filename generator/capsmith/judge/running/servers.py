@@ -48,7 +48,7 @@ class Installation:
 
     releases: tuple[ProviderRelease, ...]
     commands: tuple[ManagerCommand, ...]
-    """Commands of the managers, one for each provider type."""
+    """Commands that run the managers, one for each provider type."""
     environment: Mapping[str, str]
     """Environment variables of the managers, in addition to those in their Deployments."""
     flags: tuple[str, ...]

@@ -52,7 +52,7 @@ class Session(BaseSession):
     """Client for the management cluster to which the objects were moved; None before a move."""
 
     def provider_kinds(self) -> list[WatchedKind]:
-        """Return the provider's kinds of which the run creates objects, machines first."""
+        """Return the provider's kinds whose objects the run creates, machines first."""
         return [
             WatchedKind(self.objects.machine_version, self.objects.machine_kind),
             *(
@@ -63,7 +63,7 @@ class Session(BaseSession):
         ]
 
     def kinds(self) -> list[WatchedKind]:
-        """Return the kinds whose objects are recorded."""
+        """Return the kinds whose objects the run's history records."""
         kinds = ["Machine", *(["MachinePool"] if self.objects.pool_documents else []), "Cluster"]
         core = [WatchedKind(self.core.api_version, kind) for kind in kinds]
         return [*self.provider_kinds(), *core]
@@ -84,15 +84,15 @@ class Session(BaseSession):
         return bool(found)
 
     def clean_up(self) -> None:
-        """Delete the run's objects and namespace, also in the second management cluster."""
+        """Delete the run's objects and namespace, including in the second management cluster."""
         clean_up(self)
 
     def prepare(self) -> None:
-        """Create the bootstrap data."""
+        """Create the shared Secret with bootstrap data."""
         self.client.apply(self._secret(SECRET, {"value": _DATA, "format": "cloud-config"}))
 
     def create_cluster(self, name: str, annotations: Mapping[str, str] | None = None) -> None:
-        """Create an infrastructure cluster and its Cluster."""
+        """Create an infrastructure cluster and the Cluster that refers to it."""
         self._prepare(name)
         infrastructure = self.objects.cluster(name, self.namespace)
         _annotate(infrastructure, annotations)
@@ -118,7 +118,7 @@ class Session(BaseSession):
         control_plane: bool = False,
         failure_domain: str = "",
     ) -> None:
-        """Create an infrastructure machine and its Machine.
+        """Create an infrastructure machine and the Machine that owns it.
 
         ``bootstrap`` defaults to the shared Secret with bootstrap data.
         """
@@ -143,7 +143,7 @@ class Session(BaseSession):
     def create_pool(
         self, kind: str, cluster: str, name: str, replicas: int, *, bootstrap: JSON | None = None
     ) -> None:
-        """Create an infrastructure machine pool and its MachinePool.
+        """Create an infrastructure machine pool and the MachinePool that owns it.
 
         ``bootstrap`` defaults to the shared Secret with bootstrap data.
         """
@@ -280,7 +280,7 @@ def delete_namespace(client: KubeClient, name: str) -> None:
 
 
 def resume_all(session: Session, client: KubeClient) -> None:
-    """Unpause all objects, and provide data for Machines whose bootstrap configuration is missing.
+    """Unpause all objects, and provide data where the bootstrap configuration is missing.
 
     Core may not know the kind of such a configuration, and would then never delete its Machine or
     MachinePool.

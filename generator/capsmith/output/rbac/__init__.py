@@ -49,7 +49,7 @@ def group_kinds(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]
 
 
 def list_plurals(resources: tuple[Resource, ...], subresource: str = "") -> tuple[str, ...]:
-    """Return RBAC resource names: plurals, each followed by ``/subresource`` if given."""
+    """Return sorted RBAC resource names: plurals, each followed by ``/subresource`` if given."""
     suffix = f"/{subresource}" if subresource else ""
     return tuple(sorted(f"{resource.plural}{suffix}" for resource in resources))
 
@@ -218,13 +218,16 @@ def list_namespace_permissions(
 def aggregate_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return the permissions on a component's kinds for core's and control planes' managers."""
+    """Return the permissions that other Cluster API managers need on a component's kinds.
+
+    These are the managers of core and of control plane providers.
+    """
     rules = [rule for folder in list_slices(component) for rule in declared[folder].aggregate]
     return tuple(aggregate_rules(rules, provider, component))
 
 
 def list_kubeadm_bootstrap_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions on a component's control planes for kubeadm's bootstrap manager.
+    """Return the permissions for kubeadm's bootstrap manager on a component's control planes.
 
     Empty if the component has no control planes.  The permissions need a binding, because that
     manager's ClusterRole does not aggregate others by label (RB-11).

@@ -22,7 +22,7 @@ _TICK_SECONDS = 0.2
 
 
 def main() -> int:
-    """Run until a signal arrives; failed steps are retried."""
+    """Run the simulation until a signal arrives; failed steps are retried."""
     lab = LabFolder(Path(sys.argv[1]))
     state = read_lab(lab.state)
     if state is None:

@@ -29,7 +29,7 @@ class KubeadmKubelet(Kubelet):
     """The kubelets of one cluster, after kubeadm has run."""
 
     def tick(self) -> None:
-        """Also remove the static Pods of deleted servers."""
+        """Do what :meth:`Kubelet.tick` does, and remove the static Pods of deleted servers."""
         super().tick()
         names = {server.name for server in self._cloud.servers(self._cluster)}
         for pod in self._client.list("v1", "Pod", _NAMESPACE):

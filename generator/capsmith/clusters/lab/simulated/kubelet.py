@@ -86,7 +86,7 @@ class Kubelet:
         self._registered: dict[str, _Registered] = {}
 
     def tick(self) -> None:
-        """Register new servers, remove Nodes of deleted servers, and report all others' status."""
+        """Register new servers, remove the Nodes of deleted ones, and report the others' status."""
         servers = {server.id: server for server in self._cloud.servers(self._cluster)}
         for gone in self._registered.keys() - servers.keys():
             # Core leaves Nodes alone while a Cluster is being deleted, so the cloud has to.

@@ -79,7 +79,7 @@ class SimulatedClusters:
         self._write()
 
     def stop(self) -> None:
-        """Stop all API servers."""
+        """Stop the API servers of all clusters, and the spare API server."""
         for workload in [*self._workloads.values(), *([self._spare] if self._spare else [])]:
             workload.server.stop()
 
@@ -180,7 +180,7 @@ class SimulatedClusters:
 
 
 def publish_kubeconfig(client: KubeClient, cluster: JSON, kubeconfig: str) -> None:
-    """Write the kubeconfig Secret, replacing one of a control plane provider.
+    """Write the kubeconfig Secret, replacing a Secret from a control plane provider.
 
     Raises ApiError if a provider changes the Secret at the same time; the next tick retries.
     """

@@ -38,7 +38,7 @@ class Prefixes:
 
 @check("components-name", Prefixes)
 def check_components_name(context: Context, params: Prefixes) -> Iterator[Violation]:
-    """CC-20: The name of the file contains the type of provider."""
+    """CC-20: The name of the components file contains the provider type."""
     seen: set[str] = set()
     for manifest in context.bundle.files(Artefact.COMPONENTS):
         name = manifest.base_name

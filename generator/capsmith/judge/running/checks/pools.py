@@ -163,7 +163,7 @@ def find_foreign_ids(session: Session, kind: str, ids: Iterable[str]) -> list[st
 
 
 def refuse_pool_effects(session: Session, kind: str, name: str, reason: str) -> None:
-    """Raise Violated if a pool shows an effect or has machines.
+    """Raise Violated if a pool shows an external effect, is provisioned, or has machines.
 
     ``reason`` explains why it must not.
     """
