@@ -51,7 +51,7 @@ class BlueprintScope(StrEnum):
     FLAVOR = "flavor"
     CLUSTER_CLASS = "cluster_class"
     LEGACY_MODULE = "legacy_module"
-    """Import paths of capsmith 0.1 that the author's code may still use."""
+    """Import paths from capsmith 0.1 that the author's code may still use."""
 
 
 class BlueprintEntry(NamedTuple):

@@ -82,7 +82,7 @@ def conformance(release: Path, format_: str, **options: Any) -> int:
     """Check the behaviour of the provider, in any language, in RELEASE.
 
     RELEASE is a folder with the assets of a release.  The objects of each role go through their
-    life in a namespace of their own: infrastructure with machine pools (owners, waits, pause,
+    lifecycle in a namespace of their own: infrastructure with machine pools (owners, waits, pause,
     external management, failure domains, restart, health check, deletion, clusterctl move), a whole
     cluster for bootstrap and control plane providers, and claims on pools of addresses.  Everything
     that the run created is removed at the end, even after Ctrl-C.  Real machines are created: use

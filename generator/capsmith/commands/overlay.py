@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 def find_overlay(
     spec: Path, named: str, given: Path | None
 ) -> tuple[Overlay | None, tuple[Finding, ...]]:
-    """Read the overlay for the provider.yaml at ``spec``; return it with findings.
+    """Return the overlay for the provider.yaml at ``spec``, and findings on the overlay.
 
     ``named`` is the folder in provider.yaml, ``given`` the folder on the command line.  The overlay
-    is None if there is none or it has errors.  Raises UnreadableInput if the folder does not exist.
+    is None if both folders are given or the overlay has errors.  Raises UnreadableInput if the
+    folder does not exist.
     """
     # Imported here because most providers have no overlay.
     from capsmith.blueprint.overlay import parse_overlay

@@ -58,8 +58,9 @@ def require_lock(repository: Repository) -> Lock:
 def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
     """Complete an interrupted run; return a note about it, or nothing if there was none.
 
-    Commands that write call this function before they read anything else: half of the files would
-    belong to another provider.yaml.  Raises the same errors as :meth:`Repository.complete_pending`.
+    Commands that write call this function before they read anything else, because after an
+    interruption some files belong to another provider.yaml.  Raises the same errors as
+    :meth:`Repository.complete_pending`.
     """
     what = "undo of an update" if repository.is_undoing else "run"
     if not repository.complete_pending():

@@ -26,7 +26,10 @@ from capsmith.workspace.repository import Repository
 
 
 def compute_key(repository: Repository) -> str | None:
-    """Return the cache key of everything that the lock depends on, or None if unknown."""
+    """Return the cache key for a repository, or None if there is none.
+
+    The key changes with capsmith, provider.yaml and the lock.
+    """
     own = resources.compute_fingerprint()
     spec, lock = repository.read_bytes(SPEC_NAME), repository.read_bytes(LOCK_PATH)
     if own is None or spec is None or lock is None:

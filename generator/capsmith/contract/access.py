@@ -73,7 +73,7 @@ class ManagerAccess(NamedTuple):
 
 
 class AccessTable(NamedTuple):
-    """The requests of all managers of Cluster API."""
+    """The requests from all Cluster API managers."""
 
     managers: tuple[CoreManager, ...]
     rows: tuple[ManagerAccess, ...]

@@ -219,7 +219,7 @@ class ManagerEntry(FileModel):
 
 
 class AccessEntry(FileModel):
-    """Requests of one manager for one purpose.
+    """Requests from one manager for one purpose.
 
     Without bounds, every release of core makes the requests.
     """

@@ -92,7 +92,7 @@ class _Side:
 def merge(
     base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]
 ) -> tuple[Agreed | Conflict, ...]:
-    """Return ``base`` with the changes of ``ours`` and ``theirs``, in order.
+    """Return ``base`` with the changes from ``ours`` and ``theirs``, in order.
 
     Changes with no common line between them count as one.  A change is a conflict unless both sides
     agree or one of them left the lines unchanged.  Joined, all chunks with the same side of each

@@ -83,7 +83,7 @@ def _packages(repository: RepositoryUrl) -> str:
 
 
 def build_template_variable(field: Field, resource: Resource) -> TemplateVariable | None:
-    """Return the variable for a required field, or None if its example is not a plain string."""
+    """Return the variable for ``field``, or None if the field's example is not a plain string."""
     value = example_of(field)
     if not isinstance(value, str) or not _PLAIN_DEFAULT.fullmatch(value):
         return None

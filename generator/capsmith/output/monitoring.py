@@ -15,9 +15,9 @@ from capsmith.safetext import SafeText
 
 RUNBOOK: Final = "docs/runbook.md"
 SERVICE: Final = "metrics"
-"""Suffix of the name of the metrics Service, from which Prometheus takes the job label."""
+"""Suffix of the metrics Service's name, from which Prometheus takes the job label."""
 PREFIX: Final = "ClusterAPIProvider"
-"""Prefix of the names of all alerts, because Prometheus lists alerts of all systems together."""
+"""Prefix for all alert names, because Prometheus lists the alerts from all systems together."""
 
 
 class Alert(NamedTuple):

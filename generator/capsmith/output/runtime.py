@@ -73,7 +73,7 @@ class Runtime(NamedTuple):
     permissions: Declarations
     """Permissions that managers need, by folder of the library."""
     legacy: tuple[LegacyModule, ...] = ()
-    """Modules that keep import paths of capsmith 0.1 working."""
+    """Modules that keep import paths from capsmith 0.1 working."""
 
     @property
     def series(self) -> SafeText:
@@ -89,7 +89,7 @@ class Runtime(NamedTuple):
 def select_runtime(provider: Provider, library: Library, legacy_imports: bool = False) -> Runtime:
     """Return the slices that ``provider`` needs, with their requirements.
 
-    With ``legacy_imports``, modules that keep import paths of capsmith 0.1 are included.
+    With ``legacy_imports``, modules that keep import paths from capsmith 0.1 working are included.
     """
     used = [*_slices(provider)]
     if legacy_imports and "infrastructure" in used:
@@ -232,7 +232,7 @@ def _is_carried(path: str, runtime: Runtime, slices: Mapping[str, Slice]) -> boo
 
 
 def list_legacy_modules(slices: Sequence[str]) -> tuple[LegacyModule, ...]:
-    """Return the modules of capsmith 0.1 that author code for these slices may import."""
+    """Return the modules from capsmith 0.1 that author code for these slices may import."""
     common = {
         "provider": tuple(sorted(f"legacy.{name}" for name in ("common", *slices) if name in _TOP)),
         "testing": ("testing.core", *_builders("infrastructure", slices)),

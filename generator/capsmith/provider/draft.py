@@ -48,7 +48,7 @@ class DraftKind(NamedTuple):
     known_features: frozenset[str]
     """Features that the author may switch, in any contract; empty if the author switches none."""
     features: frozenset[str]
-    """Enabled features in the provider's contracts, except the one for credentials."""
+    """Enabled features in the provider's contracts, except the feature for credentials."""
     short_names: tuple[str, ...]
     has_template: bool
     namespaced: bool

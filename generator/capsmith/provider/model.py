@@ -345,7 +345,7 @@ class Component(NamedTuple):
     """Path to the folder of the kustomize tree, such as ``config``."""
     resources: tuple[Resource, ...]
     words: str
-    """Name of the component in sentences, such as ``infrastructure provider``."""
+    """Name for the component in sentences, such as ``infrastructure provider``."""
     kind: KindName
     """Provider type in clusterctl's configuration, such as ``InfrastructureProvider`` (CC-50)."""
     hooks: tuple[Hook, ...] = ()

@@ -28,7 +28,7 @@ class SectionType(NamedTuple):
     config: str
     """Path to the folder of the kustomize tree."""
     words: str
-    """Name of the section's component in sentences."""
+    """Name for the section's component in sentences."""
     kind: str
     """Provider type in clusterctl's configuration (CC-50)."""
 

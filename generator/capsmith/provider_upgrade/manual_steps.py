@@ -28,7 +28,8 @@ class ManualStep:
     who: str
     """Role of the person who must act: ``author`` or ``user``."""
     when: str
-    """Time of the task, such as ``before you release this``; empty if it is not tied to a stage."""
+    """When the task is due, such as ``before you release this``; empty if it is not tied to a
+    stage."""
     what: str
     kinds: tuple[str, ...]
     places: tuple[str, ...]

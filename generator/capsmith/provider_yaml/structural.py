@@ -135,7 +135,7 @@ _ALLOWED = frozenset(_LIMITS.split()) | frozenset(JUNCTORS)
 # Limits that allOf, anyOf, oneOf and not combine have no types, defaults or descriptions of their
 # own in a structural schema: the field beside them declares all that they mention.
 def check_limits(schema: Mapping[str, Any], reporter: PathReporter) -> None:
-    """Report limits that no value can satisfy, and patterns that the API server refuses.
+    """Report limits and patterns that the API server refuses or that no value can satisfy.
 
     Finding ids: ``schema-bounds`` and ``schema-pattern``.
     """

@@ -101,7 +101,7 @@ def find_labs_folder(environment: Mapping[str, str]) -> Path:
 
 
 def list_labs(labs: Path) -> list[str]:
-    """Return the names of all labs that are running or have left files."""
+    """Return the sorted names of all labs that are running or have left files."""
     if not labs.is_dir():
         return []
     return sorted(path.name for path in labs.iterdir() if path.is_dir())
@@ -121,7 +121,7 @@ def resolve_lab(labs: Path, name: str) -> LabFolder:
 def choose_lab(labs: Path, name: str | None, provider: str | None) -> LabFolder:
     """Return the named lab, the lab of the provider in the current folder, or the only lab.
 
-    Raises LabError if there is none, or if several labs match.
+    Raises LabError if there is no lab, or if there are several to choose from.
     """
     names = list_labs(labs)
     for wanted in (name, provider):

@@ -34,7 +34,7 @@ class ResourceAttributes(NamedTuple):
 
 
 def audit_flags(folder: Path, log: Path) -> list[str]:
-    """Return flags that make kube-apiserver log each request of a ServiceAccount.
+    """Return flags that make kube-apiserver log each request from a ServiceAccount.
 
     The audit policy is written to ``folder``.
     """
@@ -54,14 +54,14 @@ class AuditedRequest(NamedTuple):
 
 
 def count_requests(log: Path, users: Collection[str]) -> Counter[AuditedRequest]:
-    """Count the requests of the given users."""
+    """Count the requests from the given users in an audit log."""
     # A watch is logged at its beginning and at its end.
     found = {event["auditID"]: _request(event) for event in _events(log, users)}
     return Counter(found.values())
 
 
 def collect_used(log: Path, user: str) -> set[ResourceAttributes]:
-    """Return the requests of a user that the API server allowed."""
+    """Return the permissions that the allowed requests from a user needed."""
     return {each.access for each in count_requests(log, [user]) if each.is_allowed}
 
 

@@ -21,7 +21,7 @@ class BuiltFolder(NamedTuple):
 
     text: str
     name_of: Callable[[str], str]
-    """Function that returns the name of a file for the path in its objects' annotations."""
+    """Function that maps the path in an object's annotation to the name of the object's file."""
 
 
 BuildFolder = Callable[[str], BuiltFolder]
