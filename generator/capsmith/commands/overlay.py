@@ -42,9 +42,10 @@ def find_overlay(
 def find_missing_overlay(
     named: str, overlay: Overlay | None, lock: Lock | None, *, without: bool
 ) -> tuple[Finding, ...]:
-    """Report that ``overlay`` is missing if the repository was generated with one.
+    """Return a finding if the overlay that the last command line named is missing.
 
-    ``named`` is the folder in provider.yaml; ``without`` allows the overlay to be missing.
+    ``named`` is the folder in provider.yaml.  ``without`` allows the overlay to be missing, but is
+    an error if provider.yaml names one.
     """
     if without and named:
         return (_twice(Path(SPEC_NAME)),)

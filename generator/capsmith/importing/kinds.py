@@ -61,7 +61,10 @@ def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entr
 
 
 def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
-    """Return whether the CRDs have any field of each optional contract feature, by feature."""
+    """Return whether the CRDs have any field of each optional contract feature, by feature.
+
+    The feature for credentials is left out.
+    """
     found: dict[str, bool] = {}
     for name, shape, template in shapes:
         for crd, part_shape in ((source.crd, shape), (source.template, template)):
@@ -194,7 +197,7 @@ def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
 
 
 def describe_object_name(crd: Crd) -> Entry:
-    """Return the limits for object names; empty if there are none."""
+    """Return the ``objectName`` entry with the limits for object names; empty if there are none."""
     schema = mapping_of(
         find_storage_version(crd).schema, "properties", "metadata", "properties", "name"
     )

@@ -14,7 +14,7 @@ from capsmith.clusters.processes.tools.build import find_kubectl
 
 
 def format_hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]:
-    """Return the lines to print after a demo."""
+    """Return lines with commands for the user to try after a demo."""
     tool, command, name = _kubectl(), _capsmith(), _name(found.cluster)
     kinds = ["cluster", "machine", *_kinds(found)]
     steps = [
