@@ -70,15 +70,15 @@ class ReconcileError(RetryAfterError):
 
 
 class RateLimitedError(ReconcileError):
-    """Raise this if the infrastructure rejects further requests of the identity for a while.
+    """Raise this if the infrastructure temporarily rejects requests from this identity.
 
     No method is called for any of the identity's objects until ``retry_after`` seconds have passed;
-    neither events nor deletions shorten the delay.  It is at most ``MAX_RETRY_AFTER``, after which
-    the infrastructure is tried again.
+    neither events nor deletions shorten the delay.  The delay is at most ``MAX_RETRY_AFTER``, after
+    which the infrastructure is tried again.
     """
 
     retry_after: float
-    """Seconds without any call for the identity."""
+    """Seconds during which no method is called for the identity."""
 
     def __init__(
         self, message: str = "", *, retry_after: float, reason: str = "RateLimited"
@@ -101,9 +101,9 @@ class ContractError(ReconcileError):
 
 
 class TerminalError(ReconcileError):
-    """Raise this for an error that no retry resolves, only a change or replacement of the object.
+    """Raise this for an error that only a change to the object, or its replacement, can resolve.
 
-    The call is repeated after a change and at the sync period, without back-off.  In contract
+    The call is retried after a change and at the sync period, without back-off.  In contract
     v1beta1 the error is written as ``failureReason`` and ``failureMessage`` (IC-12, IM-11, BC-10,
     CP-27).
     """
@@ -144,7 +144,7 @@ class ApiError(KubernetesError):
     """Raised if the API server rejected a request or did not respond."""
 
     status: int = 0
-    """HTTP status; 0 if there was no response."""
+    """HTTP status code; 0 if there was no response."""
     api_reason: str
     """Reason from the API server, such as `Conflict`; empty if unknown."""
     is_of_runtime: bool
@@ -203,7 +203,7 @@ class ForbiddenError(ApiError):
 
 
 class NotFoundError(ApiError):
-    """Raised if the object to read or change, or its kind, does not exist (404)."""
+    """Raised if the object to read or change does not exist, or its kind is not served (404)."""
 
     default_reason = "KubernetesObjectNotFound"
     status = 404
@@ -248,7 +248,10 @@ class ServerError(ApiError):
 
 
 class CallEndedError(Exception):
-    """Raised after the reconciler's call has ended, e.g. by its timeout; nothing was sent."""
+    """Raised for a request after the reconciler's call has ended, e.g.
+
+    by timeout; nothing is sent.
+    """
 
 
 _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
@@ -271,7 +274,7 @@ _BY_REASON: Final[Mapping[str, type[ApiError]]] = {
 def create_api_error(
     status: int, reason: str, message: str, retry_after: float | None = None
 ) -> ApiError:
-    """Create the typed error for a request of the runtime; ``status`` is 0 without a response.
+    """Create the typed error for a request by the runtime; ``status`` is 0 without a response.
 
     The author's code gets it through :meth:`ApiError.for_request`.
     """
@@ -299,7 +302,7 @@ _FORMER_NAMES: Final[Mapping[type[ApiError], str]] = {
 def error_label(error: BaseException) -> str:
     """Return an error's name for metrics.
 
-    Errors of the runtime's requests keep the names that the alerts and dashboards of released
+    Errors from the runtime's requests keep the names that the alerts and dashboards of released
     providers use, such as ``Conflict``.
     """
     name = type(error).__name__

@@ -31,7 +31,7 @@ _inside = threading.local()
 
 
 class CloudUnavailable(ReconcileError):
-    """A simulated failure of a call, which may have had its effect."""
+    """A simulated failure of a call, which may still have taken effect."""
 
     def __init__(self, message: str) -> None:
         super().__init__("CloudUnavailable", message)
@@ -46,22 +46,25 @@ class RateLimited(ReconcileError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """The faults to simulate; shares are between 0 and 1, and a seed selects the calls."""
+    """The faults to simulate; shares are between 0 and 1, and ``seed`` decides which calls fail."""
 
     hang: float = 0.0
-    """Share of calls that return only when the fault ends, after an hour at most."""
+    """Share of calls that hang until the fault is switched off, and then fail.
+
+    A call hangs for at most an hour.
+    """
     error: float = 0.0
     """Share of calls that fail with status 500."""
     limit: float = 0.0
     """Share of calls that are rejected with status 429."""
     lost: float = 0.0
-    """Share of calls that have their effect, but whose reply is lost."""
+    """Share of calls that take effect but whose response is lost."""
     slow: float = 0.0
     """Maximum duration of a call in seconds."""
     late: int = 0
-    """Number of searches that do not find a new resource yet."""
+    """Number of searches that do not yet find a newly created resource."""
     vanish: float = 0.0
-    """Share of searches after which the resource that was found is deleted."""
+    """Share of successful searches after which the resource that was found is deleted."""
     seed: int = 0
     """Seed that decides which calls fail; the same seed always selects the same calls."""
 
@@ -98,12 +101,13 @@ NONE: Final = Faults()
 
 
 def inject_faults(client: object, folder: Path) -> None:
-    """Make the methods ``find*``, ``create*``, ``delete*`` and ``scale*`` of a client fail.
+    """Wrap a client's methods to simulate the faults that ``CAPSMITH_SIMULATED_FAULTS`` selects.
 
-    These methods must be synchronous, with the external id as their first argument.  Nothing
-    changes if ``CAPSMITH_SIMULATED_FAULTS`` is not set in the environment.  ``folder`` records
-    which resources are not listed yet; all clients of a cloud share it.  If one such method calls
-    another, the inner call never fails.
+    Wraps the methods ``find*``, ``create*``, ``delete*`` and ``scale*``, which must be synchronous
+    and take the external id as their first argument.  If the environment variable is not set, the
+    client is left unchanged.  ``folder`` records the resources that are not listed yet; all clients
+    of a cloud share it.  When one of these methods calls another, no fault is injected into the
+    inner call.
     """
     setting = os.environ.get(VARIABLE)
     if setting:

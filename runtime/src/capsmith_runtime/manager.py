@@ -52,7 +52,7 @@ must already reach the manager's conversion webhook.
 CORE_RETRY_SECONDS: Final = 5.0
 CORE_CHECK_SECONDS: Final = 300.0
 CLOSE_SECONDS: Final = 3.0
-"""Minimum seconds that sessions may take to close: Kubernetes grants ten seconds more."""
+"""Minimum seconds that sessions may take to close; Kubernetes grants ten seconds more."""
 EXIT_SECONDS: Final = 5.0
 """Seconds for which exit handlers and the author's libraries may delay the process's end."""
 
@@ -68,7 +68,7 @@ def main(
     extras: Sequence[ExtraFlags] = (),
     distribution: str = "",
 ) -> int:
-    """Run one of the components until a signal; return the exit code.
+    """Run one of the components until a signal arrives; return the exit code.
 
     ``load`` creates a component by its type.  ``distribution`` is the name under which pip has
     installed the provider, for ``--version``.

@@ -169,7 +169,7 @@ class Workload:
 
 
 class AddonReconciler(SessionUser, ABC, Generic[Spec]):
-    """Base class of add-on reconcilers, called repeatedly for each selected cluster.
+    """Base class for add-on reconcilers, called repeatedly for each selected cluster.
 
     Both methods may be ``def`` or ``async def``. They are called again after a crash between any
     two of their lines, and concurrently for different clusters.

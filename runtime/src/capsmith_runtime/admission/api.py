@@ -71,7 +71,7 @@ class AdmissionObject(Generic[Spec]):
 
 
 class Validator(ABC, Generic[Spec]):
-    """Base class of validators: accept or reject objects by rules that CEL cannot express.
+    """Base class for validators: accept or reject objects by rules that CEL cannot express.
 
     The API server has already checked the CRD's schema and CEL rules.
     """
@@ -100,7 +100,7 @@ class Validator(ABC, Generic[Spec]):
 
 
 class Defaulter(ABC, Generic[Spec]):
-    """Base class of defaulters, for fields whose default cannot be a constant in the schema."""
+    """Base class for defaulters, for fields whose default cannot be a constant in the schema."""
 
     @abstractmethod
     def default(self, obj: AdmissionObject[Spec]) -> Spec | Awaitable[Spec]:

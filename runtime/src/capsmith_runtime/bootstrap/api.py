@@ -62,7 +62,7 @@ class BootstrapDocument:
     format: str = "cloud-config"
     """Format of the data: ``cloud-config``, ``ignition`` or another supported format."""
     refresh_after: float | None = None
-    """Seconds until a pool's data must be regenerated, because a token in them expires.
+    """Seconds after which a pool's data must be regenerated, because a token in them expires.
 
     Set it only for a MachinePool, since a Machine's data are used once (MP-19).
     """
@@ -103,7 +103,7 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
     is_first_control_plane: bool
     """Whether this machine must initialise the cluster; all other machines join it.
 
-    It is true for only one machine at a time: for another one only after the first is gone.
+    It is true for only one machine at a time, and for another only after the first is gone.
     """
     node_taints: tuple[Taint, ...]
     """The taints to register the Node with; core removes them later (BC-14)."""
@@ -153,14 +153,15 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
 
 
 class BootstrapConfigReconciler(SessionUser, ABC, Generic[Spec]):
-    """Base class of reconcilers that generate the data for a machine's first boot."""
+    """Base class for reconcilers that generate the data for a machine's first boot."""
 
     @abstractmethod
     def bootstrap_data(
         self, config: BootstrapConfigScope[Spec]
     ) -> BootstrapDocument | Waiting | Awaitable[BootstrapDocument | Waiting]:
-        """Return the data of one machine, or of all machines of a pool.
+        """Return the bootstrap data for one machine, or for all machines of a pool.
 
         The method may be ``def`` or ``async def``.  It is called again if the process ends before
-        the result is stored.  An exception is reported in the Ready condition and retried later.
+        the result is stored.  An exception is reported in the Ready condition, and the call is
+        retried.
         """

@@ -1,7 +1,7 @@
 """Writes cloud-init's cloud-config from plain data, as YAML that all parsers read alike.
 
-All strings are quoted, so none of them is read as a number, a date or a boolean, or ends the value
-that contains it.
+All strings are quoted, so that none of them is read as a number, a date or a boolean, or ends the
+value that contains it.
 """
 
 from __future__ import annotations

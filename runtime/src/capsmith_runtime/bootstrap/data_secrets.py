@@ -32,7 +32,7 @@ from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 
 CERTIFICATES_SECONDS: Final = 10.0
-"""Seconds until missing certificates are read again, as no watch reports them."""
+"""Seconds until missing certificates are looked up again, because no watch reports them."""
 
 
 class DataSecretNameTakenError(Exception):
@@ -74,7 +74,7 @@ class DataSecretStore:
     async def write(
         self, config: JSON, cluster: str, content: DataContent, *, replace: bool
     ) -> None:
-        """Create the Secret, or replace its content in place if ``replace`` is set (MP-19)."""
+        """Create the Secret, or replace an existing one's content if ``replace`` is set (MP-19)."""
         if not replace:
             manifest = build_data_secret(config, cluster, content)
             await self._client.create(SECRET, manifest)
@@ -122,7 +122,7 @@ class DataSecretStore:
 
 
 def create_certificate_reader(client: KubeClient, cluster: Cluster) -> CertificateReader:
-    """Create the function by which the reconciler reads a Cluster's certificates (SEC-03)."""
+    """Return a function with which the reconciler reads a Cluster's certificates (SEC-03)."""
 
     async def read(purpose: CertificatePurpose) -> CertificatePair:
         name = f"{cluster.name}-{purpose}"

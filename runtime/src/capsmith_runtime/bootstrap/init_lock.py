@@ -39,7 +39,7 @@ class ControlPlaneInitMutex:
     async def acquire(self, cluster: Cluster, machine: Machine) -> str:
         """Try to take the lock; return the name of the Machine that holds it afterwards.
 
-        The name is empty if a ConfigMap of that name exists that is not a lock.  Raises
+        The name is empty if a ConfigMap of that name exists but is not a lock.  Raises
         ConflictError if another machine took the lock at the same time.
         """
         try:

@@ -26,20 +26,20 @@ class ConfigOwner:
 
     @property
     def cluster_name(self) -> str:
-        """Return the name of the owner's Cluster."""
+        """Return the name of the Cluster that the owner belongs to."""
         return self._owner.cluster_name
 
     @property
     def data_secret_name(self) -> str | None:
-        """Return the data Secret's name in the owner's spec, written by core or by the user.
+        """Return the name of the data Secret in the owner's spec; None if it is not set.
 
-        Returns None if it is not set.
+        Core or the user sets it.
         """
         return self._owner.data_secret_name or None
 
     @property
     def deleting(self) -> bool:
-        """Return whether the owner is being deleted, so that it no longer needs data."""
+        """Return whether the owner is being deleted, and therefore no longer needs data."""
         return self._owner.deleting
 
     @property
@@ -89,7 +89,7 @@ class ConfigOwnerFinder:
         return ConfigOwner(machine=None, pool=read_machine_pool(obj))
 
     def machine_with_data(self, machine: Machine) -> str:
-        """Return the name of another control plane machine that has data; empty if there is none.
+        """Return the name of another control plane machine with data; empty if there is none.
 
         Without such a machine, ``machine`` may initialise the control plane (BC-12).
         """
@@ -104,7 +104,7 @@ class ConfigOwnerFinder:
 
 
 def owner_keys(config: JSON) -> Iterable[str]:
-    """Yield the index keys by which an owner finds its configuration."""
+    """Yield the index keys under which an owner finds its configuration."""
     for kind in (MACHINE_KIND, MACHINE_POOL_KIND):
         name = metadata.owner_name(config, kind, CORE_GROUP)
         if name:
@@ -112,5 +112,5 @@ def owner_keys(config: JSON) -> Iterable[str]:
 
 
 def owner_key(kind: str, namespace: str, name: str) -> str:
-    """Return an owner's index key."""
+    """Return the index key for an owner."""
     return f"{kind}/{namespace}/{name}"

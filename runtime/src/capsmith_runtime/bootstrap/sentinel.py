@@ -11,7 +11,7 @@ import shlex
 from typing import Final
 
 LINUX_SENTINEL: Final = "/run/cluster-api/bootstrap-success.complete"
-"""Path to the sentinel file on Linux."""
+"""Path of the sentinel file on Linux."""
 WINDOWS_SENTINEL: Final = r"C:\run\cluster-api\bootstrap-success.complete"
 """Path of the sentinel file on Windows."""
 TEXT: Final = "success"
@@ -20,8 +20,7 @@ TEXT: Final = "success"
 def shell_script(*commands: str, sentinel: str = LINUX_SENTINEL) -> str:
     """Return a POSIX shell script that runs the commands and then writes the sentinel file.
 
-    The first command that fails ends the script.  ``commands`` are shell code and are not quoted
-    here.
+    The first command that fails ends the script.  ``commands`` are shell code and are not quoted.
     """
     folder, file = shlex.quote(posixpath.dirname(sentinel)), shlex.quote(sentinel)
     # Created under another name, so that the file never exists without its text.
@@ -30,10 +29,9 @@ def shell_script(*commands: str, sentinel: str = LINUX_SENTINEL) -> str:
 
 
 def run_command(*commands: str, sentinel: str = LINUX_SENTINEL) -> list[str]:
-    """Return the script as an entry of cloud-init's ``runcmd``, or a systemd unit's arguments.
+    """Return the script as a ``runcmd`` entry for cloud-init, or as a systemd unit's arguments.
 
-    All commands are in one entry, because cloud-init runs an entry even if the one before has
-    failed.
+    All commands are in one entry, because cloud-init runs an entry even if an earlier one failed.
     """
     return ["/bin/sh", "-c", shell_script(*commands, sentinel=sentinel)]
 

@@ -82,14 +82,14 @@ class Taint:
 
 
 UNINITIALIZED_TAINT: Final = Taint("node.cluster.x-k8s.io/uninitialized", "NoSchedule")
-"""Keeps pods off a new worker until core has synced its labels and removes the taint (BC-14)."""
+"""Taint that keeps pods off a new worker until core has synced its labels.
+
+Core then removes the taint (BC-14).
+"""
 
 
 def is_updating_in_place(obj: Object) -> bool:
-    """Return whether the machine is being updated in place; its data must not change meanwhile.
-
-    See BC-15.
-    """
+    """Return whether the machine is being updated in place, so its data must not change (BC-15)."""
     return UPDATE_IN_PROGRESS_ANNOTATION in metadata.annotations(obj)
 
 
@@ -128,12 +128,12 @@ class Ownership(Enum):
 
 
 def data_secret_of(config: Object) -> str:
-    """Return the name of a configuration's Secret: the configuration's own name (BC-05)."""
+    """Return the name of a configuration's Secret, which is the configuration's name (BC-05)."""
     return metadata.name(config)
 
 
 def build_data_secret(config: Object, cluster: str, content: DataContent) -> dict[str, Any]:
-    """Create the Secret manifest with a configuration's data (BC-06)."""
+    """Return the manifest of the Secret that holds a configuration's data (BC-06)."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",

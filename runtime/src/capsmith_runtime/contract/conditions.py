@@ -88,17 +88,23 @@ def _replace(
 # an annotation lists the author's types; it is written before the conditions, which makes it
 # complete after a crash between the two.
 def record_annotation(group: str) -> str:
-    """Return the name of the annotation that records condition types."""
+    """Return the name of the annotation that stores condition types."""
     return f"{group}/conditions"
 
 
 def recorded_types(obj: Object, group: str) -> frozenset[str]:
-    """Return the recorded types of the conditions that the author's code wrote."""
+    """Return the condition types that ``record_types`` stored in the object's annotation.
+
+    They are the types of the conditions that the author's code wrote; empty if none are stored.
+    """
     text = metadata.annotations(obj).get(record_annotation(group), "")
     return frozenset(name for name in text.split(",") if name)
 
 
 def record_types(obj: Object, group: str, types: Set[str]) -> dict[str, str]:
-    """Return the object's annotations with ``types`` recorded in them."""
+    """Return the object's annotations, with the condition types ``types`` stored in one of them.
+
+    Without ``types``, that annotation is left out.
+    """
     others = {k: v for k, v in metadata.annotations(obj).items() if k != record_annotation(group)}
     return {**others, record_annotation(group): ",".join(sorted(types))} if types else others

@@ -227,7 +227,7 @@ REMEDIATING: Final = "Remediating"
 DELETING: Final = "Deleting"
 
 NEGATIVE: Final = frozenset({ROLLING_OUT, SCALING_UP, SCALING_DOWN, REMEDIATING, DELETING})
-"""Types of the conditions that are normally False."""
+"""Types of the negative-polarity conditions, which are normally False."""
 OWN_CONDITIONS: Final = NEGATIVE | {
     AVAILABLE,
     INITIALIZED,
@@ -291,7 +291,7 @@ class ControlPlaneShape(Protocol):
         ...
 
     def is_initialized(self, obj: Object) -> bool:
-        """Return whether the status reports that the control plane is initialised."""
+        """Return whether the status reports the control plane as initialised."""
         ...
 
     def read_machine_template(self, obj: Object) -> MachineTemplate:
@@ -301,13 +301,13 @@ class ControlPlaneShape(Protocol):
     def build_status(
         self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status without conditions; fields without facts are kept."""
+        """Return the whole status without conditions; fields that no fact describes are kept."""
         ...
 
     def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
-        """Return those of ``conditions`` that this contract version has."""
+        """Return the conditions to write in this contract version, given all ``conditions``."""
         ...
 
     def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:
-        """Return the types of the conditions to remove."""
+        """Return the types of ``conditions`` that this contract version omits from the status."""
         ...

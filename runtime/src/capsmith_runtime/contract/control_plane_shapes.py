@@ -84,9 +84,9 @@ class V1Beta1ControlPlane:
         return set_extra_fields(status, facts.extra)
 
     def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
-        """Return the conditions to write: Available is also written as Ready.
+        """Return the conditions to write; Available is also written as Ready.
 
-        Conditions that are normally False are left out; see CP-27 and ST-02.
+        Negative-polarity conditions that are not True are left out (CP-27, ST-02).
         """
         # In v1beta1 a False condition reports an error, which these are not while they are False.
         shown = [c for c in conditions if c.type not in NEGATIVE or c.status is True]
@@ -96,7 +96,10 @@ class V1Beta1ControlPlane:
         return shown
 
     def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:
-        """Return the types of conditions that are normally False and currently False."""
+        """Return the types of negative-polarity conditions that are not True.
+
+        Contract v1beta1 omits these from the status.
+        """
         return frozenset(c.type for c in conditions if c.type in NEGATIVE and c.status is not True)
 
 

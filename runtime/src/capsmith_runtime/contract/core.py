@@ -192,7 +192,10 @@ def is_externally_managed(obj: Object) -> bool:
 
 
 def is_deleted_for_move(obj: Object) -> bool:
-    """Return whether ``clusterctl move`` is deleting this copy, so infrastructure stays (MV-08)."""
+    """Return whether ``clusterctl move`` is deleting this copy (MV-08).
+
+    The infrastructure must then stay, because the moved object uses it.
+    """
     return DELETE_FOR_MOVE_ANNOTATION in metadata.annotations(obj)
 
 

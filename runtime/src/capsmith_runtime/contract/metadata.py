@@ -81,7 +81,7 @@ def is_deleting(obj: Object) -> bool:
 
 
 def current_owners(obj: Object, owner: Object) -> list[Any]:
-    """Return the owner references, where references to ``owner`` have its current API version.
+    """Return the owner references, with the current API version in references to ``owner``.
 
     The garbage collector cannot look up an owner in a version that is no longer served, and then
     does not delete its dependents.

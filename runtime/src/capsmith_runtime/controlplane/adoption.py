@@ -1,4 +1,4 @@
-"""Restores the owner references of control plane Machines, for example after a backup's restore."""
+"""Restores the owner references of control plane Machines, for example after a restore."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MachineAdopter:
         """Restore the owner references of Machines without a controller.
 
         Usually sends no request.  Does nothing if the control plane is being deleted or has been
-        replaced.  A Machine that changes meanwhile is left for the next reconcile.
+        replaced.  A Machine that changes in the meantime is left for the next reconcile.
         """
         adoptable = self._find_adoptable(obj, cluster)
         # The cache may not show yet that the control plane is being deleted.

@@ -1,4 +1,4 @@
-"""State that a control plane keeps in annotations, so that it survives crashes and moves.
+"""State that a control plane keeps in annotations, where it survives crashes and moves.
 
 Only facts that cannot be observed in the cluster are recorded here; everything else is read again
 on each reconcile.
@@ -63,7 +63,7 @@ class Annotations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingMachine:
-    """A Machine, recorded before its first object is created so that no object is created twice."""
+    """A Machine that is about to be created, recorded first so that no object is created twice."""
 
     name: str
     domain: str | None
@@ -78,7 +78,7 @@ class PendingMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemediationData:
-    """A Machine that was deleted because it was unhealthy, and the number of successive retries."""
+    """A Machine that was deleted because it was unhealthy, and the retries in a row so far."""
 
     machine: str
     time: str
@@ -94,14 +94,14 @@ def digest(spec: Object) -> str:
 
 
 def encode(record: PendingMachine | RemediationData) -> str:
-    """Return the value of the annotation that holds ``record``."""
+    """Return the annotation value that stores ``record``."""
     return json.dumps(asdict(record), sort_keys=True, separators=(",", ":"))
 
 
 def read_pending_machine(
     values: Mapping[str, str], annotations: Annotations
 ) -> PendingMachine | None:
-    """Return the recorded Machine; None if there is no record or it cannot be read."""
+    """Return the Machine stored in the annotation; None if it is missing or unreadable."""
     record = _decoded(values.get(annotations.pending_machine))
     try:
         # TypeError: another release may have written other fields, and users can edit annotations.
@@ -111,7 +111,7 @@ def read_pending_machine(
 
 
 def read_remediation_data(values: Mapping[str, str], annotation: str) -> RemediationData | None:
-    """Return the record in ``annotation``; None if there is none or it cannot be read."""
+    """Return the remediation stored in ``annotation``; None if it is missing or unreadable."""
     record = _decoded(values.get(annotation))
     try:
         return RemediationData(**record) if record else None
@@ -133,7 +133,7 @@ MIN_HEALTHY_SECONDS: Final = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemediationStrategy:
-    """The settings in ``spec.remediation``."""
+    """The control plane's settings in ``spec.remediation``."""
 
     max_retry: int | None = None
     """Maximum number of retries; None if unlimited."""

@@ -106,7 +106,7 @@ class ControlPlaneHealth:
     status: Any = None
     """Instance of the generated Status class; None if the kind has no status fields of its own."""
     requeue_after: float | None = None
-    """Seconds until the next reconcile; None for the sync period."""
+    """Seconds until the next reconcile; None to wait for the sync period."""
 
     def __post_init__(self) -> None:
         types = [condition.type for condition in self.conditions]
@@ -118,21 +118,21 @@ class ControlPlaneHealth:
 
 
 class ControlPlaneReconciler(SessionUser, Generic[Spec]):
-    """Base class of control plane reconcilers; override the hooks that you need."""
+    """Base class for control plane reconcilers; override the hooks that you need."""
 
     def is_initialized(
         self, control_plane: ControlPlaneScope[Spec]
     ) -> bool | Waiting | Awaitable[bool | Waiting]:
         """Return whether the API server accepts requests.
 
-        Called until it first returns True (CP-02).
+        Called until it returns True for the first time (CP-02).
         """
         return control_plane.api_server_answers()
 
     def health(
         self, control_plane: ControlPlaneScope[Spec]
     ) -> ControlPlaneHealth | Waiting | Awaitable[ControlPlaneHealth | Waiting]:
-        """Return the unhealthy members, in addition to core's reports about their Nodes."""
+        """Return the unhealthy members, in addition to the Node problems that core reports."""
         return ControlPlaneHealth()
 
     def after_add(
@@ -150,6 +150,7 @@ class ControlPlaneReconciler(SessionUser, Generic[Spec]):
         """Run before a Machine's infrastructure is deleted, whatever caused the deletion.
 
         The Node is drained and the server is still running: remove the member from etcd here.
-        Waiting delays the deletion.  Not called if the whole control plane is being deleted.
+        Returning Waiting delays the deletion.  Not called if the whole control plane is being
+        deleted.
         """
         return None

@@ -37,7 +37,7 @@ _DAY_SECONDS = 86400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlane:
-    """Snapshot for a single reconcile, whose Machines are sorted by age, oldest first."""
+    """Snapshot of a control plane for a single reconcile, with its Machines, oldest first."""
 
     key: NamespacedName
     patcher: ControlPlanePatcher
@@ -69,7 +69,7 @@ class ControlPlane:
     def is_deleting(self, machine: ControlPlaneMachine) -> bool:
         """Return whether a Machine is being deleted.
 
-        A deletion counts if the cache shows it, or if this process has requested it.
+        A deletion counts if the cache shows it or if this process has requested it.
         """
         return machine.deleting or machine.name in self.deleted
 
@@ -84,7 +84,7 @@ def load_control_plane(
     is_deleted: Callable[[str], bool],
     now: datetime,
 ) -> ControlPlane:
-    """Return a control plane's state from the caches, which may be behind the API server.
+    """Return a control plane's state from the caches, which may lag behind the API server.
 
     ``is_deleted`` returns whether this process has deleted the Machine with a UID; ``now`` is in
     UTC.
@@ -224,9 +224,9 @@ def find_health_problem(machine: ControlPlaneMachine, reported: Mapping[str, str
 
 
 def has_other_pre_terminate_hooks(machine: ControlPlaneMachine, own: str) -> bool:
-    """Return whether other controllers' hooks delay the Machine's deletion.
+    """Return whether hooks of other controllers delay the Machine's deletion.
 
-    ``own`` is this controller's hook, which must come last: the others may need the server.
+    ``own`` is this controller's hook, which must come last, because the others may need the server.
     """
     hooks = [name for name in machine.annotations if name.startswith(PRE_TERMINATE_PREFIX)]
     return any(name != own for name in hooks)
@@ -254,7 +254,7 @@ class ReconcileSummary:
     waits: list[Waiting] = field(default_factory=list)
     """The reasons why the control plane cannot make progress."""
     certificates: Waiting | None = None
-    """The reason why there are no usable certificates; None if there are."""
+    """The reason why there are no usable certificates; None if there are usable ones."""
     certificates_message: str = ""
     """Message about usable certificates, such as their expiry; empty if there is none."""
     error: HookCallError | None = None
@@ -262,7 +262,7 @@ class ReconcileSummary:
     """Requested seconds until the next reconcile; the smallest value applies."""
 
     def keep_results_of_hooks(self, earlier: ReconcileSummary) -> None:
-        """Copy the hook results of an earlier reconcile, if this one may not call the hooks yet."""
+        """Copy the hook results from an earlier reconcile if this one may not call hooks yet."""
         self.health = earlier.health
         self.decision = earlier.decision
         self.waits = earlier.waits
@@ -274,6 +274,6 @@ class ReconcileSummary:
         self.requeue_after(waiting.requeue_after)
 
     def requeue_after(self, seconds: float | None) -> None:
-        """Request another reconcile after ``seconds``; None requests none."""
+        """Request another reconcile after ``seconds``; None leaves the requests unchanged."""
         if seconds is not None:
             self.requeue.append(seconds)

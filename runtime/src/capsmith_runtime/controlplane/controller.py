@@ -231,7 +231,7 @@ class ControlPlaneController:
 
 
 class ControlPlaneReporter(StatusReporter):
-    """Reports an object's problems in Healthy, so that Available keeps its value (CP-26)."""
+    """Reports an object's problems in the Healthy condition; Available is unchanged (CP-26)."""
 
     async def report_error(self, patcher: Patcher, reason: str, message: str) -> None:
         """Report an error in the Healthy condition and as an event.
@@ -245,7 +245,7 @@ class ControlPlaneReporter(StatusReporter):
 
 
 class NormalReconciler:
-    """The phases of a reconcile; each may end the reconcile early by recording a wait."""
+    """The phases of a normal reconcile; each may end the reconcile early by recording a wait."""
 
     def __init__(
         self,
@@ -348,7 +348,7 @@ class DeleteReconciler:
         self._syncer = syncer
 
     async def reconcile(self, control_plane: ControlPlane, summary: ReconcileSummary) -> bool:
-        """Delete the objects that can be deleted now; return whether none is left.
+        """Delete the Machines that can be deleted now; return whether none is left.
 
         If some are left, the reason to wait is in ``summary``.
         """

@@ -95,7 +95,7 @@ CONTROL_PLANE_NAME_LABEL = "cluster.x-k8s.io/control-plane-name"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredMachine:
-    """Everything that new Machines of a control plane are created from."""
+    """The settings from which a control plane's new Machines are created."""
 
     owner: Object
     """The control plane object."""
@@ -113,7 +113,7 @@ class DesiredMachine:
 
     @property
     def bootstrap_digest(self) -> str:
-        """Return the bootstrap spec's digest, which is the same for an empty and a missing spec."""
+        """Return the bootstrap spec's digest; a missing spec has that of an empty one."""
         return digest(self.bootstrap_spec or {})
 
     @property

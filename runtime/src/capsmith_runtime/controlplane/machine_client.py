@@ -1,8 +1,8 @@
-"""Creates and deletes Machines, so that a crash between any two requests does no harm.
+"""Creates and deletes Machines; a crash between any two requests does no harm.
 
 A Machine consists of three objects.  Their common name is recorded on the control plane before the
 first of them is created; a later reconcile that finds the name either completes the Machine or
-deletes its objects.  So no Machine is created twice, and no object is left over.
+deletes its objects.  As a result, no Machine is created twice and no object is left over.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from capsmith_runtime.reconcile.kinds import core_type
 
 
 class MachineNameTakenError(Exception):
-    """Raised if an object with that name has another owner; choose another name."""
+    """Raised if an object of the chosen name has another owner; retry with another name."""
 
 
 class MachineClient:
@@ -47,9 +47,9 @@ class MachineClient:
         *,
         resumed: bool,
     ) -> None:
-        """Create those of a Machine's objects that do not exist yet.
+        """Create whichever of a Machine's objects do not exist yet.
 
-        ``replaced`` records the Machine that it replaces, ``resumed`` is true after an
+        ``replaced`` records the Machine that it replaces; ``resumed`` is true after an
         interruption.  Raises MachineNameTakenError if an object of that name has another owner or
         is being deleted, and any error that occurs when the template is read.
         """
@@ -95,7 +95,7 @@ class MachineClient:
         return clean
 
     async def delete(self, machine: ControlPlaneMachine) -> None:
-        """Delete exactly this Machine, by its UID, and not another one with the same name."""
+        """Delete exactly this Machine, identified by its UID, and no other of the same name."""
         key = NamespacedName(machine.namespace, machine.name)
         await self._delete(self._machines, key, machine.uid)
 

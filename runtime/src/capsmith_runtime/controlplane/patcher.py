@@ -1,4 +1,4 @@
-"""Writes to control plane objects, whether managed or consisting of Machines."""
+"""Writes to control planes, whether a service runs them or they consist of Machines."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher
 
 
 class ControlPlanePatcher(Patcher):
-    """A Patcher that also writes annotations with state, and can remove conditions."""
+    """A Patcher that can also write state annotations and remove conditions."""
 
     async def patch_annotations(
         self, annotations: Mapping[str, str | None], *, locked: bool = False
     ) -> None:
-        """Set annotations, or remove those whose value is None.
+        """Set the annotations; a value of None removes one.  Annotations not named are kept.
 
         If ``locked`` is true, raises ConflictError if the object has changed since it was read.
+        Raises ObjectDeletedError if the object no longer exists.
         """
         current = metadata.annotations(self.obj)
         # Only differences, and by a merge patch: annotations of other writers stay.
@@ -56,7 +57,10 @@ class ControlPlanePatcher(Patcher):
         *,
         complete: bool = True,
     ) -> None:
-        """Write the changed fields of the status, and remove the conditions in ``absent``."""
+        """Write the changed fields of ``status`` and the conditions in ``present``.
+
+        Conditions whose type is in ``absent`` are removed.
+        """
         full = self._writer.merge_conditions(self.obj, status, present, self._now())
         for name in absent:
             full["conditions"] = conditions.remove(full["conditions"], name)
@@ -67,7 +71,10 @@ _REASONS = {"Ready": "Available", "NotReady": "NotAvailable"}
 
 
 class ManagedControlPlanePatcher(ControlPlanePatcher):
-    """A Patcher that writes Available instead of Ready (CP-26), and always reports no Nodes."""
+    """A Patcher for managed control planes: writes Available instead of Ready (CP-26).
+
+    It always reports the control plane as externally managed, without Nodes (CP-25).
+    """
 
     def __init__(
         self,

@@ -72,7 +72,7 @@ CLEANING_UP: Final = Waiting(
 
 
 class MachineScaler:
-    """Takes one step at a time, and tracks its deletions until the cache shows them."""
+    """Takes one scaling step at a time, and tracks its deletions until the cache shows them."""
 
     def __init__(
         self, client: KubeClient, machines: Informer, machine_client: MachineClient
@@ -91,7 +91,7 @@ class MachineScaler:
         self._deleted -= uids
 
     async def remove_stale_annotations(self, control_plane: ControlPlane) -> None:
-        """Remove records from the control plane that are no longer needed."""
+        """Remove records from the control plane's annotations that are no longer needed."""
         annotations = control_plane.annotations
         values = metadata.annotations(control_plane.obj)
         names = {machine.name for machine in control_plane.machines}
@@ -107,10 +107,10 @@ class MachineScaler:
             await control_plane.patcher.patch_annotations(stale)
 
     async def scale(self, control_plane: ControlPlane, summary: ReconcileSummary) -> None:
-        """Decide on the next step and take it, or clean up after an earlier one.
+        """Decide on the next step and take it, or clean up after an interrupted one.
 
         At most one Machine is created or deleted.  The decision and any waits are recorded in
-        ``summary``. Raises ConflictError if another manager has written the control plane in the
+        ``summary``.  Raises ConflictError if another manager has written the control plane in the
         meantime.
         """
         strategy = read_remediation_strategy(control_plane.obj)
@@ -143,7 +143,7 @@ class MachineScaler:
         return await self._clean_up(control_plane, pending, summary)
 
     async def is_cache_fresh(self, control_plane: ControlPlane) -> bool:
-        """Return whether the cache and the API server have the same Machines.
+        """Return whether the cache has the same Machines as the API server.
 
         Caches of different kinds do not advance together: after a change of leaders, the removal of
         a record may be visible before the Machine that was created for it.

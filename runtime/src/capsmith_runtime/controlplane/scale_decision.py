@@ -34,9 +34,9 @@ class MachineInput:
     needs_remediation: bool = False
     """Whether the Machine must be replaced (CP-31)."""
     remediate_annotation: bool = False
-    """Whether an annotation requests the replacement, regardless of health checks."""
+    """Whether an annotation requests the replacement, whatever the health checks report."""
     remediation_retry_after: str = ""
-    """Reason why earlier attempts delay the replacement; empty if nothing delays it."""
+    """Reason why earlier attempts delay the replacement; empty if they do not."""
 
     @property
     def healthy(self) -> bool:
@@ -46,7 +46,7 @@ class MachineInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleInput:
-    """Input of a decision: a control plane whose cluster has infrastructure and certificates."""
+    """Input for a decision: a control plane whose cluster has infrastructure and certificates."""
 
     replicas: int
     machines: Sequence[MachineInput]
@@ -84,7 +84,7 @@ class RemediationStatus:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The next step, or the reason to wait; never two steps at a time."""
+    """The next step to take, or the reason to wait; never two steps at a time."""
 
     step: ScaleUp | ScaleDown | None = None
     blocked: str = ""
@@ -94,7 +94,7 @@ class Decision:
 
 
 def join_names(machines: Sequence[MachineInput]) -> str:
-    """Return the Machines' names for messages, sorted so that messages stay the same."""
+    """Return the Machines' names for a message, in an order that does not change."""
     return ", ".join(sorted(machine.name for machine in machines))
 
 
@@ -137,7 +137,7 @@ def check_scale_down(scale_input: ScaleInput, machine: MachineInput) -> str:
 
 
 def check_machines(machines: Sequence[MachineInput]) -> str:
-    """Return which Machines have not joined or are not healthy; empty if there are none."""
+    """Return a message about Machines that have not joined or are unhealthy; empty if none."""
     if joining := [m for m in machines if not m.joined]:
         return f"waits until {join_names(joining)} has joined"
     if unhealthy := [m for m in machines if not m.healthy]:
@@ -228,7 +228,7 @@ def _obstacle(scale_input: ScaleInput, machine: MachineInput) -> RemediationStat
 
 
 def choose_failure_domain(domains: Sequence[str], machines: Sequence[MachineInput]) -> str | None:
-    """Return the domain with the fewest Machines that will stay; None without domains.
+    """Return the domain with the fewest Machines that will stay; None if there are no domains.
 
     Among equals, the domain with the fewest Machines in total is chosen, then the first by name.
     """
@@ -256,7 +256,7 @@ def choose_machine_to_delete(
 
 
 def find_oldest(machines: Sequence[MachineInput]) -> MachineInput:
-    """Return the Machine that was created first; of those created together, the first by name."""
+    """Return the Machine created first; among those created at the same time, the first by name."""
     return min(machines, key=lambda machine: (machine.created, machine.name))
 
 

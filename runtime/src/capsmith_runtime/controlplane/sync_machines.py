@@ -35,7 +35,10 @@ from capsmith_runtime.reconcile.caches import Caches
 
 
 class MachineSyncer:
-    """Updates existing objects to match the control plane, writing only differences."""
+    """Updates existing Machines, their infrastructure and bootstrap objects in place.
+
+    The updates make them match the control plane; only differences are written.
+    """
 
     def __init__(
         self,
@@ -116,7 +119,7 @@ class MachineSyncer:
         absent: Sequence[str],
         now: str,
     ) -> None:
-        """Write the conditions of a Machine that its owner maintains (CP-31, CP-32).
+        """Write the Machine conditions that the Machine's owner maintains (CP-31, CP-32).
 
         Raises ConflictError if core has changed the Machine since it was read.
         """
@@ -186,7 +189,7 @@ async def write_machine_conditions(
     control_plane: ControlPlane,
     summary: ReconcileSummary,
 ) -> None:
-    """Write those Machine conditions that have changed.
+    """Write the Machine conditions that have changed.
 
     Raises ConflictError if core has changed a Machine since it was read.
     """

@@ -20,7 +20,7 @@ _NAMED: Final = 5
 
 
 class ClusterWorkers:
-    """Finds Machines outside the control plane, and MachinePools.
+    """Finds a cluster's MachinePools, and its Machines outside the control plane.
 
     Without an API server, their Nodes could be neither drained nor deleted.
     """
@@ -58,7 +58,7 @@ class ClusterWorkers:
         return Waiting(WAITING_FOR_WORKERS, message, _RETRY_SECONDS)
 
     def set_handler(self, handler: Callable[[str], None]) -> None:
-        """Call ``handler`` with the Cluster's ``namespace/name`` when a worker is deleted."""
+        """Register a function to call with a Cluster's key when one of its workers is deleted."""
 
         def handle(change: Delta) -> None:
             if change.new is None:

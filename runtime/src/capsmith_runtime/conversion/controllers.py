@@ -37,7 +37,7 @@ from capsmith_runtime.webhook.server import WebhookGroup
 LABEL: Final = "cluster.x-k8s.io/v1beta1"
 EXPIRY_SECONDS: Final = 300.0
 ABSENCE_SECONDS: Final = 5.0
-"""Seconds without another listing for a kind that has no CRD, as users can refer to any kind."""
+"""Seconds before the CRD of a missing kind is looked up again; users can refer to any kind."""
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 

@@ -20,7 +20,7 @@ STATUS: Final[Path] = ("status",)
 
 
 Report = Callable[[Exception], None]
-"""Function that receives the error of a conversion that continues without some values."""
+"""Function that is called with the error when a conversion continues without some values."""
 
 
 class AuthorFunctionError(Exception):
@@ -33,14 +33,14 @@ class PartFields:
 
     path: Path
     spoke: type[Any] | None = None
-    """Dataclass of all author fields in the version; None if there are none."""
+    """Dataclass of the author's fields in the version; None if there are none."""
     hub: type[Any] | None = None
     spoke_keys: frozenset[str] = frozenset()
-    """Keys of the version's fields that the hub does not have with the same type."""
+    """Names of the version's fields for which the hub has no field of the same name and type."""
     hub_keys: frozenset[str] = frozenset()
-    """Keys of the hub's fields that the version does not have with the same type."""
+    """Names of the hub's fields for which the version has no field of the same name and type."""
     to_hub: Callable[[Any], Any] | None = None
-    """Function that returns fields of the hub; None if there is nothing to fill."""
+    """Function that returns fields of the hub; None if there are none to fill."""
     from_hub: Callable[[Any], Any] | None = None
 
     def convert(self, data: Data, *, to_hub: bool, report: Report | None = None) -> None:
@@ -73,7 +73,7 @@ class PartFields:
 
 @dataclass(frozen=True, slots=True)
 class VersionFields:
-    """The parts of a kind in which a version differs from the hub."""
+    """The parts of a kind, spec and status, in which a version differs from the hub."""
 
     parts: tuple[PartFields, ...]
 

@@ -93,7 +93,7 @@ class StoredData:
 
 
 def encode_stored(stored: Sequence[StoredData]) -> str:
-    """Return the annotation's value: the first entry at the top, further ones nested in it."""
+    """Return the annotation's value: the first entry, with any further ones nested in it."""
     first, *others = ({"apiVersion": each.api_version, **each.data} for each in stored)
     if others:
         first[_OTHERS] = others

@@ -116,12 +116,18 @@ def drop_value(value: Any, context: ValueContext) -> Any:
 
 
 def drop_false(value: Any, context: ValueContext) -> Any:
-    """Return True unchanged, and MISSING for False and None: the new format omits a false flag."""
+    """Return MISSING for False and null, and any other value unchanged.
+
+    The new format omits a false flag.
+    """
     return MISSING if value is None or value is False else value
 
 
 def drop_empty_text(value: Any, context: ValueContext) -> Any:
-    """Return the value without null and empty strings, at any depth."""
+    """Return the value without null and empty strings, at any depth.
+
+    A value that is itself null or an empty string becomes MISSING.
+    """
     if value is None or value == "":
         return MISSING
     if isinstance(value, list):
@@ -134,7 +140,10 @@ def drop_empty_text(value: Any, context: ValueContext) -> Any:
 
 
 def drop_zeros(value: Any, context: ValueContext) -> Any:
-    """Return the object without zero values; MISSING if no others are left."""
+    """Return the object without fields that are null, false, 0 or empty; MISSING if none are left.
+
+    Null becomes MISSING as well; other values that are not objects are returned unchanged.
+    """
     if not isinstance(value, dict):
         return MISSING if value is None else value
     # False equals 0 in Python, so false flags are dropped as well.
@@ -143,12 +152,16 @@ def drop_zeros(value: Any, context: ValueContext) -> Any:
 
 
 def drop_empty(value: Any, context: ValueContext) -> Any:
-    """Return the value, or MISSING for null and for an empty list."""
+    """Return MISSING for null and for an empty list, and any other value unchanged."""
     return MISSING if value is None or value == [] else value
 
 
 def convert_domains_to_list(value: Any, context: ValueContext) -> Any:
-    """Convert an object of failure domains to a list, sorted by name (IC-08)."""
+    """Convert an object of failure domains to a list, sorted by name (IC-08).
+
+    Domains without a name are dropped.  Null and an object without domains become MISSING; other
+    values that are not objects are returned unchanged.
+    """
     if not isinstance(value, dict):
         return MISSING if value is None else value
     # Maps have no order: without sorting, the list could differ between two conversions.
@@ -172,7 +185,10 @@ def convert_domains_to_map(value: Any, context: ValueContext) -> Any:
 
 
 def convert_conditions_to_new(value: Any, context: ValueContext) -> Any:
-    """Return conditions without severities, with reason and message, one of each type (ST-01)."""
+    """Return the conditions in the v1beta2 format: one of each type, without severity (ST-01).
+
+    Each has a valid reason and a message.  Entries without a type are dropped.
+    """
     if not isinstance(value, list):
         return MISSING if value is None else value
     conditions: dict[str, Data] = {}
@@ -214,7 +230,10 @@ def _old_condition(entry: Mapping[str, Any]) -> Data:
 
 
 def convert_reference_to_new(value: Any, context: ValueContext) -> Any:
-    """Return the reference with only group, kind and name (CP-12)."""
+    """Return the reference with only group, kind and name (CP-12).
+
+    Null becomes MISSING; other values that are not objects are returned unchanged.
+    """
     if not isinstance(value, dict):
         return MISSING if value is None else value
     group = str(value.get("apiVersion") or "").rpartition("/")[0]
@@ -238,13 +257,16 @@ def convert_reference_to_old(value: Any, context: ValueContext) -> Any:
 
 
 def convert_to_seconds(value: Any, context: ValueContext) -> Any:
-    """Return a duration in whole seconds, limited to the greatest int32 (CP-14)."""
+    """Return a duration in whole seconds, at most the maximum of int32 (CP-14).
+
+    An invalid duration becomes MISSING.
+    """
     count = times.parse_seconds(value)
     return MISSING if count is None else min(count, INT32_MAX)
 
 
 def convert_to_duration(value: Any, context: ValueContext) -> Any:
-    """Return seconds as a duration (CP-15)."""
+    """Return seconds as a duration (CP-15); MISSING for any other value."""
     return times.format_seconds(value) if isinstance(value, int) and value >= 0 else MISSING
 
 

@@ -91,7 +91,7 @@ class InfraClusterView:
 def create_owner_reference(resource: ResourceType, obj: JSON) -> Mapping[str, str]:
     """Return the ``ownerReferences`` fields that identify ``obj`` as an owner.
 
-    ``resource`` is the type of ``obj``.
+    ``resource`` is the resource type of ``obj``.
     """
     return {
         "apiVersion": resource.api_version,
@@ -108,7 +108,7 @@ class OwnerScope(SessionScope):
     _reference: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def owner_reference(self, *, controller: bool = True) -> dict[str, Any]:
-        """Return an ``ownerReferences`` entry for an object that this object owns.
+        """Return an ``ownerReferences`` entry for objects that this object owns.
 
         Kubernetes deletes the owned object together with this one.  If the owned object's kind
         implements Resource, changes to it reconcile this object.  An object can have only one owner
@@ -120,7 +120,7 @@ class OwnerScope(SessionScope):
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class InfraScope(OwnerScope, Generic[Spec]):
-    """Attributes shared by all scopes of ``reconcile_normal``."""
+    """Attributes shared by the scopes of all ``reconcile_normal`` methods."""
 
     spec: Spec
     """The object's spec, as an instance of the generated class."""
@@ -169,9 +169,9 @@ class InfraMachineScope(InfraScope[Spec]):
     is_control_plane: bool
     """Whether the machine belongs to the control plane."""
     is_provisioned: bool = False
-    """Whether the machine was reported as provisioned since it was created or moved."""
+    """Whether the machine has been reported as provisioned since it was created or moved."""
     ip_addresses: tuple[ClaimedAddress, ...] = ()
-    """One claimed address for each pool in ``spec.addressesFromPools``, in the same order."""
+    """Claimed addresses, one for each pool in ``spec.addressesFromPools``, in the same order."""
     workload_client: KubernetesClient = field(
         default_factory=KubernetesClient, repr=False, compare=False
     )
@@ -184,7 +184,7 @@ class InfraMachineScope(InfraScope[Spec]):
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
     def bootstrap_data(self) -> BootstrapData:
-        """Read the bootstrap data from synchronous code.
+        """Return the bootstrap data, from synchronous code.
 
         Each call sends a request to the API server.  Raises NotAvailableError if the Secret does
         not exist; do not catch it, so that the machine waits for the Secret.
@@ -192,7 +192,7 @@ class InfraMachineScope(InfraScope[Spec]):
         return wait_for(self._bootstrap, self._loop)
 
     async def bootstrap_data_async(self) -> BootstrapData:
-        """Read the bootstrap data from asynchronous code; see ``bootstrap_data``."""
+        """Return the bootstrap data, from asynchronous code; see ``bootstrap_data``."""
         return await self._bootstrap()
 
 
@@ -301,7 +301,7 @@ class InfraClusterState(State):
     """
 
     control_plane_endpoint: Endpoint | None = None
-    """Endpoint of the control plane. An endpoint that the user has set takes precedence."""
+    """Endpoint of the control plane.  An endpoint that the user has set takes precedence."""
     failure_domains: Sequence[FailureDomain] = ()
     """The cluster's failure domains: at most 100, with unique names."""
 
@@ -367,11 +367,11 @@ class InfraClusterReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_delete(
         self, cluster: InfraClusterDeleteScope[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Delete the infrastructure. Return Deleted only when it no longer exists."""
+        """Delete the infrastructure; return Deleted only when it no longer exists."""
 
 
 class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
-    """Manages the servers of Machines."""
+    """Manages servers for Machines."""
 
     # True for code that was written with capsmith 0.1: see capsmith_runtime.legacy.
     _capacity_gets_spec: ClassVar[bool] = False
@@ -395,7 +395,7 @@ class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_delete(
         self, machine: InfraMachineDeleteScope[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Delete the server. Return Deleted only when it no longer exists."""
+        """Delete the server; return Deleted only when it no longer exists."""
 
     # Any, since an override that was written with capsmith 0.1 takes another type.
     def capacity(

@@ -31,7 +31,7 @@ class DependentKind:
 
     informer: Informer
     finalizer: str
-    """The kind's finalizer; an object without this finalizer has no infrastructure."""
+    """The kind's finalizer; an object without it has no infrastructure."""
     of_cluster: Callable[[str, str], Iterable[JSON]]
     """Function that returns a Cluster's cached objects, given the Cluster's namespace and name."""
     cluster_name: Callable[[JSON], str | None] = cluster_name_of
@@ -40,9 +40,9 @@ class DependentKind:
 
     @classmethod
     def of_machines(cls, kind: Kind[Any], informer: Informer) -> DependentKind:
-        """Return the DependentKind for a kind of machine or pool.
+        """Return the DependentKind for a kind of infrastructure machine or pool.
 
-        Core labels the objects (IM-17).
+        Core labels objects of these kinds (IM-17).
         """
         of_cluster = partial(_of_cluster, informer)
         return cls(informer=informer, finalizer=kind.finalizer, of_cluster=of_cluster)
@@ -70,7 +70,7 @@ class ClusterDependents:
         """
 
     async def find_wait(self, key: NamespacedName, cluster: str | None) -> Waiting | None:
-        """Return Waiting while an infrastructure cluster has dependents, else None.
+        """Return Waiting while an infrastructure cluster has dependents; otherwise None.
 
         The deletion of the last cached dependent is an event.  Dependents that are not cached,
         because they are new or belong to another manager, are listed again after some seconds.

@@ -36,7 +36,7 @@ class TemplateController(Protocol):
 TemplateControllerFactory = Callable[
     [InfraMachineKind, Informer, InfrastructureContext], TemplateController
 ]
-"""Factory for the controller of one machine kind's templates."""
+"""Factory for the controller that reconciles one machine kind's templates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class InfrastructureControllers:
     It is None in a repository without pools, which has no copy of that package.
     """
     addresses: AdditionalGroup | None = None
-    """Factory for the claims of a machine's addresses: ``machine_addresses.MachineAddresses``.
+    """Factory for the controllers of addresses that machines claim: ``machine_addresses``.
 
     Required if a kind has the field ``spec.addressesFromPools`` (IP-12).
     """

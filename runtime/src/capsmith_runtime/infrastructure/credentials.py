@@ -1,4 +1,4 @@
-"""Find the credentials for an infrastructure cluster."""
+"""Finds the credentials for an infrastructure cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONTRACT_FIELDS: Final = ("secretRef", "allowedNamespaces")
 
 
 class CredentialsResolver:
-    """Resolves identities and reads their Secrets; returns Waiting if one of them is missing."""
+    """Resolves identities and reads their Secrets; returns Waiting if either is missing."""
 
     def __init__(self, caches: InfrastructureCaches, own_namespace: str) -> None:
         self._caches = caches
@@ -34,7 +34,7 @@ class CredentialsResolver:
         return await self._of_reference(reference, infra_cluster)
 
     async def of_machine(self, machine: JSON | None) -> Credentials | Waiting:
-        """Return the credentials of the identity that a machine or pool has recorded.
+        """Return the credentials for the identity that a machine or pool has recorded.
 
         They are used for deletions after the infrastructure cluster is gone.
         """

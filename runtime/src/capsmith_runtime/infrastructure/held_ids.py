@@ -1,9 +1,9 @@
-"""Decide which object holds an id, since users can write and copy external ids and provider ids.
+"""Decides which object holds an id, since users can write and copy external and provider ids.
 
 A user who may create an object may also set ``spec.providerID``, ``spec.providerIDList`` and the
 external id annotation to another object's ids.  The author's code would then treat that object's
-servers as its own, and delete them.  So only one object holds an id, and the author's code is not
-called for any other object with that id.
+servers as its own, and delete them.  Therefore only one object holds an id, and the author's code
+is not called for any other object with that id.
 """
 
 from __future__ import annotations

@@ -85,9 +85,9 @@ class IdentitySecrets:
             informer.add_handler(self._forget_deleted)
 
     def set_handler(self, handler: Callable[[JSON], None]) -> None:
-        """Call ``handler`` with each Secret whose data have changed since the last read.
+        """Register a function to call with each Secret whose data may have changed since the read.
 
-        The watch cannot distinguish such changes: it also reports changes of labels.
+        The watch cannot distinguish changes to data from changes to labels.
         """
         self._handler = handler
 

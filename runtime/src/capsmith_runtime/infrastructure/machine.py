@@ -1,4 +1,4 @@
-"""Controller for infrastructure machines: the prerequisites of IM-19 and the deletion of IM-25.
+"""Controller for infrastructure machines: their prerequisites (IM-19) and deletion (IM-25).
 
 A machine without problems costs three writes: finalizer with external id, provider id, and status.
 """

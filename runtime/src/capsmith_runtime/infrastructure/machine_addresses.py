@@ -57,7 +57,7 @@ class MachineAddresses(ControllerGroup):
     async def of_machine(
         self, machine: JSON, cluster: Cluster
     ) -> tuple[ClaimedAddress, ...] | Waiting:
-        """Return one address for each pool in the order of the spec, or Waiting.
+        """Return one address for each pool, in the order of the spec, or Waiting.
 
         All claims are created before Waiting is returned for the first time.
         """

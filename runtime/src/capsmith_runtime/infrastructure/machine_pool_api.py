@@ -130,7 +130,7 @@ class InfraMachinePoolScope(InfraScope[Spec]):
         return self.machine_pool.failure_domains
 
     def bootstrap_data(self) -> BootstrapData:
-        """Read the bootstrap data for new machines from synchronous code (MP-19).
+        """Return the bootstrap data for new machines, from synchronous code (MP-19).
 
         The data change over time: read them again for each new machine or launch template.  Each
         call sends a request to the API server.  Raises NotAvailableError if the Secret does not
@@ -139,7 +139,7 @@ class InfraMachinePoolScope(InfraScope[Spec]):
         return wait_for(self._bootstrap, self._loop)
 
     async def bootstrap_data_async(self) -> BootstrapData:
-        """Read the bootstrap data from asynchronous code; see ``bootstrap_data``."""
+        """Return the bootstrap data, from asynchronous code; see ``bootstrap_data``."""
         return await self._bootstrap()
 
 
@@ -157,7 +157,7 @@ class InfraMachinePoolDeleteScope(InfraDeleteScope[Spec]):
     infra_cluster: InfraClusterView | None
     """The infrastructure cluster; None if it no longer exists or another provider manages it."""
     provider_ids: tuple[str, ...]
-    """Provider ids of the machines that the reconciler returned last. A user may change them."""
+    """Provider ids of the machines that the reconciler last returned.  A user may change them."""
 
 
 class InfraMachinePoolReconciler(SessionUser, ABC, Generic[Spec]):
@@ -177,7 +177,7 @@ class InfraMachinePoolReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_delete(
         self, pool: InfraMachinePoolDeleteScope[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Delete the pool and its machines. Return Deleted only when all of them are gone."""
+        """Delete the pool and its machines; return Deleted only when all of them are gone."""
 
 
 class MachinePoolMachinesReconciler(SessionUser, Generic[Spec]):
@@ -192,7 +192,7 @@ class MachinePoolMachinesReconciler(SessionUser, Generic[Spec]):
     Either a count or a share such as "10%".
     """
     max_unavailable: int | str = 1
-    """Machines that may be without a Node during a rollout: a count, or a share like "10%"."""
+    """Maximum number of machines without a Node in a rollout: a count, or a share like "10%"."""
 
     def replicas(self, pool: InfraMachinePoolScope[Spec]) -> int | Awaitable[int | None] | None:
         """Return the size requested by the infrastructure's own autoscaler (MP-17).

@@ -41,7 +41,7 @@ class DataOwner(Protocol):
 
 
 def create_bootstrap_reader(client: KubeClient, owner: DataOwner) -> BootstrapReader:
-    """Create a function that reads the bootstrap data for ``owner``, a Machine or MachinePool."""
+    """Return a function that reads the bootstrap data for ``owner``, a Machine or MachinePool."""
 
     async def read() -> BootstrapData:
         name = owner.data_secret_name
@@ -74,11 +74,11 @@ class ClusterInfrastructure:
     """The infrastructure cluster; None if it was deleted or another provider manages it."""
     credentials: Credentials | Waiting
     blocker: Waiting | None
-    """The missing prerequisite for creating machines; None if nothing is missing."""
+    """The missing prerequisite for creating machines, as Waiting; None if nothing is missing."""
 
     @property
     def ready_credentials(self) -> Credentials | Waiting:
-        """Return the credentials, or Waiting if a prerequisite for a new machine is missing."""
+        """Return the credentials, or the missing prerequisite for a new machine as Waiting."""
         return self.blocker or self.credentials
 
     @classmethod
@@ -130,7 +130,7 @@ def find_infra_cluster(
 
 
 def find_core_blocker(cluster: Cluster, owner: DataOwner, kind: str) -> Waiting | None:
-    """Return Waiting if core does not yet allow the owner's machines to be created, else None.
+    """Return Waiting while core does not allow the owner's machines to be created; else None.
 
     See IM-19 and IM-20.
     """

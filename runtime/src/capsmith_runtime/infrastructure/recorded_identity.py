@@ -2,7 +2,7 @@
 
 Machines and pools use the identity of their infrastructure cluster.  If a tool deletes all objects
 of a cluster together, the infrastructure cluster may be gone first.  The record then still names
-the credentials with which the infrastructure of a machine can be deleted.
+the credentials with which a machine's infrastructure can be deleted.
 """
 
 from __future__ import annotations

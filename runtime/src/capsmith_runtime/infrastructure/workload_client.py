@@ -48,7 +48,7 @@ def create_workload_client(
 ) -> KubernetesClient:
     """Return a workload cluster client that connects on its first request.
 
-    Its methods raise NotAvailableError until the cluster's control plane is initialised.
+    Methods of the client raise NotAvailableError until the cluster's control plane is initialised.
     """
     name = kind.resource.kind
 

@@ -75,7 +75,7 @@ class PoolUsage:
             self._used_in_ranges = sum(1 for number in self._holders if self._in_ranges(number))
 
     def close(self, why: str) -> Waiting:
-        """Stop allocating and return the Waiting for claims; addresses in use stay in use.
+        """Stop allocating and return the Waiting result for claims; addresses in use stay in use.
 
         ``why`` is appended to the pool's name in the message.
         """
@@ -131,7 +131,7 @@ class PoolUsage:
 
     @property
     def is_unused(self) -> bool:
-        """Return whether the pool is closed and nothing holds or waits for one of its addresses."""
+        """Return whether the pool is closed and no holder or waiting claim refers to it."""
         return self.problem is not None and not self._holders and not self.waiting_claims
 
     def pop_waiting_claims(self) -> list[NamespacedName]:
@@ -175,7 +175,7 @@ class ListedAddress:
 
 
 class IndexUpdate(NamedTuple):
-    """The effect of a changed IPAddress on pools and on other IPAddresses."""
+    """The effects of a changed IPAddress on pools and on other IPAddresses."""
 
     changed_pools: tuple[PoolKey, ...]
     """Pools whose counts may have changed."""

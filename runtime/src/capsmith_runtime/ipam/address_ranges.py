@@ -15,7 +15,7 @@ from typing import Final
 Address = IPv4Address | IPv6Address
 """An IPv4 or IPv6 address, as in the standard library."""
 Span = tuple[int, int]
-"""First and last number of a span, both included."""
+"""First and last number of a span, both inclusive."""
 
 _IPV6_OFFSET: Final = 1 << 128
 """Offset of the numbers of IPv6 addresses, which puts them above all of IPv4."""
@@ -75,7 +75,7 @@ class AddressRanges:
         return position > 0 and number <= self.spans[position - 1][1]
 
     def first_free(self, taken: Container[int], start: int = 0) -> int | None:
-        """Return the lowest number from ``start`` on that is not taken; None if there is none."""
+        """Return the lowest free number that is at least ``start``; None if there is none."""
         is_reserved = self._is_reserved if self._host_mask else None
         for first, last in self.spans:
             number = max(first, start)
@@ -116,17 +116,17 @@ class AddressRanges:
 
 
 def number_of(address: Address) -> int:
-    """Return the number by which an address is compared; :func:`address_of` is the inverse."""
+    """Return the number that represents an address; :func:`address_of` is the inverse."""
     return int(address) + (_IPV6_OFFSET if address.version == 6 else 0)
 
 
 def address_of(number: int) -> Address:
-    """Return the address with a number."""
+    """Return the address that a number represents."""
     return IPv6Address(number - _IPV6_OFFSET) if number >= _IPV6_OFFSET else IPv4Address(number)
 
 
 def parse_number(text: str) -> int | None:
-    """Return the number of an address in a string; None if the string is not an address."""
+    """Return the number that represents an address string; None if it is not an address."""
     try:
         return number_of(ip_address(text))
     except ValueError:

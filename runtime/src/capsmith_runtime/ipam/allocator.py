@@ -43,7 +43,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class ReservationHolder:
-    """Holder of a reserved address in the pool's usage, until its IPAddress holds it."""
+    """Holds a reserved address in the pool's usage until its IPAddress holds it."""
 
     uid: str
 
@@ -63,7 +63,7 @@ class Reservations:
         return self._by_uid.get(uid)
 
     def snapshot(self) -> Mapping[str, Reservation]:
-        """Return a copy of all reservations, which :meth:`replace_all` can restore."""
+        """Return a copy of all reservations, which can be passed to :meth:`replace_all`."""
         return dict(self._by_uid)
 
     def put(self, reservation: Reservation) -> None:
@@ -77,7 +77,7 @@ class Reservations:
         self._usage.add_holder(reservation.number, ReservationHolder(reservation.uid))
 
     def replace_all(self, reservations: Mapping[str, Reservation]) -> bool:
-        """Keep exactly these reservations; return whether an address became free."""
+        """Replace all reservations with these; return whether an address became free."""
         obsolete = [item for uid, item in self._by_uid.items() if reservations.get(uid) != item]
         freed = [self._remove(item) for item in obsolete]
         for reservation in reservations.values():

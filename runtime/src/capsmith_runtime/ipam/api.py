@@ -94,7 +94,7 @@ class Allocation:
 
 
 def exhausted(message: str = "no address is left", requeue_after: float = 30.0) -> Waiting:
-    """Return the Waiting for an IPAM system that has no free address at the moment.
+    """Return the Waiting result for an IPAM system without a free address.
 
     ``requeue_after`` is in seconds.
     """
@@ -134,18 +134,18 @@ class AddressRelease(SessionScope):
 
 
 class PoolReconciler(SessionUser, ABC, Generic[Spec]):
-    """Base class of the reconcilers for both types of pools."""
+    """Base class for the reconcilers of both types of pools."""
 
     @abstractmethod
     def reconcile_normal(
         self, pool: Pool[Spec]
     ) -> PoolState | Waiting | Awaitable[PoolState | Waiting]:
-        """Return the pool's state: whether addresses can be allocated from it."""
+        """Return the pool's state, which says whether addresses can be allocated from it."""
 
     def reconcile_delete(
         self, pool: Pool[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Clean up after a pool that is being deleted; none of its addresses is in use."""
+        """Clean up after a pool that is being deleted and none of whose addresses is in use."""
         return Deleted()
 
 
@@ -160,12 +160,12 @@ class RangePoolReconciler(PoolReconciler[Spec]):
 
 
 class ExternalPoolReconciler(PoolReconciler[Spec]):
-    """Base class of reconcilers that allocate a pool's addresses in another system."""
+    """Base class for reconcilers that allocate a pool's addresses in another system."""
 
     def reconcile_normal(
         self, pool: Pool[Spec]
     ) -> PoolState | Waiting | Awaitable[PoolState | Waiting]:
-        """Return that the pool is ready; override this to check the other system."""
+        """Return the pool as ready; override this to check the other system."""
         return PoolState()
 
     @abstractmethod
@@ -176,4 +176,4 @@ class ExternalPoolReconciler(PoolReconciler[Spec]):
 
     @abstractmethod
     def release(self, claim: AddressRelease) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Release a claim's address. Return Deleted even if the claim has none."""
+        """Release a claim's address; return Deleted even if the claim has none."""

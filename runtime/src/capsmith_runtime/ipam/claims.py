@@ -312,7 +312,7 @@ class ExternalSource:
     async def release(
         self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON | None
     ) -> Deleted | Waiting:
-        """Release the address in the other system before it becomes free here."""
+        """Release the address in the other system before the runtime treats it as free."""
         identity = self._registry.kind.external_id(patcher.obj)
         pool = self._registry.claimed_pool(claim)
         scope = self._registry.release_scope(key, identity, pool, address)
@@ -320,10 +320,10 @@ class ExternalSource:
 
 
 class ClaimReporter(StatusReporter):
-    """Reports allocation errors, with the reason that other IPAM providers use (IP-05)."""
+    """Reports allocation errors with the same reason as other IPAM providers (IP-05)."""
 
     async def report_failure(self, patcher: Patcher, error: Exception) -> None:
-        """Report an exception from the author's code; treat TerminalError like any other."""
+        """Report an exception from the author's code; TerminalError is treated like any other."""
         reason, message = describe_failure(error)
         if not isinstance(error, ReconcileError):
             reason = REASON_ALLOCATION_FAILED

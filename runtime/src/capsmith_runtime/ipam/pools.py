@@ -64,7 +64,7 @@ class PoolRegistry:
         return allocator
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop the allocator of a pool that is gone, and its usage unless it is needed."""
+        """Drop the allocator of a pool that is gone, and its usage unless that is still needed."""
         self._allocators.pop(key, None)
         self._context.index.release_unused(self.pool_key(key))
 

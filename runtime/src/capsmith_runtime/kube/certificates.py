@@ -31,8 +31,8 @@ Without a limit, a fault would block the event loop.
 def read_expiration(certificate: Path, key: Path) -> float:
     """Return the Unix time at which the file's first certificate expires.
 
-    The certificate may have expired already.  Raises ssl.SSLError for a pair of certificate and key
-    that TLS clients would not accept from a server for other reasons.
+    The certificate may have expired already.  Raises ssl.SSLError if TLS clients would reject the
+    certificate and key for any other reason.
     """
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(certificate, key)
@@ -98,7 +98,7 @@ class CertificateFiles:
 
 
 class Certificates:
-    """Provides the last valid contents of the certificate files, and reports their expiry time."""
+    """Provides the last valid contents of the certificate files, and reports when they expire."""
 
     def __init__(self, files: CertificateFiles, metrics: Metrics, server: str) -> None:
         """Initialise without reading the files; ``server`` is the label of the expiry metric."""
@@ -111,7 +111,7 @@ class Certificates:
         """CA certificate in PEM that clients must trust to accept the current certificate."""
 
     def refresh(self) -> bool:
-        """Load the files; return whether they contain a certificate other than before.
+        """Load the files; return whether they contain a different certificate than before.
 
         Missing or mismatched files are logged and skipped, as they may be in the middle of a
         replacement.

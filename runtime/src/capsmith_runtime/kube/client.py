@@ -58,7 +58,7 @@ class ResourceType:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Filter that the server applies to objects of a kind; an empty field selects everything."""
+    """Filter that the server applies to objects of a kind; empty fields select everything."""
 
     namespace: str = ""
     labels: str = ""
@@ -88,7 +88,7 @@ class WatchEvent(NamedTuple):
 class KubeClient(Protocol):
     """A client of the Kubernetes API.
 
-    Every method raises `ApiError` and has a time limit.
+    Methods raise `ApiError` on failure; all requests have a time limit.
     """
 
     async def list_page(
@@ -152,7 +152,7 @@ class KubeClient(Protocol):
 
 
 def key_of(obj: JSON) -> NamespacedName:
-    """Return the namespace and name of an object; the namespace is empty if cluster-scoped."""
+    """Return an object's namespace and name; the namespace is empty for cluster-scoped objects."""
     metadata = obj["metadata"]
     return NamespacedName(metadata.get("namespace", ""), metadata["name"])
 
@@ -167,6 +167,6 @@ def version_of(obj: JSON) -> int:
 
 
 def is_gone(obj: JSON) -> bool:
-    """Return whether this is an object's last state: being deleted, without finalizers."""
+    """Return whether the object is in its last state: being deleted, with no finalizers left."""
     metadata = obj["metadata"]
     return bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 def monotonic() -> float:
     """Return the time of the running event loop in seconds.
 
-    This is time.monotonic(), except on an event loop with its own clock, as in tests.
+    This is time.monotonic(), unless the event loop has its own clock, as in tests.
     """
     try:
         return asyncio.get_running_loop().time()
@@ -30,7 +30,7 @@ class Backoff:
     def next(self, at_least: float | None = None) -> float:
         """Return the next delay in seconds.
 
-        The delay is no less than ``at_least``, which a server requested.
+        The delay is at least ``at_least``, which a server requested.
         """
         delay = min(self.limit, self.base * 2.0 ** min(self.failures, 32))
         self.failures += 1

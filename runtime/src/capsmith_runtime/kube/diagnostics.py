@@ -146,7 +146,7 @@ GRANTED_SECONDS: Final = 60.0
 """Seconds for which a revoked token or permission may still be accepted."""
 DENIED_SECONDS: Final = 10.0
 CACHE_ENTRIES: Final = 256
-"""Maximum number of cached decisions, as clients can send any number of different tokens."""
+"""Maximum number of cached decisions, because clients can send any number of different tokens."""
 
 
 # A client authenticates with a bearer token (TokenReview), and needs the permission for the path
@@ -221,7 +221,7 @@ POLL_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosticsOptions:
-    """Options on where and how to serve probes and metrics."""
+    """Where and how to serve probes and metrics."""
 
     address: str
     """Address of the metrics server."""

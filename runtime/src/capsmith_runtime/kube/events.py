@@ -21,7 +21,7 @@ _QUEUED = 1000
 
 
 class EventRecorder:
-    """Sends events in the background; drops duplicates and bursts from one namespace."""
+    """Sends events in the background; drops duplicates and bursts from a single namespace."""
 
     def __init__(
         self,

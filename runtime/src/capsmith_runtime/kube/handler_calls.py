@@ -60,7 +60,7 @@ class HandlerCall:
             self._calls.add(self)
 
     def end(self) -> None:
-        """Count one thread or task of this call less; the last one ends the call. Thread-safe."""
+        """Count one fewer thread or task of this call; the last one ends the call.  Thread-safe."""
         with self._lock:
             self._busy -= 1
             if self._busy:
@@ -121,11 +121,11 @@ class HandlerCalls:
 
     @property
     def have_ended(self) -> bool:
-        """Return whether no handler is running in any thread and none was cancelled."""
+        """Return whether no handler is running in a thread and no handler was cancelled."""
         return not self._running and not self.was_cancelled
 
     def has(self, call: HandlerCall) -> bool:
-        """Return whether ``call`` has not ended yet."""
+        """Return whether ``call`` is still running."""
         return call in self._running
 
     def add(self, call: HandlerCall) -> None:

@@ -133,7 +133,7 @@ class ConnectionState(IntEnum):
     HANDLING = 5
     """Waits for the handler.  The server never closes such a connection to make room."""
     CLOSED = 6
-    """Waits for nothing, because the connection is closed."""
+    """The connection is closed, and waits for nothing."""
 
 
 class RequestRejectedError(Exception):
@@ -312,7 +312,7 @@ class HTTPServer:
         return port
 
     def drain(self) -> None:
-        """Close each connection after its next response; accept new connections until ``close``."""
+        """Close each connection after its next response, but accept new ones until ``close``."""
         self._is_draining = True
         for connection in self._connections.values():
             connection.is_last = True

@@ -25,7 +25,7 @@ from capsmith_runtime.kube.store import Cache, Delta, IndexFunction, Projection,
 
 _PAGE = 250
 _BATCH = 250
-"""Number of objects from the first list to cache before yielding to the event loop."""
+"""Number of objects to cache from the first list before yielding to the event loop."""
 # A watch that ends earlier than this without an event is a failure, not the server's time-out.
 _SHORT_SECONDS = 1.0
 
@@ -33,7 +33,7 @@ Handler = Callable[[Delta], None]
 
 
 class Informer:
-    """A cache of one kind, or of a selection of its objects.
+    """A cache for one kind, or for a selection of its objects.
 
     `run` updates it until cancelled.
     """
@@ -81,7 +81,10 @@ class Informer:
         self._handlers.append((handler, own_writes))
 
     def add_index(self, name: str, function: IndexFunction) -> None:
-        """Add an index; call this before the informer runs, as existing objects are not indexed."""
+        """Add an index.
+
+        Call this before the informer runs, as existing objects are not indexed.
+        """
         self._cache.add_index(name, function)
 
     @property
@@ -117,7 +120,8 @@ class Informer:
     async def refresh(self) -> None:
         """Wait until the cache is at least as new as the API server was at the time of the call.
 
-        The watch is replaced by a list, which is expensive: a new leader does this once.
+        The watch is replaced by a new list, which is expensive, so only a new leader does this,
+        once.
         """
         self._refreshed.clear()
         self._outdated.set()

@@ -88,8 +88,8 @@ class LeaderElector:
 
         Thread-safe.
 
-        `hold` raises at the renew deadline, unless the event loop is blocked; other processes take
-        over after the duration.  This becomes true halfway between the two.
+        It becomes true halfway between the renew deadline, at which `hold` raises unless the event
+        loop is blocked, and the end of the lease, after which other processes take over.
         """
         limit = (self.timings.renew_deadline + self.timings.duration) / 2
         return self._acquired and _now() > self._renewed + limit
@@ -274,7 +274,7 @@ class LeaderElector:
 
 
 def create_identity() -> str:
-    """Create a name for this process that is unique among all processes."""
+    """Create a name for this process that no other process has."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -289,7 +289,7 @@ def _micro_time() -> str:
 # The event loop renews the lease, and notices when that fails.  A blocking call in an asynchronous
 # handler stops both, so another thread watches.
 class LeaseWatchdog:
-    """Ends the process if its lease was not renewed in time and the process is still running.
+    """Ends the process if it is still running although its lease was not renewed in time.
 
     A thread watches an elector's lease between `start` and `stop`.
     """

@@ -147,7 +147,7 @@ _RENEW_SECONDS = 5.0
 TLS_FAILURES: Final = 3
 """Number of consecutive TLS failures after which the CA certificate is read again.
 
-The authority may have changed.
+The certificate authority may have changed.
 """
 _FAILURES = (httpx2.HTTPError, httpx2.StreamError, OSError, ConfigError)
 

@@ -43,7 +43,10 @@ def merge_patch(old: JSON, new: JSON) -> JSON:
 
 
 def needs_lock(*patches: JSON) -> bool:
-    """Return whether a patch replaces a list that other writers also change."""
+    """Return whether a patch replaces a list that other writers also change.
+
+    Such a patch must be rejected if the object has changed since it was read.
+    """
     return any(name in (patch.get(part) or {}) for patch in patches for part, name in _SHARED)
 
 

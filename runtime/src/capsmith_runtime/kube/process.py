@@ -1,4 +1,4 @@
-"""The process itself: how it ends, and how long the garbage collector may pause it.
+"""The process itself: how it ends, and how long garbage collection may pause it.
 
 A process that has lost its lease must end immediately: another leader may act on the same objects.
 """
@@ -117,9 +117,9 @@ Excluding fewer is not worth a visit of all objects.
 class GcPauseLimiter:
     """Excludes the survivors of a slow full garbage collection from later collections.
 
-    Excluded objects that form reference cycles, such as SDK clients that were in use at that
-    moment, are not freed.  So all objects are visited once more before more of them are excluded:
-    the memory kept needlessly never exceeds what was in use at the last exclusion.
+    Excluded objects that form reference cycles, such as SDK clients that were in use at the time,
+    are not freed.  All objects are therefore visited once more before more of them are excluded:
+    the memory kept needlessly never exceeds the memory in use at the last exclusion.
     """
 
     def __init__(self, seconds: float = PAUSE_SECONDS) -> None:

@@ -19,7 +19,7 @@ class Priority(IntEnum):
 
 
 Subscribe = Callable[[Callable[[], None], Priority], None]
-"""Function that registers a callback to call once, when the reconcile may be repeated.
+"""Function that registers a callback to call once, when the reconcile may be retried.
 
 Callbacks with high priority are called first.
 """

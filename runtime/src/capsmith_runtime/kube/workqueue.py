@@ -39,7 +39,7 @@ class PriorityFifo(Generic[K]):
         return len(self._normal) + len(self._first) + len(self._low)
 
     def push(self, key: K, priority: Priority, *, is_first: bool = False) -> None:
-        """Append a key; a waiting key moves up if its new position is better."""
+        """Append a key; a key that is already waiting moves up if its new position is better."""
         if key in self._normal:
             return
         if priority is Priority.NORMAL:
@@ -70,7 +70,7 @@ class PriorityFifo(Generic[K]):
         return keys.popitem(last=False)[0], priority
 
     def clear(self) -> None:
-        """Remove all keys."""
+        """Remove all waiting keys."""
         for keys in (self._normal, self._first, self._low):
             keys.clear()
 
@@ -161,7 +161,7 @@ class WorkQueue(Generic[K]):
     def add_rate_limited(self, key: K, *, at_least: float = 0.0) -> float:
         """Add a failed key after exponential back-off with jitter; return the delay in seconds.
 
-        The delay is no less than ``at_least``.
+        The delay is at least ``at_least``.
         """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1

@@ -1,1 +1,1 @@
-"""Names of capsmith 0.1, for author code that still uses them; removed in release 0.3."""
+"""Deprecated capsmith 0.1 names, for existing author code; removed in release 0.3."""

@@ -1,4 +1,4 @@
-"""Names of capsmith 0.1 for add-on providers."""
+"""Deprecated capsmith 0.1 names for add-on providers."""
 
 from __future__ import annotations
 

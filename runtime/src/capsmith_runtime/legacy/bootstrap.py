@@ -1,4 +1,4 @@
-"""Names of capsmith 0.1 for bootstrap providers."""
+"""Deprecated capsmith 0.1 names for bootstrap providers."""
 
 from __future__ import annotations
 

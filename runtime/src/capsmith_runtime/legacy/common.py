@@ -1,4 +1,4 @@
-"""Names of capsmith 0.1 that every provider has."""
+"""Deprecated capsmith 0.1 names that every provider has."""
 
 from __future__ import annotations
 

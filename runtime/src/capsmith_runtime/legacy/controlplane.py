@@ -1,4 +1,4 @@
-"""Names of capsmith 0.1 for control plane providers."""
+"""Deprecated capsmith 0.1 names for control plane providers."""
 
 from __future__ import annotations
 

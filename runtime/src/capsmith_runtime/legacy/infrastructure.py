@@ -1,4 +1,4 @@
-"""Names of capsmith 0.1 for infrastructure providers."""
+"""Deprecated capsmith 0.1 names for infrastructure providers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ Spec = TypeVar("Spec")
 
 
 class InfraMachineReconciler(api.InfraMachineReconciler[Spec], Generic[Spec]):
-    """Manages the servers of Machines; ``capacity`` gets a template's spec, not its scope."""
+    """Manages servers for Machines; ``capacity`` receives a template's spec instead of a scope."""
 
     _capacity_gets_spec: ClassVar[bool] = True
 

@@ -1,4 +1,4 @@
-"""Names of capsmith 0.1 for IPAM providers."""
+"""Deprecated capsmith 0.1 names for IPAM providers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controller that migrates stored objects, which runs only on the leader (CRD-16)."""
+"""Controller that migrates stored objects; it runs only on the leader (CRD-16)."""
 
 from __future__ import annotations
 

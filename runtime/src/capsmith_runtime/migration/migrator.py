@@ -1,7 +1,7 @@
-"""Migrates stored objects and managed fields to a CRD's versions (CRD-16).
+"""Rewrite stored objects in a CRD's storage version; drop managed fields of unserved versions.
 
-A version may be removed from a CRD once ``status.storedVersions`` does not name it.  So the status
-is updated only after all objects have been rewritten.
+A version may be removed from a CRD once ``status.storedVersions`` no longer names it (CRD-16).  The
+status is therefore updated only after all objects have been rewritten.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ CRD: Final = ResourceType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """A CRD as it was read from the API server."""
+    """The parts of a CRD that a migration needs, as read from the API server."""
 
     name: str
     resource_version: str
     state: tuple[str, int]
-    """Uid and generation of the CRD, which change whenever the versions do."""
+    """UID and generation of the CRD; one of them changes whenever the versions do."""
     storage: str
     """The storage version."""
     stored: tuple[str, ...]
@@ -104,30 +104,37 @@ _log = get_logger("migration")
 PAGE_SIZE: Final = 250
 MAX_CONCURRENT_WRITES: Final = 4
 PAUSE_SECONDS: Final = 0.08
-"""Seconds to pause after each write within its slot: each write is an event for controllers."""
+"""Seconds for which a slot stays occupied after its write.
+
+Each write is an event for controllers.
+"""
 MAX_FAILURES: Final = 20
-"""Number of failures that end a walk, since so many have a common cause."""
+"""Number of failures that ends a walk, because so many probably have a common cause."""
 
 ProcessObject = Callable[[JSON], Awaitable[None]]
 """Function that processes an object, given only its metadata; may raise ApiError."""
 
 
 class WriteLimiter:
-    """Limits the writes of all kinds together, to leave API server capacity to controllers."""
+    """Limits the writes for all kinds together, to leave API server capacity for controllers."""
 
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
 
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[None, None]:
-        """Wait for a slot, and hold it during the block and the subsequent pause."""
+        """Return a context manager that holds a write slot.
+
+        Entering it waits for a free slot.  The slot is released after the block and a subsequent
+        pause.
+        """
         async with self._slots:
             yield
             await asyncio.sleep(PAUSE_SECONDS)
 
 
 class Walk:
-    """Processes each object of a kind once; a second run skips processed objects."""
+    """Processes each object of a kind once; a retry skips objects that were already processed."""
 
     def __init__(self, client: KubeClient, process: ProcessObject) -> None:
         self._client = client
@@ -143,8 +150,8 @@ class Walk:
     async def run(self, resource: ResourceType) -> None:
         """Process all pages of the kind's list.
 
-        Raises ApiError if a list fails, or else, at the end, the first error that occurred for an
-        object.
+        Raises ApiError immediately if a list fails.  Otherwise raises the first error that occurred
+        for an object, once the walk has ended.
         """
         self._failures, token, before = [], "", self.processed
         while True:
@@ -190,7 +197,7 @@ class Walk:
 
 
 class StorageVersionRewriter:
-    """Makes the API server encode objects again, now in the storage version."""
+    """Makes the API server rewrite stored objects, now encoded in the storage version."""
 
     def __init__(
         self, client: KubeClient, crd: Definition, limiter: WriteLimiter, metrics: Metrics
@@ -212,7 +219,7 @@ class StorageVersionRewriter:
 
 
 class ManagedFieldsCleaner:
-    """Removes managed fields entries of versions that are no longer served."""
+    """Removes ``managedFields`` entries for versions that are no longer served."""
 
     def __init__(self, client: KubeClient, crd: Definition, limiter: WriteLimiter) -> None:
         self._client = client
@@ -244,10 +251,10 @@ class ManagedFieldsCleaner:
 def filter_served_entries(
     obj: JSON, served: Collection[str], api_version: str
 ) -> list[JSON] | None:
-    """Return the entries whose version is served; None if all are served.
+    """Return the ``managedFields`` entries whose version is still served, or None if all are.
 
-    The result is never an empty list.  ``served`` contains versions in the form ``group/version``;
-    ``api_version`` is the version of a new entry.
+    If none are, return a single placeholder entry with version ``api_version``, because the list
+    must not be empty.  ``served`` holds versions as ``group/version``.
     """
     entries = metadata.items(obj, "metadata", "managedFields")
     kept = [entry for entry in entries if entry.get("apiVersion") in served]
@@ -277,7 +284,7 @@ SETTLE_SECONDS: Final = 5.0
 
 
 class CRDMigrator:
-    """Migrates CRDs one by one; keeps its progress, so that a retry continues."""
+    """Migrates the objects of CRDs; keeps its progress so that a retry resumes."""
 
     def __init__(
         self, client: KubeClient, metrics: Metrics, options: migration_flags.MigrationOptions
@@ -294,9 +301,9 @@ class CRDMigrator:
         """For each CRD, the state for which all managed fields have been checked."""
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Migrate a CRD's objects.
+        """Migrate a CRD's objects, or return the delay before they can be migrated.
 
-        Raises ApiError if some objects remain.
+        Raises ApiError if some objects could not be migrated.
         """
         try:
             crd = read_definition(await self._client.get(CRD, key))

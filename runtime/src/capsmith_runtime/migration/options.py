@@ -20,11 +20,11 @@ class MigrationOptions:
     migrates_storage_version: bool = True
     """Whether to rewrite objects in the storage version."""
     cleans_managed_fields: bool = True
-    """Whether to remove managed fields entries of versions that are no longer served."""
+    """Whether to remove ``managedFields`` entries for versions that are no longer served."""
 
     @property
     def any_phase(self) -> bool:
-        """Return whether any phase must run."""
+        """Return whether at least one phase must run."""
         return self.migrates_storage_version or self.cleans_managed_fields
 
 

@@ -267,7 +267,7 @@ def check_result(hook: Callable[..., object], result: object, expected: type[T])
 def describe_owner(obj: JSON) -> str:
     """Return the Cluster whose calls share one limit if its objects have no identity.
 
-    Objects without a Cluster share one limit in each namespace.
+    Objects without a Cluster share one limit per namespace.
     """
     return f"Cluster {metadata.namespace(obj)}/{cluster_name_of(obj) or ''}"
 
@@ -298,7 +298,10 @@ class Connections(Protocol):
 
 @contextmanager
 def connect_scope(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
-    """Connect an object's scope within this context; afterwards, its clients send nothing."""
+    """Return a context manager in which an object's scope is connected.
+
+    After the context ends, the scope's clients send nothing.
+    """
     send_events(scope, to.events, obj)
     client = getattr(scope, "client", None)
     if isinstance(client, KubernetesClient):
@@ -358,10 +361,10 @@ class AuthorStep(Generic[R]):
         self._calls.forget(key)
 
     async def decode_spec(self, patcher: Patcher) -> Any:
-        """Return the typed spec, or report that it cannot be decoded and return None.
+        """Return the typed spec; if it cannot be decoded, report that and return None.
 
-        Retrying does not help then: the caller ends the reconcile, and a change to the spec starts
-        the next one.
+        A retry cannot help then: the caller ends the reconcile, and a change to the spec starts the
+        next one.
         """
         try:
             return self._decode(patcher.obj)
@@ -383,7 +386,7 @@ class AuthorStep(Generic[R]):
     def delete_scope_fields(self, obj: JSON) -> DeleteScopeFields:
         """Return the attributes shared by the scopes of all deletions.
 
-        The first call for an object starts its ``deletion_seconds``.
+        The first call for an object starts the count of its ``deletion_seconds``.
         """
         now = monotonic()
         return {
@@ -411,9 +414,9 @@ class AuthorStep(Generic[R]):
         scope: object,
         check: Callable[[Any], T],
     ) -> T | Waiting:
-        """Call a method as :meth:`call` does, and pass its result to ``check``.
+        """Call a method like :meth:`call`, and return its result as returned by ``check``.
 
-        ``check`` returns the result or raises an error.
+        ``check`` receives the result, and returns it or raises an error.
         """
         try:
             deletion = metadata.is_deleting(patcher.obj)

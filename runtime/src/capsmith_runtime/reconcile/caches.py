@@ -34,7 +34,7 @@ _STATUS: Final = ("nodeRef", "phase")
 # Most Machines are workers of other controllers, of which providers read little, and write
 # nothing. Control planes read and write their own Machines, so those are kept as they are.
 def project_machine(obj: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a Machine that any controller reads.
+    """Return the Machine, reduced to the fields that controllers read.
 
     Machines of control planes are kept whole.
     """
@@ -72,7 +72,7 @@ BY_SECRET = "secret"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchScope:
-    """The objects that this manager is responsible for, by namespace and watch filter."""
+    """The objects for which this manager is responsible, by namespace and watch filter."""
 
     namespace: str = ""
     """The watched namespace; empty for all namespaces."""
@@ -83,7 +83,7 @@ class WatchScope:
 
     @property
     def own_objects(self) -> Selection:
-        """Return the selection of the provider's own objects in this scope."""
+        """Return the selection of the provider's own objects that are in this scope."""
         labels = f"{WATCH_FILTER_LABEL}={self.watch_filter}" if self.watch_filter else ""
         return Selection(namespace=self.namespace, labels=labels)
 
@@ -93,7 +93,7 @@ class WatchScope:
         return not self.namespace and not self.watch_filter
 
     def covers(self, obj: JSON) -> bool:
-        """Return whether the watch filter selects ``obj``, which may then be written."""
+        """Return whether the watch filter selects ``obj``, so that it may be written."""
         # The namespace is not compared, because the caches contain only objects of that namespace.
         return self.watch_filter in ("", metadata.labels(obj).get(WATCH_FILTER_LABEL))
 
@@ -132,8 +132,7 @@ class Caches:
     async def live_cluster(self, namespace: str, name: str | None) -> Cluster | None:
         """Return a Cluster from the API server; None if it does not exist.
 
-        Deletions use this method, so that they notice a pause that the cache does not contain yet
-        (SM-01).
+        Deletions use this method to notice a pause that is not in the cache yet (SM-01).
         """
         if not name:
             return None

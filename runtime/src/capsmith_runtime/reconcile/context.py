@@ -27,7 +27,7 @@ class ControllerContext:
     events: EventRecorder
     writer: StatusWriter
     sync_seconds: float = 600.0
-    """Seconds between reconciles without events, with jitter; 0 disables them."""
+    """Seconds between reconciles if no events arrive, with jitter; 0 disables these reconciles."""
     debounce_seconds: float = 2.0
     """Seconds that a wait must last before it is written into the status."""
     options: Options = field(default_factory=Options)

@@ -24,12 +24,11 @@ class RecordedEvent(NamedTuple):
 
 
 class Events:
-    """Records events about an object, without waiting for the API server.
+    """Records events about an object without waiting for the API server.
 
     Thread-safe.
 
-    The API server may not receive all of them: repetitions within 10 minutes and bursts are
-    dropped.
+    Not every event is sent: repetitions within 10 minutes, and bursts, are dropped.
     """
 
     recorded: list[RecordedEvent]
@@ -65,7 +64,7 @@ class Events:
 
 
 def send_events(scope: object, recorder: EventRecorder, obj: JSON) -> None:
-    """Send a scope's events from now on; call this before the author's code gets the scope."""
+    """Send a scope's events from now on.  Call this before the author's code gets the scope."""
     events = getattr(scope, "events", None)
     if isinstance(events, Events):
         events._target = recorder, obj, asyncio.get_running_loop()

@@ -35,7 +35,7 @@ def core_type(version: str, kind: str, plural: str) -> ResourceType:
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class Kind(Generic[R]):
-    """A kind of the provider, with the reconciler that serves it."""
+    """One of the provider's kinds, with the reconciler that serves it."""
 
     resource: ResourceType
     finalizer: str
@@ -47,7 +47,7 @@ class Kind(Generic[R]):
     template: ResourceType | None = None
     """Resource type of the template kind; None if its status is never written."""
     has_other_versions: bool = False
-    """Whether references to an object may have an API version other than the stored one."""
+    """Whether references to an object may name an API version other than the stored one."""
 
     def external_id(self, obj: Object) -> str:
         """Return the external id of an object of this kind, which identifies its infrastructure."""

@@ -43,14 +43,14 @@ ClientOpener = Callable[[], Awaitable[KubeClient]]
 
 
 class Inherited(NamedTuple):
-    """Labels that new objects of an API group get from the reconciled object."""
+    """Labels that new objects of an API group inherit from the reconciled object."""
 
     group: str
     labels: Mapping[str, str]
 
 
 class ApplyOwner(NamedTuple):
-    """Decides which objects a session may change by server-side apply."""
+    """Decides which objects a session may change with server-side apply."""
 
     field_manager: str
     kind: str
@@ -78,7 +78,7 @@ class ApplyOwner(NamedTuple):
 
 
 class ClientSession:
-    """The requests of one reconciler call; ``end`` stops them."""
+    """The requests of a single reconciler call; ``end`` stops them."""
 
     def __init__(
         self,
@@ -151,12 +151,12 @@ _MISSING = "this scope has no Kubernetes client: replace it, see testing.kuberne
 
 
 class KubernetesClient:
-    """Client of a cluster; in the management cluster, limited to the permissions in provider.yaml.
+    """Client for a cluster; in the management cluster, limited to provider.yaml's permissions.
 
     Objects are plain dictionaries.  In the management cluster, ``namespace`` defaults to the
     namespace of the scope's object; use "" for cluster-scoped kinds, and to list all namespaces.
     Each method sends one or more requests, and has a variant for asynchronous code whose name ends
-    in ``_async``. All methods raise KubernetesError, and in particular NotDeclaredError, before
+    in ``_async``.  Methods raise KubernetesError on failure; they raise NotDeclaredError, before
     sending anything, if ``rbac`` lacks a rule.
     """
 
@@ -166,7 +166,7 @@ class KubernetesClient:
     def get(
         self, api_version: str, kind: str, name: str, *, namespace: str | None = None
     ) -> JSON | None:
-        """Return an object, or None if it does not exist."""
+        """Return an object; None if it does not exist."""
         return self._wait(lambda: self.get_async(api_version, kind, name, namespace=namespace))
 
     async def get_async(
@@ -230,9 +230,7 @@ class KubernetesClient:
         force: bool = True,
         adopt: bool = False,
     ) -> JSON:
-        """Create an object, or change the fields in ``obj``, by server-side apply.
-
-        Returns the resulting object.
+        """Create an object with server-side apply, or change the fields in ``obj``; return it.
 
         Fields that an earlier ``apply`` set and that are missing in ``obj`` are removed.  Raises
         ConflictError if another field manager owns a field, unless ``force`` is set.  Raises

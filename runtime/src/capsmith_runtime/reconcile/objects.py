@@ -25,7 +25,7 @@ _READY: Mapping[Any, bool] = {"True": True, "False": False}
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class CustomObject(Generic[Spec, Status]):
-    """Base class of typed objects; ``_generated/api`` contains a class for each kind."""
+    """Base class for typed objects; ``_generated/api`` contains a class for each kind."""
 
     resource: ClassVar[ResourceType]
     """Group, version and names of the kind."""
@@ -47,7 +47,7 @@ class CustomObject(Generic[Spec, Status]):
     owner_references: Sequence[Mapping[str, Any]] = ()
     """Owners of the object, each created by a scope's ``owner_reference()``."""
     identity_ref: Mapping[str, str] | None = None
-    """``kind`` and ``name`` of the identity; None for that of the cluster's infrastructure."""
+    """``kind`` and ``name`` of the identity; None to use that of the cluster's infrastructure."""
     uid: str = ""
     """UID of the object; empty until it is created."""
     deleting: bool = False

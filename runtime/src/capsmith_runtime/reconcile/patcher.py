@@ -22,10 +22,7 @@ def utc_now() -> str:
 
 
 class ObjectDeletedError(Exception):
-    """Raised if the object no longer exists.
-
-    This is not a failure, as there is nothing to write.
-    """
+    """Raised if the object no longer exists, so that there is nothing to write; not a failure."""
 
 
 class Patcher:
@@ -73,7 +70,7 @@ class Patcher:
         await self._write(metadata=changed)
 
     async def protect(self, finalizer: str) -> None:
-        """Add ``finalizer`` to an object that has no infrastructure."""
+        """Add ``finalizer`` to an object that has no infrastructure of its own."""
         finalizers = [*metadata.finalizers(self.obj), finalizer]
         await self._write(metadata={**self.obj["metadata"], "finalizers": finalizers})
 
@@ -97,7 +94,7 @@ class Patcher:
 
     @property
     def recorded_conditions(self) -> frozenset[str]:
-        """Return the types of the conditions that the author's code has set so far."""
+        """Return the types of the conditions that the author's code has set, as recorded."""
         return conditions.recorded_types(self.obj, self._informer.resource.group)
 
     async def record_conditions(self, types: Set[str]) -> None:
@@ -105,7 +102,7 @@ class Patcher:
         await self._write(**self._record(types))
 
     def drop_conditions(self, types: Set[str]) -> None:
-        """Omit conditions of these types from the status from now on."""
+        """Leave conditions of these types out of the status from now on."""
         self._dropped = frozenset(types)
 
     def _record(self, types: Set[str]) -> dict[str, JSON]:
@@ -120,7 +117,7 @@ class Patcher:
     ) -> None:
         """Write the changed fields of the status, and the ``wanted`` conditions.
 
-        Only if ``complete`` is set does the status report the observed generation (CRD-14).
+        The observed generation is written only if ``complete`` is set (CRD-14).
         """
         full = self._writer.merge_conditions(self.obj, status, wanted, self._now())
         await self._write(status=self._with_generation(full) if complete else full)

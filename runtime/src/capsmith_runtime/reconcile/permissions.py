@@ -107,7 +107,7 @@ def guess_resource_type(api_version: str, kind: str) -> ResourceType:
 
 
 def create_key(resource: ResourceType, namespace: str, name: str = "") -> NamespacedName:
-    """Create a key that is safe in a URL.
+    """Create an object's key from names that are safe in a URL.
 
     Raises InvalidRequestError for names that no object can have.
     """

@@ -66,7 +66,7 @@ class RateLimiter:
         return not self._line and monotonic() >= max(self._paused_until, self._used + IDLE_SECONDS)
 
     def admit(self, caller: Hashable) -> bool:
-        """Return whether ``caller`` may call now; if not, it has to `wait`."""
+        """Return whether ``caller`` may call now; if not, the caller must call `wait`."""
         self._used = monotonic()
         was_admitted = self._admitted.pop(caller, None) is not None
         if monotonic() < self._paused_until:
@@ -80,7 +80,7 @@ class RateLimiter:
     def wait(
         self, caller: Hashable, wake: Callable[[], None], priority: Priority, *, deletion: bool
     ) -> None:
-        """Queue a caller and call `wake` on its turn; a queued caller keeps its position.
+        """Queue a caller, and call `wake` when its turn comes; a queued caller keeps its position.
 
         ``deletion`` gives the caller precedence.
         """
@@ -131,8 +131,8 @@ class RateLimiter:
 class CallerLine:
     """Queue of waiting callers without duplicates.
 
-    Deletions come first, but every ``LOW_SHARE``-th caller is another one while any is waiting:
-    deletions that never succeed must not block all others.
+    Deletions come first, but while other callers wait, every ``LOW_SHARE``-th turn is theirs:
+    deletions that never succeed must not block them.
     """
 
     def __init__(self) -> None:

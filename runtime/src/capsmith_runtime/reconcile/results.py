@@ -22,7 +22,7 @@ The CRD allows 32, including Ready and Paused (ST-01).
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Result of an operation that is still in progress without an error; reconcile again later."""
+    """Result of an operation that is in progress without an error; it is reconciled again later."""
 
     reason: str
     """Reason of the Ready condition in CamelCase."""
@@ -76,7 +76,7 @@ class NotAvailableError(Exception):
     """Raised if requested data are not available yet; handled like a returned Waiting."""
 
     waiting: Waiting
-    """The reason for the Ready condition, and when to repeat the call."""
+    """The reason for the Ready condition, and when to retry the call."""
 
     def __init__(self, waiting: Waiting) -> None:
         super().__init__(f"{waiting.reason}: {waiting.message}")
@@ -94,7 +94,7 @@ class State:
     message: str = ""
     """Message of the Ready condition."""
     conditions: Sequence[Condition] = ()
-    """Additional conditions. A condition that is no longer returned is removed."""
+    """Additional conditions.  Conditions that are no longer returned are removed."""
     status: Any = None
     """Instance of the generated Status class; None if the kind has no status fields of its own."""
     requeue_after: float | None = None

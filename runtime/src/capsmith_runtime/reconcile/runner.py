@@ -1,4 +1,4 @@
-"""The frame of each reconcile, which reads the object and turns the outcome into a Result."""
+"""The outer frame of each reconcile, which reads the object and turns the outcome into a Result."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class ReconcileRunner(Generic[P]):
     ) -> Result:
         """Reconcile an object from the cache.
 
-        If ``reconcile`` returns no delay, use the sync period.
+        If ``reconcile`` returns no delay, the sync period applies.
 
-        Exceptions from ``reconcile`` have already been reported when they are raised.  They go on
-        to the work queue, except if the object is gone or the failure is terminal, so that no retry
-        helps.  A write that the CRD rejects is reported here.
+        Exceptions from ``reconcile`` have already been reported when they are raised.  They are
+        passed on to the work queue, unless the object is gone or the failure is terminal, because
+        no retry helps then.  A write that the CRD rejects is reported here.
         """
         obj = self._informer.get(key)
         if obj is None:
@@ -98,7 +98,7 @@ class ReconcileRunner(Generic[P]):
 
 
 def resync_seconds(context: ControllerContext) -> float | None:
-    """Return the seconds until the next reconcile without events; None if resync is disabled."""
+    """Return the seconds until the next reconcile if no event arrives; None if disabled."""
     if context.sync_seconds <= 0:
         return None
     # Jitter spreads the reconciles of objects that were created together.

@@ -77,10 +77,11 @@ class Scope:
         return external_id.shorten(self.external_id)
 
     def status(self, cls: type[T]) -> T:
-        """Return the status that was last returned, as an instance of the generated class ``cls``.
+        """Return the status that the reconciler returned last, as an instance of ``cls``.
 
-        Its fields are empty until the first status is returned, and again after ``clusterctl
-        move``, which drops the status.  Raises DecodingError if the status cannot be decoded.
+        ``cls`` is the generated Status class.  Its fields are empty until the first status is
+        returned, and again after ``clusterctl move``, which drops the status.  Raises DecodingError
+        if the status cannot be decoded.
         """
         return decode(cls, self._status, "status")
 
@@ -94,7 +95,7 @@ class SessionScope(Scope):
     def session(self, factory: type[SessionFactory[S]]) -> S:
         """Return the identity's session, which concurrent calls share.
 
-        ``factory`` is the class that the reconciler names in ``session_factory``. In a deletion,
+        ``factory`` is the class that the reconciler names in ``session_factory``.  In a deletion,
         raises NotAvailableError if there are no credentials, and ReconcileError if the session
         could not be opened; do not catch either.
         """

@@ -74,7 +74,7 @@ class SessionPool:
         self._hanging: Counter[str] = Counter()
 
     def check(self, credentials: Credentials) -> None:
-        """Raise SessionError if these credentials failed and may not be retried yet."""
+        """Raise SessionError if opening a session with these credentials failed and must wait."""
         session = self._sessions.get(qualified_identity(credentials))
         if session is not None and session.credentials == credentials and _has_failed(session):
             left = session.retry_at - monotonic()
@@ -292,7 +292,7 @@ class ReadinessCheck:
         self._problem: str | None = "not called yet"
 
     def is_ready(self) -> bool:
-        """Return whether the last call succeeded; False before the first one."""
+        """Return whether the last call succeeded; False before the first call has ended."""
         return self._problem is None
 
     async def run(self) -> None:
@@ -354,7 +354,7 @@ class SharedSessions:
         self._limiters: dict[str, RateLimiter] = {}
 
     def limiter(self, identity: str) -> RateLimiter:
-        """Return an identity's rate limiter, and drop limiters that have not been used for long."""
+        """Return an identity's rate limiter; limiters that have long been unused are dropped."""
         if identity not in self._limiters:
             for idle in [name for name, each in self._limiters.items() if each.is_idle]:
                 del self._limiters[idle]
@@ -410,7 +410,7 @@ class SessionPools:
         return self._shared[cls]
 
     async def close(self, seconds: float) -> None:
-        """Close all sessions that no call uses; give up after ``seconds``."""
+        """Close all sessions that no call is using; give up after ``seconds``."""
         pools = [shared.pool for shared in self._shared.values() if shared.pool is not None]
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -92,7 +92,7 @@ class SessionFactory(ABC, Generic[S]):
     The option ``--hook-rate`` overrides it.
     """
     burst: ClassVar[int] = 0
-    """Number of calls that may start together after an idle time; 0 for those of one second."""
+    """Number of calls that may start together after an idle time; 0 for one second's worth."""
 
     @abstractmethod
     def open(self, credentials: Credentials) -> S | Awaitable[S]:
@@ -104,11 +104,11 @@ class SessionFactory(ABC, Generic[S]):
         """
 
     def close(self, session: S) -> Awaitable[None] | None:
-        """Release a session that is no longer used by any call; does nothing by default."""
+        """Release a session that no call is using any longer; does nothing by default."""
         return None
 
     def readyz(self) -> Awaitable[None] | None:
-        """Raise an exception while the infrastructure cannot be used at all; optional.
+        """Raise an exception while the infrastructure as a whole cannot be used; optional.
 
         Called every 10 seconds, with a timeout of 5 seconds.  Until it succeeds, the manager is not
         ready: ``/readyz`` fails with this class's name, and this pod's webhooks get no requests.
@@ -118,14 +118,14 @@ class SessionFactory(ABC, Generic[S]):
 
 
 class SessionUser:
-    """Base class of reconcilers whose methods may need a session."""
+    """Base class for reconcilers whose methods may need a session."""
 
     session_factory: ClassVar[type[SessionFactory[Any]] | None] = None
     """The factory of the session in ``scope.session(...)``; None if there is no session."""
 
 
 class ScopeSession:
-    """A call's session, or the reason why there is none."""
+    """The session of a single call, or the reason why there is none."""
 
     __slots__ = ("_error", "_factory", "_session")
 

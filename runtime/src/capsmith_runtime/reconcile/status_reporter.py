@@ -22,7 +22,7 @@ from capsmith_runtime.reconcile.results import State, Waiting
 
 
 class StatusDebounce:
-    """Tracks for how long each object has been waiting, and why; lost after a restart."""
+    """Tracks how long each object has been waiting, and why; the record is lost after a restart."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = monotonic) -> None:
         self._seconds = seconds
@@ -73,7 +73,7 @@ def limit_message(message: str) -> str:
 
 
 def has_no_failure_fields(obj: JSON) -> bool:
-    """Return False: core does not read ``failureReason`` from the kind."""
+    """Return False, for kinds whose ``failureReason`` core does not read."""
     return False
 
 
@@ -119,7 +119,8 @@ class StatusReporter:
     async def report_error(self, patcher: Patcher, reason: str, message: str) -> None:
         """Report an error in the Ready condition and as an event.
 
-        A failed write is only logged: callers raise the error itself, and its retry reports again.
+        A failed write is only logged: callers raise the error itself, and the retry reports it
+        again.
         """
         message = limit_message(message)
         self._context.events.warn(patcher.obj, reason, message)
@@ -149,9 +150,9 @@ class StatusReporter:
     async def report_wait(
         self, patcher: Patcher, waiting: Waiting, status: JSON | None = None
     ) -> Result:
-        """Return when to reconcile again, and write the reason once the wait is long enough.
+        """Return when to reconcile again; write the reason once the wait has lasted long enough.
 
-        ``status`` is the object's status with the partial results in ``waiting``. If it is None,
+        ``status`` is the object's status with the partial results in ``waiting``.  If it is None,
         the kind supports no partial results except the author's status fields, and others are
         rejected.
         """

@@ -54,7 +54,7 @@ class CallPermit:
         return self.hangs or monotonic() - self.began >= SLOW_SECONDS
 
     def end(self) -> None:
-        """End the call, which got no response or failed."""
+        """End the call, which failed or got no response."""
         self._tenant.remove(self)
 
     def succeed(self) -> None:
@@ -93,9 +93,9 @@ class TenantCalls:
         return not self._permits and now >= max(self.paused_until, self.used + IDLE_SECONDS)
 
     def admit(self, group: Hashable, concurrency: int, caller: Hashable, *, deletion: bool) -> None:
-        """Raise DeferredError if the tenant may not start another call in ``group``, a reconciler.
+        """Raise DeferredError if the tenant may not start another call in ``group``.
 
-        ``concurrency`` is the number of workers of the reconciler's kind.
+        ``group`` is a reconciler; ``concurrency`` is the number of workers for its kind.
         """
         self.used = monotonic()
         # Those that hang occupy no worker.  They count against the shares of slow calls.
@@ -192,7 +192,10 @@ class TenantLimits:
 
     @property
     def has_one_tenant(self) -> bool:
-        """Return whether at most one tenant had calls in the last hour; it may use all capacity."""
+        """Return whether there is at most one tenant, which may then use all capacity.
+
+        A tenant counts for an hour after its last call.
+        """
         return len(self._tenants) <= 1
 
     @property
@@ -202,7 +205,7 @@ class TenantLimits:
         return sum(each.paused_until > now for each in self._tenants.values())
 
     def of(self, name: str) -> TenantCalls:
-        """Return a tenant's calls, and forget tenants that had none for an hour."""
+        """Return a tenant's calls; before adding a new tenant, forget idle ones."""
         tenant = self._tenants.get(name)
         if tenant is None:
             # Only for a new tenant, so that calls of known tenants do not pay for this scan.

@@ -35,7 +35,7 @@ class ResourceScope(OwnerScope, Generic[Spec]):
     spec: Spec
     """The resource's spec, as an instance of the generated class."""
     cluster: Cluster | None
-    """The Cluster that the resource belongs to, by label or owners; None if there is none."""
+    """The Cluster that the resource belongs to, by label or owners; None if it belongs to none."""
     owners: tuple[Owner, ...]
     """The entries of ``metadata.ownerReferences``."""
     credentials: Credentials = field(repr=False)
@@ -87,4 +87,4 @@ class ResourceReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_delete(
         self, resource: ResourceDeleteScope[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Delete the infrastructure. Return Deleted only when it no longer exists."""
+        """Delete the infrastructure; return Deleted only when it no longer exists."""

@@ -73,7 +73,7 @@ class ResourceCaches:
     def cluster_name(self, obj: JSON) -> str | None:
         """Return the name of an object's Cluster, by label or else by the nearest owner.
 
-        Returns None for a cluster-scoped object, which belongs to no Cluster.
+        Returns None if neither names a Cluster, and for cluster-scoped objects.
         """
         namespace = metadata.namespace(obj)
         seen: set[str] = set()

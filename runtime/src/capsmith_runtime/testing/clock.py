@@ -1,8 +1,8 @@
 """An event loop with a virtual clock: scenarios that wait for minutes take milliseconds.
 
-Time jumps to the next timer as soon as nothing else is left to do.  It must not jump while
-something outside the loop is at work, or timeouts would expire too early.  So time passes at its
-real pace while a connection is open, or while a thread is running that was started after the loop.
+Time jumps to the next timer as soon as nothing else is left to do.  It must not jump while a
+connection is open or a thread is running that was started after the loop, or timeouts would expire
+too early.  During that time the clock runs at its real pace.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ Ts = TypeVarTuple("Ts")
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock jumps to the next timer while nothing outside is at work."""
+    """An event loop whose clock jumps to the next timer whenever only timers are pending.
+
+    While a connection is open or a thread is working for the loop, the clock runs in real time.
+    """
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -53,7 +56,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         )
 
     def has_threads(self) -> bool:
-        """Return whether any thread may be at work for this loop."""
+        """Return whether any thread started after the loop may be working for it."""
         return self._in_executors > 0 or any(
             thread not in self._others and not thread.name.startswith(_IDLE)
             for thread in threading.enumerate()
@@ -62,7 +65,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """Run a function in a thread; time passes at its real pace until it ends."""
+        """Run a function in a thread; the clock runs in real time until it ends."""
         future = super().run_in_executor(executor, func, *args)
         self._in_executors += 1
         future.add_done_callback(self._leave_executor)
@@ -131,7 +134,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end on a new virtual clock, and return its result."""
+    """Run a coroutine to completion on a new virtual clock, and return its result."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
 

@@ -1,4 +1,4 @@
-"""Builders of Cluster API objects that scopes of all provider types refer to."""
+"""Builders for Cluster API objects that scopes of all provider types refer to."""
 
 from __future__ import annotations
 

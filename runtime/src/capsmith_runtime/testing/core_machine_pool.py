@@ -1,4 +1,4 @@
-"""Builder of the MachinePool that machine pool scopes refer to."""
+"""Builder for the MachinePool that machine pool scopes refer to."""
 
 from __future__ import annotations
 

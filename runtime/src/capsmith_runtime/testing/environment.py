@@ -21,7 +21,8 @@ DEBOUNCE_SECONDS = 0.15
 TURN_SECONDS = 0.001
 """Seconds between two checks of a state.
 
-It is no longer than a request takes to arrive, so that no state between two requests is missed.
+It is at most the time that a request takes to arrive, so that no state between two requests is
+missed.
 """
 QUIET_TURN_SECONDS = 0.01
 QUIET_TURNS = 25
@@ -32,10 +33,10 @@ Together they last longer than the debounce of statuses.
 
 
 class TestEnvironment:
-    """A component's manager and its API server.
+    """A component's manager and its fake API server.
 
-    Use it as an asynchronous context manager, or by ``run``. All times are on a virtual clock (see
-    :mod:`capsmith_runtime.testing.clock`).
+    Use it as an asynchronous context manager, or through ``run``.  All times are on a virtual clock
+    (see :mod:`capsmith_runtime.testing.clock`).
     """
 
     __test__ = False
@@ -71,7 +72,7 @@ class TestEnvironment:
         return self.api.core_version == "v1beta1"
 
     def run(self, scenario: Callable[[], Awaitable[None]]) -> None:
-        """Run a scenario in this environment, on a virtual clock."""
+        """Run a scenario in this environment on a virtual clock."""
 
         async def bounded() -> None:
             seconds = limits().wait_seconds
@@ -135,7 +136,10 @@ class TestEnvironment:
         self.start()
 
     async def eventually(self, what: str, holds: Callable[[], Any]) -> None:
-        """Wait until ``holds`` returns a true value; ``what`` describes it in failure messages."""
+        """Wait until ``holds`` returns a true value; ``what`` describes it in failure messages.
+
+        Fails if that takes too long, or if the manager ends first.
+        """
         loop = asyncio.get_running_loop()
         seconds = limits().wait_seconds
         end = loop.time() + seconds

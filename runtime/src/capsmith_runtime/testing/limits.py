@@ -37,7 +37,7 @@ def limits() -> Limits:
 def set_limits(
     *, wait_seconds: float = WAIT_SECONDS, machine_requests: int = MACHINE_REQUESTS
 ) -> None:
-    """Replace limits of all conformance tests; call this in ``tests/conftest.py``.
+    """Replace the limits for all conformance tests; call this in ``tests/conftest.py``.
 
     Each expected state must be reached within ``wait_seconds`` of the virtual clock, and a whole
     test may take ten times as long.  A machine that is provisioned may cost ``machine_requests``

@@ -19,7 +19,7 @@ G = TypeVar("G")
 
 
 class ServiceDouble(Protocol):
-    """Protocol of a test double for a service that reconcilers use; each test gets a new one."""
+    """Protocol for a test double of a service that reconcilers use; each test gets a new one."""
 
     def __init__(self, folder: Path) -> None: ...
 
@@ -28,37 +28,37 @@ class ServiceDouble(Protocol):
 
 
 class InfrastructureDouble(ServiceDouble, Protocol):
-    """Protocol of a test double for the infrastructure."""
+    """Protocol for a test double of the infrastructure."""
 
     def servers(self) -> list[str]:
         """Return the existing servers; any names are allowed."""
         ...
 
     def clusters(self) -> list[str]:
-        """Return the existing cluster-wide infrastructure; any names are allowed."""
+        """Return the existing infrastructure that whole clusters share; any names are allowed."""
         ...
 
 
 @runtime_checkable
 class RemovesServers(Protocol):
-    """Protocol of a double that can lose a server.
+    """Protocol for a double that can lose a server.
 
     It is optional, because doubles for capsmith 0.1 cannot lose servers.
     """
 
     def remove_server(self, name: str) -> None:
-        """Remove a server without the reconciler, as the cloud's user or a failure would."""
+        """Remove a server without the reconciler, like a cloud user or a failure would."""
 
 
 @runtime_checkable
 class SimulatesFaults(Protocol):
-    """Protocol of a double whose calls can fail.
+    """Protocol for a double whose calls can fail.
 
-    It is optional, because the calls of doubles for capsmith 0.1 cannot fail.
+    It is optional, because calls of doubles for capsmith 0.1 cannot fail.
     """
 
     def simulate(self, faults: Faults) -> None:
-        """Make calls fail from now on; ``Faults()`` ends this.
+        """Make calls fail from now on, until called with ``Faults()``.
 
         Raises NotImplementedError with a reason for faults that cannot be simulated; their tests
         are then skipped.
@@ -67,7 +67,7 @@ class SimulatesFaults(Protocol):
 
 @runtime_checkable
 class HasResources(Protocol):
-    """Protocol of an infrastructure double for kinds that implement Resource."""
+    """Protocol for an infrastructure double of a provider with kinds that implement Resource."""
 
     def resources(self) -> list[str]:
         """Return the existing infrastructure of resources; any names are allowed."""
@@ -75,7 +75,7 @@ class HasResources(Protocol):
 
 
 class HostingDouble(ServiceDouble, Protocol):
-    """Protocol of a test double for the service that runs managed control planes."""
+    """Protocol for a test double of the service that runs managed control planes."""
 
     def control_planes(self) -> dict[str, str]:
         """Return the version of each existing control plane, by any name."""
@@ -162,6 +162,6 @@ def slice_of(group: object) -> str:
 def replace_group(
     component: Component, old: ControllerGroupFactory, new: ControllerGroupFactory
 ) -> Component:
-    """Return the component with one group of controllers replaced by another."""
+    """Return the component with the group of controllers ``old`` replaced by ``new``."""
     groups = tuple(new if group is old else group for group in component.groups)
     return replace(component, groups=groups)

@@ -25,7 +25,7 @@ _LIMITS: tuple[tuple[str, type, Callable[[int, int], bool]], ...] = (
 
 
 def complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:
-    """Yield the values that an API server would reject or silently drop.
+    """Yield a message for each value that an API server would reject or silently drop.
 
     A string with a clusterctl variable (``${NAME}``) may have any value.
     """

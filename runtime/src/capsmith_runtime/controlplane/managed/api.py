@@ -92,9 +92,9 @@ class ManagedControlPlaneState(State):
     endpoint: Endpoint
     """Address of the API server. An endpoint that the user has set takes precedence."""
     version: str
-    """The running Kubernetes version; an upgrade is in progress until it is the desired one."""
+    """The running Kubernetes version; until it is the desired one, an upgrade is in progress."""
     kubeconfig: str | bytes | ClusterCredentials = field(repr=False)
-    """Self-contained kubeconfig, without file paths, programs and plugins.
+    """Self-contained kubeconfig, without file paths, programs or plugins.
 
     The Secret changes whenever this value changes, so return the same value as long as it can be
     used (SEC-01).
@@ -109,11 +109,12 @@ class ManagedControlPlaneState(State):
 
 
 class ManagedControlPlaneReconciler(SessionUser, ABC, Generic[Spec]):
-    """Base class of reconcilers for managed control planes.
+    """Base class for reconcilers of managed control planes.
 
     Both methods are called repeatedly, even if nothing has changed, and after a crash between any
-    two of their lines.  So look for existing resources (by ``external_id``) before creating any,
-    and return the observed state.  An exception is reported in the Available condition and retried.
+    two of their lines.  Look for existing resources (by ``external_id``) before you create any, and
+    return the observed state.  An exception is reported in the Available condition, and the call is
+    retried.
     """
 
     @abstractmethod
@@ -129,9 +130,7 @@ class ManagedControlPlaneReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_delete(
         self, control_plane: ManagedControlPlaneDeleteScope[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Delete the control plane.
-
-        Return Deleted only once its deletion is confirmed.
+        """Delete the control plane, and return Deleted only once its deletion is confirmed.
 
         Core deletes a control plane after its last worker is gone (CP-34).
         """

@@ -32,7 +32,7 @@ class ManagedControlPlaneControllers:
 
 
 class ManagedControlPlaneGroup(ControllerGroup):
-    """An informer and a controller for each kind, and the Secrets of their clusters."""
+    """An informer and a controller for each kind, and the Secrets of the kinds' clusters."""
 
     def __init__(
         self, kinds: Sequence[ManagedControlPlaneKind], caches: Caches, context: ControllerContext

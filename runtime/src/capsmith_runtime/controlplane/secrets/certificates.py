@@ -117,7 +117,7 @@ def sign_client(
 
 
 def read_validity(certificate: bytes) -> Validity:
-    """Return the validity period of the first certificate in a bundle.
+    """Return the validity period of the first certificate in a PEM bundle.
 
     Raises CertificateError if the bundle has no certificate.
     """
@@ -150,7 +150,7 @@ def check_signing_keys(pair: KeyPair) -> None:
 
 
 def is_signed_by(certificate: bytes, authority: bytes) -> bool:
-    """Return whether ``authority`` signed ``certificate``; validity periods are ignored.
+    """Return whether ``authority`` signed ``certificate``, even if either has expired.
 
     Raises CertificateError if one of them is not a certificate.
     """

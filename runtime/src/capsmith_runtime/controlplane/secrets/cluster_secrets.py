@@ -216,11 +216,14 @@ class ClusterAccess:
         await self._clients.run()
 
     def set_handler(self, handler: Callable[[NamespacedName], None]) -> None:
-        """Call ``handler`` with the cluster's key when another writer has changed its Secrets."""
+        """Register a function to call with a cluster's key when others change its Secrets."""
         self._store.set_handler(handler)
 
     async def reconcile_secrets(self, control_plane: ControlPlane) -> SecretReport:
-        """Create and renew the Secrets; keys are created only while no Machine can use old ones."""
+        """Create missing Secrets and renew the kubeconfig, and return a report on all of them.
+
+        Keys are created only while no Machine can be using earlier ones.
+        """
         values = metadata.annotations(control_plane.obj)
         pending = control_plane.annotations.pending_machine in values
         in_use = pending or control_plane.machines or control_plane.foreign_machines

@@ -70,7 +70,7 @@ class KeyPairContent:
     fault: str = ""
     """Reason why the key pair cannot be used; empty if it can."""
     fault_without_key: str = ""
-    """Reason why it cannot be used even if its private key is not needed; empty if it can."""
+    """Reason why it cannot be used even where no private key is needed; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,12 +150,12 @@ def build_adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[st
 
 
 def encode(content: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the ``data`` of a Secret: the values encoded in base64."""
+    """Return the values encoded in base64, as a Secret's ``data``."""
     return {name: base64.b64encode(value).decode() for name, value in content.items()}
 
 
 def read_key_pair(secret: Object) -> KeyPair:
-    """Return the keys in a Secret; missing keys are empty.
+    """Return the key pair in a Secret; a missing certificate or key is an empty string.
 
     Raises CertificateError for invalid base64.
     """

@@ -40,7 +40,7 @@ _TRUSTED_SECONDS = 30.0
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class CachedSecret(Generic[T]):
-    """A Secret without its data, and the content that was extracted from the data."""
+    """A Secret without its data, together with the content that was extracted from the data."""
 
     obj: JSON
     """Metadata and type of the Secret."""
@@ -71,7 +71,7 @@ class SecretStore:
         self.informer.add_handler(self._changed)
 
     def set_handler(self, handler: Callable[[NamespacedName], None]) -> None:
-        """Call ``handler`` with the cluster's key when another writer has changed its Secrets."""
+        """Register a function to call with a cluster's key when others change its Secrets."""
         self._handler = handler
 
     async def find(self, key: NamespacedName, extract: Extract[T]) -> CachedSecret[T] | None:
@@ -92,7 +92,7 @@ class SecretStore:
             return None
 
     async def raw(self, key: NamespacedName) -> JSON:
-        """Return the Secret with its data, which must not be kept.
+        """Return the Secret with its data, which the caller must not keep.
 
         Raises NotFoundError if the Secret does not exist.
         """
@@ -152,7 +152,7 @@ CachedKubeconfig = CachedSecret[KubeconfigContent]
 
 
 class KubeconfigSecrets:
-    """Reads and writes ``<cluster>-kubeconfig``, but never writes one that a user created."""
+    """Reads and writes ``<cluster>-kubeconfig``, but never overwrites one that a user created."""
 
     def __init__(self, store: SecretStore) -> None:
         self._store = store
@@ -160,7 +160,7 @@ class KubeconfigSecrets:
     async def get(
         self, owner: JSON, cluster: NamespacedName, report: SecretReport
     ) -> CachedKubeconfig | None:
-        """Return the kubeconfig Secret, checked and adopted; None if there is none yet."""
+        """Return the checked and adopted kubeconfig Secret; None if there is none yet."""
         key = NamespacedName(cluster.namespace, secret_name(cluster.name))
         secret = await self._store.find(key, read_kubeconfig)
         if secret is None:
@@ -175,7 +175,7 @@ class KubeconfigSecrets:
         secret: CachedKubeconfig | None,
         report: SecretReport,
     ) -> CachedKubeconfig | None:
-        """Replace ``secret``, or create the Secret; a Secret that a user created is kept.
+        """Replace ``secret``, or create the Secret; one that a user created is kept.
 
         Returns None if the Secret was deleted in the meantime.
         """

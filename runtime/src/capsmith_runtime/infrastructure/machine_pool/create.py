@@ -1,4 +1,4 @@
-"""Create and delete a pool's machines; every step can be repeated after a crash."""
+"""Creates and deletes a pool's machines; every step can be retried after a crash."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Pending:
 
 
 class PoolExpectations:
-    """For each pool, the changes that the caches must show before they can be used for a plan."""
+    """For each pool, the changes that the caches must show before the next plan can use them."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
@@ -62,7 +62,7 @@ class PoolExpectations:
         return self._pending(pool) is None
 
     def begin(self, pool: JSON) -> None:
-        """Record that the pool's machines were read live, and expect no changes yet."""
+        """Record that the pool's machines were just read live, and drop earlier expectations."""
         self._pools[key_of(pool)] = _Pending(metadata.uid(pool))
 
     def expect(
@@ -76,7 +76,7 @@ class PoolExpectations:
             pending.expires_at = self._clock() + EXPIRY_SECONDS
 
     def seconds_left(self, pool: JSON, machines: PoolMachines) -> float:
-        """Return the maximum number of seconds to wait for the caches; 0 if they are up to date.
+        """Return the maximum seconds to wait for the caches; 0 if they are up to date.
 
         Expectations that are not met in time are dropped, and the next plan is made from the API
         server.
@@ -127,8 +127,8 @@ class PoolMachineClient:
     ) -> bool:
         """Create ``count`` machines; return False if one of their names is already in use.
 
-        ``members`` are the existing machines.  The next machine number is written afterwards: after
-        a crash it is derived from the numbers of the existing machines.
+        ``members`` are the existing machines.  The number of the next machine is written
+        afterwards; after a crash it is derived from the existing machines' numbers.
         """
         # The annotation alone may be behind after a crash, and the machines alone after the newest
         # was deleted.
@@ -149,7 +149,7 @@ class PoolMachineClient:
         return all(created)
 
     async def update_metadata(self, pool: JSON, machines: PoolMachines) -> None:
-        """Update the owner references of a pool's machines, and their records of the pool's spec.
+        """Update the pool machines' owner references, and their records of the pool's spec.
 
         Lost references are restored, and the others get the pool's current API version.  A machine
         without a record is recorded with the current spec, unless its spec differs.

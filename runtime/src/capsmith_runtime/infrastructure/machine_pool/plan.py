@@ -1,4 +1,4 @@
-"""Plan which of a pool's machines to create and delete next, from the existing machines alone.
+"""Plans which of a pool's machines to create and delete next, from the existing machines alone.
 
 The order of the machines does not change the plan, so the next plan continues an interrupted one.
 The plan does not depend on time, on the API server, or on earlier plans.
@@ -37,14 +37,15 @@ class Rollout:
     surge: int = 0
     """Maximum number of machines beyond the desired number."""
     unavailable: int = 1
-    """Maximum number of missing machines with a Node."""
+    """Maximum number of machines that may be without a Node."""
 
     @classmethod
     def of(cls, max_surge: int | str, max_unavailable: int | str, desired: int) -> Rollout:
-        """Resolve numbers and percentages of ``desired``, as core does for MachineDeployments.
+        """Resolve counts and percentages of ``desired`` like core does for MachineDeployments.
 
         A percentage is rounded up for the surge and down for unavailable machines; at least one of
-        the two results is positive.  Raises ValueError for a negative number or another string.
+        the two results is positive.  Raises ValueError for a negative number, or for a string that
+        is not a percentage.
         """
         surge = _number(max_surge, desired, up=True)
         unavailable = _number(max_unavailable, desired, up=False)
@@ -53,7 +54,7 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The next step: machines to create and delete; empty if nothing can be done at the moment."""
+    """The next step: machines to create and delete; empty if nothing can be done yet."""
 
     create: int = 0
     delete: tuple[PoolMember, ...] = ()
@@ -93,9 +94,9 @@ def plan(
 def assign_failure_domains(
     domains: Sequence[str], members: Sequence[PoolMember], count: int
 ) -> list[str]:
-    """Return failure domains for ``count`` new machines, choosing the least loaded one each time.
+    """Return failure domains for ``count`` new machines, each time choosing the least loaded.
 
-    Among equally loaded domains, the first is chosen.  Without failure domains the strings are
+    Among equally loaded domains, the first is chosen.  Without failure domains, the strings are
     empty.
     """
     if not domains:

@@ -99,7 +99,7 @@ class PoolMachinesLister:
         """Return a pool's machines from the API server.
 
         Machines are listed first.  Core creates them only for existing infrastructure machines, so
-        the second list contains every Machine's infrastructure machine, unless that was deleted.
+        the second list contains every Machine's infrastructure machine unless it was deleted.
         """
         owner = owning_machine_pool(pool)
         selection = _selection(pool, owner)
@@ -131,7 +131,7 @@ class PoolMachinesLister:
         return [entry[2] for entry in found.values()]
 
     def forget(self, pool: NamespacedName) -> None:
-        """Drop the cached results for a pool that no longer exists."""
+        """Drop the results cached for a pool that no longer exists."""
         self._members.pop(pool, None)
 
     def machine_spec(self, pool: JSON) -> JSON:

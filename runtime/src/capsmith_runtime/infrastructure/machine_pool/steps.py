@@ -63,7 +63,7 @@ class MachinePoolClient:
         return read_machine_pool(owner) if owner is not None else None
 
     async def update_replicas(self, pool: MachinePool, observed: int) -> None:
-        """Write the size ``observed``, set by another autoscaler, into the MachinePool (MP-17)."""
+        """Write the size ``observed``, which another autoscaler set, to the MachinePool (MP-17)."""
         if not pool.replicas_managed_elsewhere or pool.replicas == observed:
             return
         body = {"spec": {"replicas": observed}}
@@ -91,7 +91,7 @@ class PoolReporter:
     def seconds_to_next_write(
         self, obj: JSON, facts: PoolFacts, state: InfraMachinePoolState
     ) -> float:
-        """Return the seconds to postpone a growing pool's next status write; 0 if it is due.
+        """Return the seconds by which to delay a growing pool's next status write; 0 if due.
 
         Each write contains all of the pool's machines, so one write for each new machine would have
         quadratic cost.  The writes that core waits for are due immediately: the first machine, and
@@ -147,9 +147,9 @@ class PoolScopes:
     async def normal(
         self, obj: JSON, spec: Any, cluster: Cluster, pool: MachinePool
     ) -> InfraMachinePoolScope[Any] | Waiting:
-        """Return the scope for ``reconcile_normal``.
+        """Return the scope for ``reconcile_normal``, or Waiting if a prerequisite is missing.
 
-        Returns Waiting if a prerequisite is missing (IM-19).
+        See IM-19.
         """
         context = self._context
         infrastructure = await ClusterInfrastructure.of(

@@ -1,4 +1,4 @@
-"""Builders for unit tests: the argument of ``bootstrap_data``, without any API server."""
+"""Builders for unit tests: the argument of ``bootstrap_data``, without an API server."""
 
 from __future__ import annotations
 

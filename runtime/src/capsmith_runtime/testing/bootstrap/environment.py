@@ -52,7 +52,7 @@ class BootstrapEnvironment(TestEnvironment):
         return self.add_config(cluster, name, self.api.add(machine))
 
     def machine(self, cluster: NamespacedName, name: str) -> JSON:
-        """Return a Machine without adding it to the cluster."""
+        """Create a Machine without adding it to the cluster."""
         spec = {"clusterName": cluster.name, "version": "v1.34.0", "bootstrap": {}}
         return self._core_object("Machine", name, spec)
 
@@ -80,13 +80,13 @@ class BootstrapEnvironment(TestEnvironment):
         return NamespacedName(cluster.namespace, name)
 
     def infrastructure_is_ready(self, cluster: NamespacedName) -> None:
-        """Make core record that the infrastructure cluster is provisioned."""
+        """Mark the infrastructure cluster as provisioned, as core does."""
         new = {"initialization": {"infrastructureProvisioned": True}}
         status = {"infrastructureReady": True} if self.is_old_core else new
         self.api.change("Cluster", cluster, {"status": status})
 
     def control_plane_is_initialized(self, cluster: NamespacedName) -> None:
-        """Make core record that the control plane responds."""
+        """Mark the control plane as initialised, as core does once it responds."""
         condition = {"type": "ControlPlaneInitialized", "status": "True"}
         new = {"initialization": {"controlPlaneInitialized": True}}
         status = {"conditions": [condition]} if self.is_old_core else new
@@ -123,7 +123,7 @@ class BootstrapEnvironment(TestEnvironment):
         return self.api.find("ConfigMap", NamespacedName(cluster.namespace, f"{cluster.name}-lock"))
 
     def created(self, key: NamespacedName) -> bool:
-        """Return whether core considers the data created (BC-01 to BC-04)."""
+        """Return whether core considers a configuration's data to be created (BC-01 to BC-04)."""
         status = self.config(key).get("status") or {}
         flag = status.get("ready")
         if self.contract != "v1beta1":
@@ -135,7 +135,7 @@ class BootstrapEnvironment(TestEnvironment):
         await self.eventually(f"{key} has data", lambda: self.created(key))
 
     async def says(self, key: NamespacedName, reason: str) -> None:
-        """Wait until a configuration reports ``reason`` as the reason for its wait."""
+        """Wait until a configuration's Ready condition is False with ``reason``."""
         await self.eventually(
             f"{key} says {reason}",
             lambda: condition(self.config(key), "Ready") == ("False", reason),

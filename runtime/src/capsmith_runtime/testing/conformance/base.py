@@ -1,4 +1,4 @@
-"""Basis of all conformance tests: cases, the scenario decorator, and pytest's collection.
+"""Base for all conformance tests: cases, the scenario decorator, and pytest's collection.
 
 pytest looks for ``PROVIDER`` in the module to which the test classes were added.
 """
@@ -55,7 +55,7 @@ K_co = TypeVar("K_co", bound=HasResource, covariant=True)
 
 @dataclass(frozen=True, kw_only=True)
 class KindCase(Case, Generic[K_co]):
-    """A case of one kind with one version of core."""
+    """A case for one kind and one version of core."""
 
     component: Component
     kind: K_co
@@ -71,7 +71,7 @@ def kind_cases(
 ) -> list[KindCase[K_co]]:
     """Return a case for each version of core and each kind in some groups of controllers.
 
-    ``kinds`` returns the kinds of a group of type ``controllers``.
+    Only groups of type ``controllers`` count; ``kinds`` returns a group's kinds.
     """
     return [
         KindCase(provider=provider, core_version=version, component=component, kind=kind)
@@ -82,10 +82,10 @@ def kind_cases(
 
 
 class Conformance:
-    """Base class of scenarios that run once for each case; it is not collected without cases."""
+    """Base class for scenarios that run once for each case; without cases, none is collected."""
 
     slow: ClassVar[bool] = False
-    """Whether the fake API server's watches lag behind."""
+    """Whether watches of the fake API server lag behind."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[Case]:
@@ -114,7 +114,10 @@ def provider_of(module: object) -> ProviderUnderTest:
 def scenario(
     test: Callable[Concatenate[T, E, P], Awaitable[None]],
 ) -> Callable[Concatenate[T, E, P], None]:
-    """Decorate an asynchronous test to run it in its environment ``env``, on a virtual clock."""
+    """Decorate an asynchronous test: return a synchronous one that runs it in ``env``.
+
+    ``env`` is the test's environment; the test runs on a virtual clock.
+    """
 
     @functools.wraps(test)
     def run(self: T, env: E, *args: P.args, **kwargs: P.kwargs) -> None:

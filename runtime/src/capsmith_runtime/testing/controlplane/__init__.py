@@ -1,4 +1,4 @@
-"""Builders of scopes for unit tests of control plane providers; they need no API server."""
+"""Scope builders for unit tests of control plane providers; they need no API server."""
 
 from capsmith_runtime.testing.controlplane.builders import (
     ALL_HEALTHY,

@@ -1,4 +1,4 @@
-"""Builders for unit tests: control planes and their members, without any API server."""
+"""Builders for unit tests: control planes and their members, without an API server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Spec = TypeVar("Spec")
 ALL_HEALTHY: Final = ControlPlaneHealth()
 """Default result of the hook ``health``."""
 ALL_WELL: Final = ALL_HEALTHY
-"""Name of ``ALL_HEALTHY`` in capsmith 0.1, kept for existing tests."""
+"""Deprecated capsmith 0.1 name for ``ALL_HEALTHY``, kept for existing tests."""
 
 
 def machine(name: str = "machine", **changes: Any) -> ControlPlaneMachine:

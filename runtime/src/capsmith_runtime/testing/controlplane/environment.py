@@ -90,7 +90,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         await self.settled(replicas)
 
     async def settled(self, replicas: int) -> None:
-        """Wait until exactly ``replicas`` Machines exist and are up to date, and writes stop."""
+        """Wait until exactly ``replicas`` Machines exist, all are up to date, and writes stop."""
         await self.up_to_date(replicas)
         await self.quiet()
 
@@ -111,7 +111,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         return found
 
     def status(self) -> JSON:
-        """Return the control plane's status."""
+        """Return the status of the control plane."""
         return self.obj().get("status") or {}
 
     def initialized(self) -> bool:
@@ -135,7 +135,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         return {**metadata, "spec": {**template["spec"], **changes}}
 
     def from_template(self, name: str) -> JSON:
-        """Return ``spec.machineTemplate`` with this infrastructure template."""
+        """Return ``spec.machineTemplate`` that refers to this infrastructure template."""
         return self.machine_template(infrastructureRef=self._reference(name))
 
     def _bootstrap_crd(self) -> JSON:

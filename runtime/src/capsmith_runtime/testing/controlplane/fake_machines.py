@@ -1,4 +1,4 @@
-"""A fake of core's Machine controller and of the providers behind it."""
+"""A fake for core's Machine controller and for the providers behind it."""
 
 from __future__ import annotations
 

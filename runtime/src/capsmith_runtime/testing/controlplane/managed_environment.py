@@ -44,7 +44,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         self.hosting = hosting
 
     def use(self, reconciler: type[ManagedControlPlaneReconciler[Any]]) -> None:
-        """Use another reconciler from the manager's next start on."""
+        """Use another reconciler from the next start of the manager."""
         kind = replace(self.kind, reconciler=reconciler)
         self.component = replace(self.component, groups=(ManagedControlPlaneControllers((kind,)),))
 
@@ -105,7 +105,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         await self.quiet()
 
     async def look_again(self) -> None:
-        """Touch the control plane, so that it is reconciled again."""
+        """Change an annotation of the control plane, so that it is reconciled again."""
         touched = {"metadata": {"annotations": {"touched": str(len(self.api.requests))}}}
         self.api.change(self.kind.resource.kind, CONTROL_PLANE, touched)
         await asyncio.sleep(0)

@@ -192,5 +192,5 @@ def infra_machine_template(
 
 
 def given_credentials(given: Mapping[str, str] | None) -> Credentials:
-    """Return credentials for a scope: unchanged, or created from a Secret's keys."""
+    """Return credentials for a scope: the given ones, or credentials with the given Secret keys."""
     return given if isinstance(given, Credentials) else Credentials(given)

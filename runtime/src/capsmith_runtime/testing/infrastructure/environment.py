@@ -55,7 +55,7 @@ class InfrastructureEnvironment(TestEnvironment):
         return key
 
     async def abandon_machine(self, key: NamespacedName) -> None:
-        """Remove a machine but not its server, which then belongs to another owner."""
+        """Remove a machine without its server, which then belongs to another owner."""
         await self.stop()
         kind = self.machine_kind.resource.kind
         self.api.change(kind, key, {"metadata": {"finalizers": None}})

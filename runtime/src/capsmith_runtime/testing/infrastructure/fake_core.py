@@ -1,4 +1,4 @@
-"""A fake of core for infrastructure providers: it sets owners and references, in core's order."""
+"""A fake for core in infrastructure providers: it sets owners and references, in core's order."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class FakeCore:
         self.api.change("Machine", machine, {"spec": {"bootstrap": {"dataSecretName": name}}})
 
     def infrastructure_is_ready(self, cluster: NamespacedName) -> None:
-        """Make core record that the infrastructure cluster is provisioned."""
+        """Mark the infrastructure cluster as provisioned, as core does."""
         new = {"initialization": {"infrastructureProvisioned": True}}
         status = {"infrastructureReady": True} if self._old else new
         self.api.change("Cluster", cluster, {"status": status})

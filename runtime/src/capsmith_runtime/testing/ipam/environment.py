@@ -40,7 +40,7 @@ class IPAMEnvironment(TestEnvironment):
         return "ranges" in self.kind.features
 
     def add_pool(self, fields: JSON | None = None, name: str = "p1") -> NamespacedName:
-        """Add a pool, with five addresses unless ``fields`` says otherwise."""
+        """Add a pool, with five addresses unless ``fields`` specifies others."""
         key = NamespacedName(NAMESPACE if self.kind.resource.namespaced else "", name)
         spec = self.manifests.sample_spec(self.kind.resource.kind)
         if self.has_ranges:
@@ -124,7 +124,7 @@ class IPAMEnvironment(TestEnvironment):
         return self.api.find(ADDRESS, key)
 
     def given(self) -> list[str]:
-        """Return the addresses of all IPAddresses."""
+        """Return the addresses in all IPAddresses."""
         return [obj["spec"]["address"] for obj in self.api.all(ADDRESS)]
 
     def has_address(self, key: NamespacedName) -> bool:
@@ -140,7 +140,7 @@ class IPAMEnvironment(TestEnvironment):
         return str(address["spec"]["address"])
 
     async def says(self, key: NamespacedName, reason: str) -> None:
-        """Wait until a claim reports ``reason`` as the reason why it has no address."""
+        """Wait until a claim's Ready condition is False with ``reason``."""
         expected = "False", reason
         await self.eventually(
             f"{key} says {reason}", lambda: condition(self.claim(key), "Ready") == expected

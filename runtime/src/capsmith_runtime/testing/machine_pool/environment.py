@@ -299,7 +299,7 @@ class MachinePoolEnvironment(TestEnvironment):
         return list(self.infra_pool()["spec"].get("providerIDList") or [])
 
     def is_settled(self, count: int) -> bool:
-        """Return whether the pool reports ``count`` machines and the infrastructure has as many."""
+        """Return whether the pool reports ``count`` machines and as many servers exist."""
         obj = self.infra_pool()
         status = obj.get("status") or {}
         reported = (status.get("ready"), status.get("replicas"), len(self.ids()))
@@ -353,7 +353,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
     kind: MachinePoolMachinesKind
 
     def infra_machines(self) -> list[JSON]:
-        """Return the pool's machines."""
+        """Return the infrastructure machines of the pool."""
         return [each for each in self.api.all(self.kind.machines.kind) if is_pooled(each)]
 
     def names(self) -> set[str]:
@@ -361,7 +361,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         return {machine["metadata"]["name"] for machine in self.infra_machines()}
 
     def created(self) -> list[NamespacedName]:
-        """Return the keys of all machines that the manager created, including repeated ones."""
+        """Return the keys of all machines that the manager created, including repeated keys."""
         kind = self.kind.machines.kind
         return [key for verb, of, key in self.api.requests if (verb, of) == ("create", kind)]
 
@@ -392,7 +392,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         self.api.change(self.kind.machines.kind, key, {"spec": spec})
 
     def other_field(self) -> tuple[str, Any] | None:
-        """Return a spec field that machines get from the pool, with another valid value.
+        """Return a spec field that machines get from the pool, with a valid value that differs.
 
         Returns None if there is no such field.
         """
@@ -405,7 +405,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         return None
 
     async def gone(self) -> None:
-        """Wait until the pool is gone, and check that nothing of it is left."""
+        """Wait until the pool is gone, and check that none of its infrastructure is left."""
         kind = self.kind.resource.kind
         await self.eventually("it is gone", lambda: self.api.find(kind, self.pool) is None)
         assert self.infrastructure.servers() == []

@@ -36,7 +36,7 @@ class BaseResourceEnvironment(TestEnvironment):
         return double.resources()
 
     def add(self, *owners: JSON, cluster: str = "", annotations: JSON | None = None) -> None:
-        """Add the resource with these owners, and with the label of ``cluster`` if it is set."""
+        """Add the resource with these owners, and with a label for ``cluster`` if it is set."""
         metadata: dict[str, Any] = {
             "name": self.key.name,
             "annotations": dict(annotations or {}),

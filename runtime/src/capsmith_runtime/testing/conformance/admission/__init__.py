@@ -1,4 +1,4 @@
-"""Conformance tests of validation and defaulting."""
+"""Conformance tests for validation and defaulting."""
 
 from capsmith_runtime.testing.conformance.admission.webhooks import (
     TestAdmissionDefaulting,

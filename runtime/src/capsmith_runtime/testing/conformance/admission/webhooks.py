@@ -19,19 +19,19 @@ from capsmith_runtime.testing.schema_check import with_defaults
 
 @dataclass(frozen=True, kw_only=True)
 class AdmissionCase(Case):
-    """A single kind that has webhooks."""
+    """A case for a single kind that has webhooks."""
 
     component: Component
     kind: AdmittedKind
 
     @property
     def id(self) -> str:
-        """Return the kind alone, because the case does not depend on core."""
+        """Return the name of the kind alone, because the case does not depend on core."""
         return self.kind.kind
 
     @property
     def kinds(self) -> Sequence[str]:
-        """Return the kind, and its template kind if templates are admitted, too."""
+        """Return the kind, and also its template kind if templates are admitted."""
         return tuple(filter(None, (self.kind.kind, self.kind.template)))
 
     def objects(self) -> Iterator[JSON]:
@@ -51,11 +51,11 @@ class AdmissionCase(Case):
 
 
 class AdmissionConformance(Conformance):
-    """Base class of scenarios for each kind that has webhooks."""
+    """Base class for scenarios for each kind that has webhooks."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[AdmissionCase]:
-        """Return each kind with webhooks."""
+        """Return each kind that has webhooks."""
         return [
             AdmissionCase(provider=provider, core_version="", component=component, kind=kind)
             for component, webhook in provider.groups_of(AdmissionWebhook)
@@ -78,7 +78,7 @@ class TestAdmissionDefaulting(AdmissionConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[AdmissionCase]:
-        """Return each kind with a defaulter."""
+        """Return each kind that has a defaulter."""
         return [case for case in super().cases(provider) if case.kind.defaulter is not None]
 
     def test_defaulting_again_changes_nothing(self, case: AdmissionCase) -> None:

@@ -1,4 +1,4 @@
-"""Conformance tests of bootstrap providers."""
+"""Conformance tests for bootstrap providers."""
 
 from capsmith_runtime.testing.conformance.bootstrap.faults import (
     TestBootstrapFaults,

@@ -1,4 +1,4 @@
-"""Cases and environments of bootstrap providers."""
+"""Cases and environments for bootstrap providers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
 class BootstrapConformance(Conformance):
-    """Base class of scenarios with a bootstrap provider's running manager."""
+    """Base class for scenarios that run a bootstrap provider's manager."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[BootstrapConfigKind]]:

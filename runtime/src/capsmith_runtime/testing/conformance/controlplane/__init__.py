@@ -1,4 +1,4 @@
-"""Conformance tests of control plane providers."""
+"""Conformance tests for control plane providers."""
 
 from capsmith_runtime.testing.conformance.controlplane.faults import (
     TestControlPlaneCrashes,

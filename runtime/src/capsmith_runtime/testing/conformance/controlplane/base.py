@@ -1,4 +1,4 @@
-"""Cases and environments of control plane providers."""
+"""Cases and environments for control plane providers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Override = Callable[..., None]
 
 
 class ControlPlaneConformance(Conformance):
-    """Base class of scenarios with a control plane provider's running manager."""
+    """Base class for scenarios that run a control plane provider's manager."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ControlPlaneKind]]:
@@ -47,7 +47,7 @@ class ControlPlaneConformance(Conformance):
 
     @pytest.fixture
     def override(self, monkeypatch: pytest.MonkeyPatch) -> Override:
-        """Return a function that replaces methods of reconcilers created from now on."""
+        """Return a function that replaces methods of the reconcilers created from then on."""
 
         def put(env: ControlPlaneEnvironment, **methods: Any) -> None:
             for name, method in methods.items():
@@ -57,7 +57,7 @@ class ControlPlaneConformance(Conformance):
 
 
 class ManagedControlPlaneConformance(Conformance):
-    """Base class of scenarios with a running manager for managed control planes."""
+    """Base class for scenarios that run a manager for managed control planes."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ManagedControlPlaneKind]]:

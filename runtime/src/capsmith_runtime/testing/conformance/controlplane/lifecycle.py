@@ -1,4 +1,4 @@
-"""The life of a control plane of Machines."""
+"""Lifecycle of a control plane of Machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from capsmith_runtime.testing.controlplane.fake_machines import template_of
 
 
 class TestControlPlane(ControlPlaneConformance):
-    """The life of a control plane of Machines."""
+    """Lifecycle of a control plane of Machines."""
 
     @scenario
     async def test_a_control_plane_is_created_and_deleted(

@@ -1,4 +1,4 @@
-"""The life of a managed control plane."""
+"""Lifecycle of a managed control plane."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ current-context: c
 
 
 class TestManagedControlPlane(ManagedControlPlaneConformance):
-    """The life of a managed control plane."""
+    """Lifecycle of a managed control plane."""
 
     @scenario
     async def test_a_control_plane_is_created(self, env: ManagedControlPlaneEnvironment) -> None:

@@ -1,4 +1,4 @@
-"""Conformance tests of the conversion between API versions whose fields differ."""
+"""Conformance tests for the conversion between API versions whose fields differ."""
 
 from capsmith_runtime.testing.conformance.conversion.version_fields import TestVersionFields
 

@@ -33,7 +33,7 @@ class Part:
 
     @property
     def path(self) -> str:
-        """Return the part's path, for messages."""
+        """Return the part's path for use in messages."""
         return ".".join(self.fields.path)
 
     @property
@@ -64,7 +64,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class ConversionCase(Case):
-    """A single kind, converted from one API version to another."""
+    """A case for a single kind, converted from one API version to another."""
 
     kind: ConvertedKind
     converter: Converter
@@ -111,7 +111,7 @@ class ConversionCase(Case):
 
 
 def conversion_cases(provider: ProviderUnderTest) -> Iterator[ConversionCase]:
-    """Yield both directions for each version that has its own fields."""
+    """Yield a case for both directions of each version that has its own fields."""
     for _, webhook in provider.groups_of(ConversionWebhook):
         converter = Converter(webhook.kinds, _Versions(webhook))
         for kind in webhook.kinds:

@@ -1,4 +1,4 @@
-"""Conformance tests of runtime extensions."""
+"""Conformance tests for runtime extensions."""
 
 from capsmith_runtime.testing.conformance.extension.server import (
     TestRuntimeExtensionHooks,

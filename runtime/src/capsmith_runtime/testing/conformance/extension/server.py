@@ -23,20 +23,20 @@ from capsmith_runtime.webhook.options import CERTIFICATES
 
 @dataclass(frozen=True, kw_only=True)
 class ExtensionCase(Case):
-    """A case of a runtime extension, with a version of core that calls it."""
+    """A case for a runtime extension and a version of core that calls it."""
 
     component: Component
     extension: RuntimeExtensionServer
 
     @property
     def manifests(self) -> Manifests:
-        """Return the extension's manifests only; other components may serve webhooks as well."""
+        """Return only the extension's manifests; other components may serve webhooks as well."""
         return self.provider.manifests_of(self.component)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HookCase(ExtensionCase):
-    """A case of one hook of a runtime extension."""
+    """A case for one hook of a runtime extension."""
 
     handler: Handler
 
@@ -47,7 +47,7 @@ class HookCase(ExtensionCase):
 
 
 class ExtensionConformance(Conformance):
-    """Base class of scenarios with a runtime extension's manager."""
+    """Base class for scenarios that run a runtime extension's manager."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ExtensionCase]:

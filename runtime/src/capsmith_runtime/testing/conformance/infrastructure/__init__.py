@@ -1,4 +1,4 @@
-"""Conformance tests of infrastructure providers."""
+"""Conformance tests for infrastructure providers."""
 
 from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import (
     TestInfrastructureCalls,

@@ -1,4 +1,4 @@
-"""Cases and environments of infrastructure providers."""
+"""Cases and environments for infrastructure providers."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class InfrastructureCase(Case):
 
     @property
     def kinds(self) -> Sequence[str]:
-        """Return the names of all two or three kinds."""
+        """Return the names of the case's two or three kinds."""
         kinds = (self.cluster_kind, self.machine_kind, self.identity)
         return [kind.resource.kind for kind in kinds if kind is not None]
 
 
 class WithInfrastructure(Conformance):
-    """Base class of tests that need the author's test double of the infrastructure."""
+    """Base class for tests that need the author's test double for the infrastructure."""
 
     @pytest.fixture
     def infrastructure(
         self, case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> InfrastructureDouble:
-        """Return a test double of the infrastructure."""
+        """Return a test double for the infrastructure."""
         assert case.provider.infrastructure is not None, "PROVIDER has no infrastructure"
         double = case.provider.infrastructure(tmp_path)
         double.start(monkeypatch)
@@ -53,11 +53,11 @@ class WithInfrastructure(Conformance):
 
 
 class InfrastructureConformance(WithInfrastructure):
-    """Base class of scenarios with a running manager for clusters and machines."""
+    """Base class for scenarios that run a manager for clusters and machines."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
-        """Return pairs of kinds, so that each kind runs with each version of core."""
+        """Return pairs of kinds, such that each kind runs with each version of core."""
         return [
             InfrastructureCase(
                 provider=provider,

@@ -259,7 +259,7 @@ async def works(env: InfrastructureEnvironment, key: NamespacedName) -> None:
 
 
 async def removed(env: InfrastructureEnvironment, key: NamespacedName) -> None:
-    """Wait until a machine is gone, and check that its server is gone, too."""
+    """Wait until a machine is gone, and check that its server is gone as well."""
     await env.eventually("it is gone", lambda: env.is_gone(env.machine_kind, key))
     assert env.infrastructure.servers() == []
 

@@ -1,4 +1,4 @@
-"""The life of an infrastructure cluster."""
+"""Lifecycle of an infrastructure cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MANAGED_BY = "cluster.x-k8s.io/managed-by"
 
 
 class TestInfraCluster(InfrastructureConformance):
-    """The life of an infrastructure cluster."""
+    """Lifecycle of an infrastructure cluster."""
 
     @scenario
     async def test_a_cluster_is_created_and_deleted(self, env: InfrastructureEnvironment) -> None:

@@ -1,4 +1,4 @@
-"""The life of an infrastructure machine."""
+"""Lifecycle of an infrastructure machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest, RemovesServers
 
 
 class TestInfraMachine(InfrastructureConformance):
-    """The life of an infrastructure machine."""
+    """Lifecycle of an infrastructure machine."""
 
     @scenario
     async def test_a_machine_is_created_and_deleted(self, env: InfrastructureEnvironment) -> None:

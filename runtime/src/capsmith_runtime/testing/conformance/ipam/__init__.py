@@ -1,4 +1,4 @@
-"""Conformance tests of IPAM providers."""
+"""Conformance tests for IPAM providers."""
 
 from capsmith_runtime.testing.conformance.ipam.claims import (
     TestAddressClaims,

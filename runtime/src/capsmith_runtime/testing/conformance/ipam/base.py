@@ -1,4 +1,4 @@
-"""Cases and environments of IPAM providers."""
+"""Cases and environments for IPAM providers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
 class IPAMConformance(Conformance):
-    """Base class of scenarios with an IPAM provider's running manager."""
+    """Base class for scenarios that run an IPAM provider's manager."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[PoolKind]]:
@@ -39,9 +39,9 @@ class IPAMConformance(Conformance):
 
 
 class RangedIPAMConformance(IPAMConformance):
-    """Base class of scenarios with pools that allocate from ranges in their spec."""
+    """Base class for scenarios with pools that allocate from ranges in their spec."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[PoolKind]]:
-        """Return only kinds whose pools have ranges."""
+        """Return only the kinds whose pools have ranges."""
         return [case for case in super().cases(provider) if "ranges" in case.kind.features]

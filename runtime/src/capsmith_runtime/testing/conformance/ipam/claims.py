@@ -1,4 +1,4 @@
-"""The life of claims and addresses, and what each of them waits for."""
+"""Lifecycle of claims and addresses, and what each of them waits for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ONE = {"addresses": ["10.0.0.2"], "prefix": 29}
 
 
 class TestAddressClaims(IPAMConformance):
-    """The life of claims and addresses, and what each of them waits for."""
+    """Lifecycle of claims and addresses, and what each of them waits for."""
 
     @scenario
     async def test_a_claim_gets_an_address(self, env: IPAMEnvironment) -> None:

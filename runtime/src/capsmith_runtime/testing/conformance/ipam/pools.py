@@ -1,4 +1,4 @@
-"""The life of a pool: what it allocates, what it reports, and when it is removed."""
+"""Lifecycle of a pool: what it allocates, what it reports, and when it is removed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOVE = "clusterctl.cluster.x-k8s.io/move"
 
 
 class TestAddressPools(IPAMConformance):
-    """The life of a pool: what it allocates, what it reports, and when it is removed."""
+    """Lifecycle of a pool: what it allocates, what it reports, and when it is removed."""
 
     @scenario
     async def test_many_claims_share_the_writes_of_the_pool(self, env: IPAMEnvironment) -> None:

@@ -1,4 +1,4 @@
-"""Conformance tests of machine pools."""
+"""Conformance tests for machine pools."""
 
 from capsmith_runtime.testing.conformance.machine_pool.machines import (
     TestPoolMachineReplacement,

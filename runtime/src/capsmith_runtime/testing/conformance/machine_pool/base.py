@@ -1,4 +1,4 @@
-"""Cases and environments of machine pools."""
+"""Cases and environments for machine pools."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnde
 
 @dataclass(frozen=True, kw_only=True)
 class PoolCase(Case):
-    """A case of one kind of machine pool."""
+    """A case for one kind of machine pool."""
 
     component: Component
     controllers: InfrastructureControllers
@@ -38,13 +38,13 @@ class PoolCase(Case):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolMachinesCase(PoolCase):
-    """A case of one kind of machine pool with Machines."""
+    """A case for one kind of machine pool with Machines."""
 
     kind: MachinePoolMachinesKind
 
 
 class MachinePoolConformance(WithInfrastructure):
-    """Base class of scenarios with pools that the author's code manages as a whole."""
+    """Base class for scenarios with pools that the author's reconciler manages as a whole."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolCase]:
@@ -77,7 +77,7 @@ class MachinePoolConformance(WithInfrastructure):
 
 
 class PoolMachinesConformance(WithInfrastructure):
-    """Base class of scenarios with pools whose machines have Machines."""
+    """Base class for scenarios with pools whose machines have Machines."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[PoolMachinesCase]:

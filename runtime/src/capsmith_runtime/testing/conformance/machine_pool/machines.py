@@ -1,4 +1,4 @@
-"""The life of a pool with Machines: how its machines are created, removed and replaced."""
+"""Lifecycle of a pool with Machines: how its machines are created, removed and replaced."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from capsmith_runtime.testing.machine_pool.environment import (
 
 
 class TestPoolMachines(PoolMachinesConformance):
-    """The life of a pool with Machines: how its machines are created and removed."""
+    """Lifecycle of a pool with Machines: how its machines are created and removed."""
 
     @scenario
     async def test_a_pool_grows_and_shrinks(self, env: PoolMachinesEnvironment) -> None:

@@ -1,4 +1,4 @@
-"""The life of a machine pool that the author's reconciler manages as a whole."""
+"""Lifecycle of a machine pool that the author's reconciler manages as a whole."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TERMINAL_FAILURE_FIELDS = {"failureReason", "failureMessage"}
 
 
 class TestMachinePool(MachinePoolConformance):
-    """The life of a machine pool that the author's reconciler manages as a whole."""
+    """Lifecycle of a machine pool that the author's reconciler manages as a whole."""
 
     @scenario
     async def test_a_pool_grows_and_shrinks(self, env: MachinePoolEnvironment) -> None:
@@ -145,7 +145,7 @@ class TestMachinePoolCalls(MachinePoolConformance):
     async def test_a_failing_pool_is_reported_and_repeated(
         self, env: MachinePoolEnvironment, failure: str
     ) -> None:
-        """A failed call is reported and repeated, and no server is lost or duplicated.
+        """A failed call is reported and retried, and no server is lost or duplicated.
 
         Proves: SM-09.
         """

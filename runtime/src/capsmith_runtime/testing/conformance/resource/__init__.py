@@ -1,4 +1,4 @@
-"""Conformance tests of kinds that implement Resource."""
+"""Conformance tests for kinds that implement Resource."""
 
 from capsmith_runtime.testing.conformance.resource.clusters import (
     TestResourcesOfClusters,

@@ -1,4 +1,4 @@
-"""Cases and environments of kinds that implement Resource."""
+"""Cases and environments for kinds that implement Resource."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from capsmith_runtime.testing.resource.environment import (
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceCase(Case):
-    """A case of one kind that implements Resource."""
+    """A case for one kind that implements Resource."""
 
     component: Component
     controllers: InfrastructureControllers | None
@@ -40,7 +40,7 @@ class ResourceCase(Case):
 
 
 class ResourceConformance(WithInfrastructure):
-    """Base class of scenarios with a running manager."""
+    """Base class for scenarios that run a manager with kinds that implement Resource."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ResourceCase]:

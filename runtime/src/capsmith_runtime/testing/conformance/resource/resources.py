@@ -1,4 +1,4 @@
-"""The life of a resource, which needs no Cluster."""
+"""Lifecycle of a resource, which needs no Cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
 
 class TestResources(ResourceConformance):
-    """The life of a resource, which needs no Cluster."""
+    """Lifecycle of a resource, which needs no Cluster."""
 
     @scenario
     async def test_a_resource_is_created_and_deleted(self, env: BaseResourceEnvironment) -> None:
