@@ -22,7 +22,7 @@ class Component:
     groups: tuple[ControllerGroupFactory, ...] = ()
     """Factories for the controllers that the manager runs."""
     permissions: tuple[PolicyRule, ...] = ()
-    """Permissions of the author's code: on its own kinds, and those that provider.yaml declares."""
+    """Permissions for author code: on the provider's own kinds, and as provider.yaml declares."""
     watches: tuple[Watch, ...] = ()
     """Other kinds whose changes enqueue the provider's objects."""
     watches_machines: bool = True

@@ -80,9 +80,9 @@ class AddonState:
 class Workload:
     """Client of a workload cluster, with the permissions of its kubeconfig.
 
-    Each method has a variant for asynchronous code whose name ends in ``_async``. All methods raise
-    ApiError.  Do not catch it when the cluster does not respond, so that the add-on is reconciled
-    again later.
+    Each method has a variant for asynchronous code whose name ends in ``_async``.  Methods raise
+    ApiError on failure.  Do not catch it when the cluster does not respond, so that the add-on is
+    reconciled again later.
     """
 
     def __init__(
@@ -185,4 +185,4 @@ class AddonReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_delete(
         self, addon: AddonDeleteScope[Spec], cluster: Cluster, workload: Workload
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Remove the add-on from the cluster. Return Deleted only once the removal is confirmed."""
+        """Remove the add-on from the cluster; return Deleted only once the removal is confirmed."""

@@ -63,7 +63,7 @@ class AddonGroup(ControllerGroup):
 
     @property
     def informers(self) -> Sequence[Informer]:
-        """Return the informers for each kind, and for kubeconfig Secrets (metadata only)."""
+        """Return the informers for all kinds, and for kubeconfig Secrets (metadata only)."""
         return (self._secrets, *(kind.informer for kind in self._kinds))
 
     @property

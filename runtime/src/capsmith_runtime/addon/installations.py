@@ -34,7 +34,7 @@ class Installation(NamedTuple):
 
 
 def parse_key(key: NamespacedName) -> Installation:
-    """Return the installation for a queue key, the reverse of :attr:`Installation.key`."""
+    """Return the installation that a queue key names; the inverse of :attr:`Installation.key`."""
     addon, _, cluster = key.name.partition("/")
     return Installation(NamespacedName(key.namespace, addon), cluster)
 
@@ -57,7 +57,7 @@ def recorded_clusters(obj: Object, group: str) -> frozenset[str]:
 
 
 def format_clusters(clusters: Iterable[str]) -> str:
-    """Return the annotation's value: the names, sorted and separated by commas."""
+    """Return the annotation's value: the Clusters' names, sorted and separated by commas."""
     return ",".join(sorted(clusters))
 
 

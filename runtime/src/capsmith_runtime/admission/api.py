@@ -100,7 +100,7 @@ class Validator(ABC, Generic[Spec]):
 
 
 class Defaulter(ABC, Generic[Spec]):
-    """Base class for defaulters, for fields whose default cannot be a constant in the schema."""
+    """Base class for defaulters, for fields whose default is not a constant in the schema."""
 
     @abstractmethod
     def default(self, obj: AdmissionObject[Spec]) -> Spec | Awaitable[Spec]:

@@ -26,7 +26,7 @@ class AdmittedKind:
     validator: type[Validator[Any]] | None = None
     defaulter: type[Defaulter[Any]] | None = None
     template: str = ""
-    """Name of the template kind that is validated and defaulted, too; empty if there is none."""
+    """Name of the template kind that is also validated and defaulted; empty if there is none."""
     timeout_seconds: int = 10
     """Seconds that the API server waits for a response, from 1 to 30."""
 

@@ -33,7 +33,7 @@ class PartFields:
 
     path: Path
     spoke: type[Any] | None = None
-    """Dataclass of the author's fields in the version; None if there are none."""
+    """Dataclass of all author fields in the version; None if there are none."""
     hub: type[Any] | None = None
     spoke_keys: frozenset[str] = frozenset()
     """Names of the version's fields for which the hub has no field of the same name and type."""

@@ -54,7 +54,7 @@ class NotServedError(Exception):
 async def register(
     client: KubeClient, registration: Registration, scope: WatchScope, ca_bundle: bytes
 ) -> str:
-    """Apply the ExtensionConfig with the CA bundle; return its API version.
+    """Apply the ExtensionConfig with the CA bundle; return the API version that was used.
 
     Fields that users set, such as settings or a namespace selector, are kept.  Raises
     NotServedError, or ApiError if a request fails.

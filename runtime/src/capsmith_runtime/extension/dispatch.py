@@ -51,7 +51,7 @@ class Handler:
     ignore_failures: bool = False
     """Whether core continues if the call fails (failurePolicy)."""
     since_v1beta2: bool = False
-    """Whether only core with runtime.cluster.x-k8s.io/v1beta2 knows the hook (RX-05)."""
+    """Whether the hook exists only in core with runtime.cluster.x-k8s.io/v1beta2 (RX-05)."""
 
     @property
     def path(self) -> str:

@@ -1,6 +1,6 @@
-"""Lifecycle hooks of Clusters with a topology, and plans for their upgrades.
+"""Lifecycle hooks for Clusters with a topology, and plans for their upgrades.
 
-Core repeats a call until the hook lets it proceed, and calls again after a restart, so hooks must
+Core retries a call until the hook lets it proceed, and calls again after a restart, so hooks must
 be idempotent (RX-06).
 """
 

@@ -26,7 +26,7 @@ class InfrastructureContext(ControllerContext):
         caches: InfrastructureCaches,
         workload: WorkloadAccess | None = None,
     ) -> InfrastructureContext:
-        """Extend the manager's context with the infrastructure's caches and workload clients."""
+        """Return the manager's context with the infrastructure's caches and workload clients."""
         common = {field.name: getattr(context, field.name) for field in fields(ControllerContext)}
         credentials = CredentialsResolver(caches, caches.core.scope.own_namespace)
         return cls(**common, caches=caches, credentials=credentials, workload=workload)

@@ -298,9 +298,9 @@ class Connections(Protocol):
 
 @contextmanager
 def connect_scope(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
-    """Return a context manager in which an object's scope is connected.
+    """Return a context manager that connects an object's scope while its block runs.
 
-    After the context ends, the scope's clients send nothing.
+    After the block, the scope's clients send nothing.
     """
     send_events(scope, to.events, obj)
     client = getattr(scope, "client", None)

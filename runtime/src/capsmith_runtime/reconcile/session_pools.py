@@ -74,7 +74,7 @@ class SessionPool:
         self._hanging: Counter[str] = Counter()
 
     def check(self, credentials: Credentials) -> None:
-        """Raise SessionError if opening a session with these credentials failed and must wait."""
+        """Raise SessionError while these credentials must not be tried again after a failure."""
         session = self._sessions.get(qualified_identity(credentials))
         if session is not None and session.credentials == credentials and _has_failed(session):
             left = session.retry_at - monotonic()

@@ -79,7 +79,7 @@ class WatchedKinds(ControllerGroup):
         return tuple(informer.run for informer in self._informers.values())
 
     def setup_watches(self, queues: Queues) -> None:
-        """Enqueue the objects that each change concerns, in its old or its new state."""
+        """Register handlers that enqueue the objects that a change concerns, before or after it."""
         for watch, own in self._watches.items():
             watched = self._informers[watch.resource]
             watched.add_handler(partial(_enqueue, watch, own, watched, queues))

@@ -51,7 +51,7 @@ def merged(value: Any, patch: Any) -> Any:
 
 
 def removal(applied: JSON, obj: JSON) -> JSON:
-    """Return the merge patch that removes what was applied before and is missing in ``obj``."""
+    """Return the merge patch that removes fields applied before that are missing in ``obj``."""
     patch: JSON = {}
     for name, value in applied.items():
         if name not in obj:

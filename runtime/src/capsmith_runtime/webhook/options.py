@@ -28,7 +28,7 @@ class WebhookOptions:
     url: str = ""
     """URL that core uses; empty for the Service."""
     shutdown_delay: float = 5.0
-    """Seconds for which a stopping manager still serves, until Services notice that it stops."""
+    """Seconds for which a stopping manager still serves, until Services have noticed the stop."""
 
 
 class WebhookFlags:

@@ -40,9 +40,9 @@ _HANDLED: Final = LIMITS.connections * 7 // 8
 
 
 class CallLimits:
-    """Limits the number of concurrent calls, so that slow ones leave room for others.
+    """Limits the number of concurrent calls, so that slow calls leave room for others.
 
-    A call above the limit gets 429, and the API server repeats it after a second.
+    A call above the limit gets 429, and the API server retries it after a second.
     """
 
     def __init__(self, total: int = _HANDLED, *, paths: int) -> None:
@@ -102,7 +102,10 @@ class WebhookServer:
 
     @asynccontextmanager
     async def listening(self, handler: RequestHandler) -> AsyncIterator[None]:
-        """Wait for the first certificate, then listen until the block ends."""
+        """Return a context manager that listens during its block, once there is a certificate.
+
+        Entering it waits for the first certificate.
+        """
         while not self._certificates.refresh():
             await asyncio.sleep(POLL_SECONDS)
         server = HTTPServer(self._options.host, self._options.port, handler, self._limits)
@@ -115,7 +118,7 @@ class WebhookServer:
             await server.close()
 
     async def drain(self) -> None:
-        """If the server is listening, serve for as long as clients need to find another one.
+        """Serve until clients have had time to find another server; return if not listening.
 
         Meanwhile the process is not ready, so that its Service forwards no new connections, and
         each connection is closed after its next response.

@@ -147,7 +147,7 @@ class UnusableKubeconfigError(NotAvailableError):
 
 
 def check_kubeconfig(cluster: str, secret: JSON) -> bytes:
-    """Return a self-contained kubeconfig with the access in a cluster's Secret.
+    """Return a self-contained kubeconfig with the access data from a cluster's Secret.
 
     It is rendered from the checked content, and never copied: tools would run the programs and read
     the files that a kubeconfig can name.  Raises UnusableKubeconfigError if it names any.
@@ -181,7 +181,7 @@ class _Connection:
 
 
 class WorkloadClients:
-    """One client for each cluster, kept while it is used and its kubeconfig does not change.
+    """One client for each cluster, kept while it is in use and its kubeconfig is unchanged.
 
     ``run`` is a runnable of the manager.
     """
@@ -228,7 +228,7 @@ class WorkloadClients:
             return connection.client
 
     def invalidate(self, namespace: str, cluster: str) -> None:
-        """Read the kubeconfig again before its next use."""
+        """Read the kubeconfig again before it is next used."""
         connection = self._connections.get(NamespacedName(namespace, cluster))
         if connection is not None:
             connection.checked_at = float("-inf")

@@ -1,4 +1,4 @@
-"""Write and parse kubeconfigs of workload clusters, without sending requests."""
+"""Writes and parses kubeconfigs of workload clusters, without sending requests."""
 
 from __future__ import annotations
 
