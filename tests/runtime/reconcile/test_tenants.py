@@ -31,7 +31,8 @@ from tests.runtime.infrastructure.scripted_provider import AcmeMachineSpec
 from tests.runtime.support.following import sample
 from tests.runtime.support.waiting import eventually
 
-LATENCY_SECONDS = 2.0
+LATENCY_SECONDS = 60.0
+"""A tenant that waits for calls of another waits for their time-out, which is 300 s."""
 """How late an object of a tenant may be because of another tenant."""
 
 HUNG = "hung"
