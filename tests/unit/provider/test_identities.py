@@ -103,9 +103,9 @@ def test_own_fields_have_a_python_type() -> None:
     ("identities", "everywhere", "in_own_namespace", "namespaces"),
     [
         ((SHARED,), {"get"}, True, True),
-        ((TENANT,), {"delete", "get", "list", "patch", "watch"}, False, False),
+        ((TENANT,), {"get", "list", "patch", "watch"}, False, False),
         ((ROLE,), {"get"}, False, True),
-        ((SHARED, TENANT), {"delete", "get", "list", "patch", "watch"}, True, True),
+        ((SHARED, TENANT), {"get", "list", "patch", "watch"}, True, True),
     ],
 )
 def test_secrets_are_read_where_they_are(
