@@ -135,6 +135,22 @@ def test_a_function_that_fails_for_a_stored_object_leaves_its_fields_out() -> No
         )
 
 
+def test_a_function_that_refuses_an_object_is_no_fault_of_its_annotation() -> None:
+    def fail(spec: Any) -> Any:
+        raise ValueError("no such zone")
+
+    broken = VersionFields((replace(fields.SPEC_FIELDS, to_hub=fail),))
+    kind = replace(fields.KIND, fields={fields.OLD: broken})
+    reported: list[Exception] = []
+    converter = Converter((kind,), lambda group, kind: "", reported.append)
+    data = {"apiVersion": f"{fields.GROUP}/{fields.HUB}", "spec": {"size": "s"}}
+    obj = annotated(fields.named(fields.OLD, spec={"size": "s"}), data)
+
+    with pytest.raises(ConversionError, match="no such zone"):
+        converter.convert(obj, f"{fields.GROUP}/{fields.HUB}")
+    assert reported == []
+
+
 def test_a_failure_names_the_object() -> None:
     """A response, not a lost connection, which the API server would repeat for a minute."""
 

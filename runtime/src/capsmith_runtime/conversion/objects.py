@@ -238,19 +238,21 @@ class _ObjectConversion:
         metadata = copy.deepcopy(obj.get("metadata") or {})
         annotations = metadata.pop("annotations", None) or {}
         source = {part: obj[part] for part in PARTS if part in obj}
+        converted = self._between(source, self.source, self.target, is_strict=True)
+        stored = annotations.get(ANNOTATION)
         try:
-            target, text = self._convert_parts(obj, source, annotations.get(ANNOTATION))
+            target, text = self._complete(obj, source, converted, stored)
         except (UnknownVersionError, ApiError):
             raise
         except Exception as error:
-            if ANNOTATION not in annotations:
+            if stored is None:
                 raise
             # Any user may write the annotation, and no schema validates it: what it contains must
             # not fail the conversion, and with it the lists of all other users.
             if self.report is not None:
                 self.report(error)
-            target, text = self._convert_parts(obj, source, None)
-            text = annotations[ANNOTATION] if text is None else text
+            target, text = self._complete(obj, source, converted, None)
+            text = stored if text is None else text
         annotations.pop(ANNOTATION, None)
         if text is not None:
             annotations[ANNOTATION] = text
@@ -259,9 +261,8 @@ class _ObjectConversion:
         others = {key: value for key, value in obj.items() if key not in PARTS}
         return {**others, "apiVersion": api_version, "metadata": metadata, **target}
 
-    def _convert_parts(self, obj: Data, source: Data, annotation: Any) -> tuple[Data, Any]:
-        """Return spec and status in the target's shape, and the new value of the annotation."""
-        target = self._between(source, self.source, self.target, is_strict=True)
+    def _complete(self, obj: Data, source: Data, target: Data, annotation: Any) -> tuple[Data, Any]:
+        """Return ``target`` with what the annotation restores, and the annotation's new value."""
         stored = self._stored(annotation)
         text = None if stored else annotation
         # The object was in the target's shape before: what it had there is restored, except for
