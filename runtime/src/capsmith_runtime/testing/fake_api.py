@@ -72,6 +72,24 @@ Fault = Callable[[str, str, JSON], None]
 """Function that receives the verb, kind and body of each write, and may raise an error instead."""
 
 
+class WriteLimit:
+    """A fault that lets a number of writes through and refuses all later ones.
+
+    To the manager this looks like a crash between two requests: what follows never happens.
+    """
+
+    def __init__(self, writes: int) -> None:
+        self._left = writes
+        self.is_exceeded = False
+
+    def __call__(self, verb: str, kind: str, body: JSON) -> None:
+        """Raise ApiError once the limit is exceeded."""
+        self._left -= 1
+        if self._left < 0:
+            self.is_exceeded = True
+            raise create_api_error(503, "ServiceUnavailable", "crash")
+
+
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "foregroundDeletion", "orphan"})
 
 

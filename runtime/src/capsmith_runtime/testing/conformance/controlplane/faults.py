@@ -15,6 +15,7 @@ from capsmith_runtime.testing.controlplane.environment import (
     NAMESPACE,
     ControlPlaneEnvironment,
 )
+from capsmith_runtime.testing.fake_api import WriteLimit
 
 
 class TestControlPlaneFaults(ControlPlaneConformance):
@@ -135,17 +136,10 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
 
         Proves: CP-19, SM-09.
         """
-        writes = 0
-
-        def crash(verb: str, kind: str, body: JSON) -> None:
-            nonlocal writes
-            writes += 1
-            if writes > crash_after:
-                raise create_api_error(503, "ServiceUnavailable", "crash")
-
+        crash = WriteLimit(crash_after)
         env.api.fault = crash
         env.add_control_plane(1)
-        await env.eventually("the crash", lambda: writes > crash_after)
+        await env.eventually("the crash", lambda: crash.is_exceeded)
         await env.kill()
         env.api.fault = None
         env.start()
@@ -162,17 +156,10 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
         Proves: SM-09.
         """
         await env.running(3)
-        writes = 0
-
-        def crash(verb: str, kind: str, body: JSON) -> None:
-            nonlocal writes
-            writes += 1
-            if writes > crash_after:
-                raise create_api_error(503, "ServiceUnavailable", "crash")
-
+        crash = WriteLimit(crash_after)
         env.api.fault = crash
         env.change(replicas=2)
-        await env.eventually("the crash", lambda: writes > crash_after or len(env.names()) == 2)
+        await env.eventually("the crash", lambda: crash.is_exceeded or len(env.names()) == 2)
         await env.kill()
         env.api.fault = None
         env.start()

@@ -18,6 +18,7 @@ from capsmith_runtime.testing.controlplane.managed_environment import (
     VERSION,
     ManagedControlPlaneEnvironment,
 )
+from capsmith_runtime.testing.fake_api import WriteLimit
 from capsmith_runtime.testing.provider import HostingDouble
 
 ANOTHER = """
@@ -125,18 +126,11 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
 
         Proves: SM-08, SM-09.
         """
-        writes = 0
-
-        def crash(verb: str, kind: str, body: JSON) -> None:
-            nonlocal writes
-            writes += 1
-            if writes > crash_after:
-                raise create_api_error(503, "ServiceUnavailable", "crash")
-
+        crash = WriteLimit(crash_after)
         env.api.fault = crash
         env.add_cluster()
         env.add_control_plane()
-        await env.eventually("crash or end", lambda: writes > crash_after or env.initialized())
+        await env.eventually("crash or end", lambda: crash.is_exceeded or env.initialized())
         await env.kill()
         env.api.fault = None
         env.start()
