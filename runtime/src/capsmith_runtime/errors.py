@@ -5,6 +5,7 @@
         ├── ContractError         the author's code returned what the contract forbids
         ├── RateLimitedError      the infrastructure refuses requests of an identity for a while
         ├── SessionError          the session of an identity could not be opened
+        ├── SessionExpiredError   the infrastructure has ended the session of an identity
         ├── TerminalError         only a change of the object helps, or its replacement
         └── KubernetesError       a request to a Kubernetes API failed
             ├── NotDeclaredError          not sent: provider.yaml declares no permission
@@ -94,6 +95,20 @@ class RateLimitedError(ReconcileError):
 
 class SessionError(ReconcileError):
     """Raised if an identity's session could not be opened; retried with back-off."""
+
+
+class SessionExpiredError(ReconcileError):
+    """Raise this if the infrastructure has ended the session that the call uses.
+
+    The runtime closes the session after its last call, opens a new one, and repeats the call; the
+    conditions stay as they are.  If the infrastructure ends a session within a minute after it was
+    opened, the conditions report the error, and the next session is opened after a back-off.
+    Without a session factory, it is an error like any other.
+    """
+
+    def __init__(self, message: str = "", *, reason: str = "SessionExpired") -> None:
+        """``reason`` and ``message`` are for the Ready condition, if the error is reported."""
+        super().__init__(reason, message or "the infrastructure has ended the session")
 
 
 class ContractError(ReconcileError):

@@ -6,12 +6,20 @@ import asyncio
 
 import pytest
 
+from capsmith_runtime.errors import SessionExpiredError
+from capsmith_runtime.infrastructure import (
+    Credentials,
+    Deleted,
+    InfraMachineDeleteScope,
+    SessionFactory,
+)
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.reconcile.author_step import AuthorCalls
-from capsmith_runtime.reconcile.session_pools import SessionPools
+from capsmith_runtime.reconcile.session_pools import SHORT_LIFE_SECONDS, SessionPools
 from capsmith_runtime.testing import clock
+from capsmith_runtime.testing import infrastructure as testing
 
 
 def test_objects_of_the_same_name_wait_for_a_turn_each() -> None:
@@ -63,5 +71,53 @@ def test_a_declared_rate_is_checked_at_the_start(rate: float) -> None:
     async def main() -> None:
         with pytest.raises(ValueError, match="neither 0 nor positive"):
             AuthorCalls(object(), SessionPools(HandlerExecutor(Metrics()), rate=rate))
+
+    clock.run(main())
+
+
+class Tokens(SessionFactory[str]):
+    """Opens numbered sessions."""
+
+    def __init__(self) -> None:
+        self.opened = 0
+
+    def open(self, credentials: Credentials) -> str:
+        self.opened += 1
+        return f"session {self.opened}"
+
+
+class MachineReconciler:
+    """Has calls that find the first session ended."""
+
+    session_factory = Tokens
+
+    def __init__(self) -> None:
+        self.used: list[str] = []
+
+    async def reconcile_delete(self, machine: InfraMachineDeleteScope[object]) -> Deleted:
+        self.used.append(machine.session(Tokens))
+        if self.used[-1] == "session 1":
+            raise SessionExpiredError
+        return Deleted()
+
+
+def test_a_call_that_finds_its_session_ended_is_repeated_with_a_new_one() -> None:
+    """The call fails only for the caller that would have to log in again itself otherwise."""
+
+    async def main() -> None:
+        reconciler = MachineReconciler()
+        calls = AuthorCalls(reconciler, SessionPools(HandlerExecutor(Metrics())))
+        machine = testing.infra_machine_deletion(object(), credentials={"token": "t"})
+
+        async def call() -> object:
+            return await calls.call("m", reconciler.reconcile_delete, machine, deletion=True)
+
+        await calls.call("m", lambda scope: scope.session(Tokens), machine, deletion=True)
+        await asyncio.sleep(SHORT_LIFE_SECONDS)
+        with pytest.raises(DeferredError) as deferred:
+            await call()
+        assert deferred.value.seconds == 0.0
+        assert await call() == Deleted()
+        assert reconciler.used == ["session 1", "session 2"]
 
     clock.run(main())

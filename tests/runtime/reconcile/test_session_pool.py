@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.errors import SessionError
+from capsmith_runtime.errors import SessionError, SessionExpiredError
 from capsmith_runtime.infrastructure import Credentials, RateLimitedError, SessionFactory
 from capsmith_runtime.kube.executor import HandlerExecutor
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.reconcile.session_pools import MAX_DELAY, SessionPool
+from capsmith_runtime.kube.requeue import DeferredError
+from capsmith_runtime.reconcile.session_pools import MAX_DELAY, SHORT_LIFE_SECONDS, SessionPool
 from capsmith_runtime.testing import clock
 
 OLD = Credentials({"token": "old"}, "acme")
@@ -253,3 +254,53 @@ def test_a_close_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
 
     clock.run(main())
     assert "cannot close the session" in caplog.messages
+
+
+def test_an_expired_session_is_replaced_once_for_all_its_callers(
+    run: Callable[[Test], None],
+) -> None:
+    async def test(pool: SessionPool, factory: Clients) -> None:
+        uses = [await pool.acquire(OLD) for _ in range(3)]
+        await asyncio.sleep(SHORT_LIFE_SECONDS)
+        for use in uses[:2]:
+            assert isinstance(pool.expire(use, SessionExpiredError()), DeferredError)
+            pool.release(use)
+        renewed = await pool.acquire(OLD)
+        assert renewed.value is not uses[0].value
+        assert isinstance(pool.expire(uses[2], SessionExpiredError()), DeferredError)
+        assert uses[2].value.is_open
+        pool.release(uses[2])
+        await asyncio.sleep(5)
+
+        assert (await pool.acquire(OLD)).value is renewed.value
+        assert [client.is_open for client in factory.opened] == [False, True]
+
+    run(test)
+
+
+def test_sessions_that_end_soon_are_opened_again_with_back_off(
+    run: Callable[[Test], None],
+) -> None:
+    """An infrastructure that ends each session immediately gets few logins."""
+
+    async def test(pool: SessionPool, factory: Clients) -> None:
+        reasons = set()
+        for _ in range(600):
+            try:
+                session = await pool.acquire(OLD)
+            except SessionError as error:
+                reasons.add(error.reason)
+                await asyncio.sleep(min(1.0, error.retry_after or 0.0))
+            else:
+                failure = pool.expire(session, SessionExpiredError("again", reason="LoggedOut"))
+                assert isinstance(failure, SessionError)
+                pool.release(session)
+
+        assert reasons == {"LoggedOut"}
+        waits = [later - earlier for earlier, later in pairwise(factory.attempts)]
+        assert waits == sorted(waits)
+        assert 5 <= len(factory.attempts) <= 12
+        # A correction of the credentials does not wait.
+        assert (await pool.acquire(NEW)).value.token == "new"
+
+    run(test)

@@ -22,6 +22,7 @@ from capsmith_runtime.errors import (
     NotFoundError,
     RateLimitedError,
     ReconcileError,
+    SessionExpiredError,
     TerminalError,
 )
 from capsmith_runtime.reconcile.events import Events
@@ -53,6 +54,7 @@ __all__ = [
     "RateLimitedError",
     "ReconcileError",
     "ResourceType",
+    "SessionExpiredError",
     "SessionFactory",
     "TerminalError",
     "Waiting",

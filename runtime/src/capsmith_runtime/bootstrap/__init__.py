@@ -32,6 +32,7 @@ from capsmith_runtime.errors import (
     NotFoundError,
     RateLimitedError,
     ReconcileError,
+    SessionExpiredError,
     TerminalError,
 )
 from capsmith_runtime.reconcile.events import Events
@@ -68,6 +69,7 @@ __all__ = [
     "NotFoundError",
     "RateLimitedError",
     "ReconcileError",
+    "SessionExpiredError",
     "SessionFactory",
     "Taint",
     "TerminalError",

@@ -35,6 +35,7 @@ from capsmith_runtime.errors import (
     NotFoundError,
     RateLimitedError,
     ReconcileError,
+    SessionExpiredError,
     TerminalError,
 )
 from capsmith_runtime.kube.client import KubeClient, NamespacedName, ResourceType
@@ -77,6 +78,7 @@ __all__ = [
     "RateLimitedError",
     "ReconcileError",
     "ResourceType",
+    "SessionExpiredError",
     "SessionFactory",
     "TerminalError",
     "Waiting",

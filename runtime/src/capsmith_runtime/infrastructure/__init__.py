@@ -20,6 +20,7 @@ from capsmith_runtime.errors import (
     NotFoundError,
     RateLimitedError,
     ReconcileError,
+    SessionExpiredError,
     TerminalError,
 )
 from capsmith_runtime.infrastructure.api import (
@@ -94,6 +95,7 @@ __all__ = [
     "NotFoundError",
     "RateLimitedError",
     "ReconcileError",
+    "SessionExpiredError",
     "SessionFactory",
     "TerminalError",
     "Terminated",

@@ -22,6 +22,7 @@ from capsmith_runtime.errors import (
     NotFoundError,
     RateLimitedError,
     ReconcileError,
+    SessionExpiredError,
     TerminalError,
 )
 from capsmith_runtime.ipam.address_ranges import Address, AddressRanges, InvalidRangesError
@@ -71,6 +72,7 @@ __all__ = [
     "RangePoolReconciler",
     "RateLimitedError",
     "ReconcileError",
+    "SessionExpiredError",
     "SessionFactory",
     "TerminalError",
     "Waiting",

@@ -15,6 +15,7 @@ from capsmith_runtime.errors import (
     RateLimitedError,
     ReconcileError,
     SessionError,
+    SessionExpiredError,
     TerminalError,
 )
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, key_of
@@ -244,6 +245,10 @@ class _SessionCall:
             # The thread that hangs still uses the session.
             error.when_ended(lambda: self._pool.release(session))
             raise
+        except SessionExpiredError as error:
+            failure = self._pool.expire(session, error)
+            self._pool.release(session)
+            raise failure from error
         except BaseException:
             self._pool.release(session)
             raise

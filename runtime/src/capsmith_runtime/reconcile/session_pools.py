@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from capsmith_runtime.errors import ReconcileError, SessionError
+from capsmith_runtime.errors import ReconcileError, SessionError, SessionExpiredError
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.executor import SLOW_SECONDS, HandlerExecutor, StillRunningError
 from capsmith_runtime.kube.log import describe_error, get_logger
@@ -27,6 +27,12 @@ MAX_DELAY: Final = 300.0
 """Maximum back-off in seconds after a session could not be opened."""
 OPEN_SECONDS: Final = SLOW_SECONDS
 """Seconds that workers wait for a session that is being opened."""
+SHORT_LIFE_SECONDS: Final = 60.0
+"""A session that ends sooner is treated like one that could not be opened.
+
+Otherwise an infrastructure that accepts logins but refuses their sessions would get a login for
+each call.
+"""
 HANGING_LOGINS: Final = 2
 """Maximum number of hanging attempts to open sessions for one identity.
 
@@ -40,14 +46,15 @@ class Session:
     def __init__(self, credentials: Credentials, failures: int) -> None:
         self.credentials = credentials
         self.failures = failures
-        """Number of consecutive failures to open the session."""
+        """Number of consecutive failures to open the session, or ends soon after it was opened."""
         self.retry_at = 0.0
         self.users = 0
         self.is_retired = False
         self.hangs = False
         """Whether the attempt to open the session exceeded its time limit and is still running."""
         self.began = monotonic()
-        self.opening: asyncio.Task[Any]
+        self.opened_at = self.began
+        self.opening: asyncio.Future[Any]
         self.idle_timer: asyncio.TimerHandle | None = None
 
     @property
@@ -137,6 +144,30 @@ class SessionPool:
         else:
             self._start_idle_timer(session)
 
+    def expire(self, session: Session, error: SessionExpiredError) -> Exception:
+        """Give a session that the infrastructure has ended to no further caller.
+
+        Returns the exception for the call that noticed: DeferredError to repeat the call with a new
+        session, or SessionError if the session ended within ``SHORT_LIFE_SECONDS``.
+        """
+        deferred = DeferredError("the session has expired", seconds=0.0)
+        if session.is_retired:
+            # Another call noticed first, or the credentials have changed meanwhile.
+            return deferred
+        identity = qualified_identity(session.credentials)
+        _log.info("session has expired", factory=self._name, identity=identity, error=str(error))
+        self._retire(session)
+        if monotonic() - session.opened_at >= SHORT_LIFE_SECONDS:
+            return deferred
+        failed = Session(session.credentials, session.failures + 1)
+        delay = _back_off(failed.failures)
+        failed.retry_at = monotonic() + delay
+        failed.opening = asyncio.get_running_loop().create_future()
+        failed.opening.set_exception(SessionError(error.reason, error.message, retry_after=delay))
+        failed.opening.exception()  # Each caller gets a copy: asyncio must not log the original.
+        self._sessions[identity] = failed
+        return _copy(failed.opening.exception(), delay)
+
     def _start_idle_timer(self, session: Session) -> None:
         # A failed session stays in the pool, as it knows when the next attempt is due.
         if session.users or session.is_retired or _has_failed(session):
@@ -182,8 +213,7 @@ class SessionPool:
             if isinstance(error, StillRunningError):
                 self._note_hanging(session, error)
             session.failures += 1
-            delay = min(MAX_DELAY, BASE_DELAY * 2.0 ** min(session.failures - 1, 32))
-            delay *= random.uniform(1.0, 1.25)
+            delay = _back_off(session.failures)
             if isinstance(error, ReconcileError):
                 delay = max(delay, error.retry_after or 0.0)
             session.retry_at = monotonic() + delay
@@ -196,7 +226,7 @@ class SessionPool:
                 retry_seconds=round(delay, 2),
             )
             raise failure from error
-        session.failures = 0
+        session.opened_at = monotonic()
         _log.info("session is open", factory=self._name, identity=identity)
         return opened
 
@@ -254,8 +284,13 @@ def _has_failed(session: Session) -> bool:
     return _has_failed_task(session.opening)
 
 
-def _has_failed_task(opening: asyncio.Task[Any]) -> bool:
+def _has_failed_task(opening: asyncio.Future[Any]) -> bool:
     return opening.done() and (opening.cancelled() or opening.exception() is not None)
+
+
+def _back_off(failures: int) -> float:
+    delay = min(MAX_DELAY, BASE_DELAY * 2.0 ** min(failures - 1, 32))
+    return delay * random.uniform(1.0, 1.25)
 
 
 def _failure(error: Exception, delay: float) -> SessionError:

@@ -18,6 +18,7 @@ from capsmith_runtime.errors import (
     NotFoundError,
     RateLimitedError,
     ReconcileError,
+    SessionExpiredError,
     TerminalError,
 )
 from capsmith_runtime.reconcile.events import Events
@@ -58,6 +59,7 @@ __all__ = [
     "ResourceReconciler",
     "ResourceScope",
     "ResourceState",
+    "SessionExpiredError",
     "SessionFactory",
     "TerminalError",
     "Waiting",
