@@ -7,12 +7,13 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from capsmith_runtime.api.serialization import decode
 from capsmith_runtime.contract import external_id, metadata
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import Address, Endpoint, FailureDomain
+from capsmith_runtime.errors import ReconcileError
 from capsmith_runtime.kube.client import JSON, ResourceType
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient, wait_for
 from capsmith_runtime.reconcile.results import (
@@ -88,6 +89,25 @@ class InfraClusterView:
         return decode(cls, self.raw_status, "status")
 
 
+class _HasInfraCluster(Protocol):
+    @property
+    def infra_cluster(self) -> InfraClusterView | None: ...
+
+
+class InfraClusterUser:
+    """A scope of an object that uses the infrastructure cluster of its Cluster."""
+
+    def require_infra_cluster(self: _HasInfraCluster) -> InfraClusterView:
+        """Return ``infra_cluster``.
+
+        Raises ReconcileError, which the Ready condition reports, if it is None.
+        """
+        if self.infra_cluster is None:
+            message = "the Cluster has no infrastructure cluster of this provider"
+            raise ReconcileError("InfraClusterNotFound", message)
+        return self.infra_cluster
+
+
 def create_owner_reference(resource: ResourceType, obj: JSON) -> Mapping[str, str]:
     """Return the ``ownerReferences`` fields that identify ``obj`` as an owner.
 
@@ -152,7 +172,7 @@ class InfraClusterScope(InfraScope[Spec]):
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class InfraMachineScope(InfraScope[Spec]):
+class InfraMachineScope(InfraScope[Spec], InfraClusterUser):
     """Scope of ``reconcile_normal`` of an infrastructure machine."""
 
     machine: Machine
@@ -220,7 +240,7 @@ class OptionalCredentialsScope(SessionScope):
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class InfraMachineTemplateScope(OptionalCredentialsScope, Generic[Spec]):
+class InfraMachineTemplateScope(OptionalCredentialsScope, InfraClusterUser, Generic[Spec]):
     """Scope of ``capacity``: a machine template and the cluster that uses it."""
 
     spec: Spec
@@ -258,7 +278,7 @@ class InfraClusterDeleteScope(InfraDeleteScope[Spec]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InfraMachineDeleteScope(InfraDeleteScope[Spec]):
+class InfraMachineDeleteScope(InfraDeleteScope[Spec], InfraClusterUser):
     """Scope of ``reconcile_delete`` of an infrastructure machine.
 
     The Machine and the Cluster may already have been deleted.

@@ -18,7 +18,12 @@ from typing import Generic, TypeVar
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import MachinePool
 from capsmith_runtime.contract.model import Address
-from capsmith_runtime.infrastructure.api import InfraClusterView, InfraDeleteScope, InfraScope
+from capsmith_runtime.infrastructure.api import (
+    InfraClusterUser,
+    InfraClusterView,
+    InfraDeleteScope,
+    InfraScope,
+)
 from capsmith_runtime.reconcile.kubernetes_client import wait_for
 from capsmith_runtime.reconcile.results import (
     MAX_ADDRESSES,
@@ -94,7 +99,7 @@ class InfraMachinePoolState(State):
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class InfraMachinePoolScope(InfraScope[Spec]):
+class InfraMachinePoolScope(InfraScope[Spec], InfraClusterUser):
     """Scope of ``reconcile_normal`` of a machine pool."""
 
     machine_pool: MachinePool
@@ -144,7 +149,7 @@ class InfraMachinePoolScope(InfraScope[Spec]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InfraMachinePoolDeleteScope(InfraDeleteScope[Spec]):
+class InfraMachinePoolDeleteScope(InfraDeleteScope[Spec], InfraClusterUser):
     """Scope of ``reconcile_delete`` of a machine pool.
 
     The MachinePool and the Cluster may already have been deleted.

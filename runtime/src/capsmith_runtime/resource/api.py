@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.infrastructure.api import InfraClusterView, InfraDeleteScope, OwnerScope
+from capsmith_runtime.infrastructure.api import (
+    InfraClusterUser,
+    InfraClusterView,
+    InfraDeleteScope,
+    OwnerScope,
+)
 from capsmith_runtime.reconcile.results import Deleted, State, Waiting
 from capsmith_runtime.reconcile.sessions import Credentials, SessionUser
 
@@ -29,7 +34,7 @@ class Owner:
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class ResourceScope(OwnerScope, Generic[Spec]):
+class ResourceScope(OwnerScope, InfraClusterUser, Generic[Spec]):
     """Scope of ``reconcile_normal`` of a resource."""
 
     spec: Spec
@@ -51,7 +56,7 @@ class ResourceScope(OwnerScope, Generic[Spec]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceDeleteScope(InfraDeleteScope[Spec]):
+class ResourceDeleteScope(InfraDeleteScope[Spec], InfraClusterUser):
     """Scope of ``reconcile_delete`` of a resource.
 
     The owners and the Cluster may already have been deleted.

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from capsmith_runtime.infrastructure import (
     Deleted,
-    InfraClusterView,
     InfraMachineDeleteScope,
     InfraMachineReconciler,
     InfraMachineScope,
@@ -128,23 +127,17 @@ class Ec2MachineReconciler(InfraMachineReconciler[Ec2MachineSpec]):
 
 def _cloud(machine: Scope | DeleteScope | TemplateScope) -> Cloud:
     aws = machine.session(AwsSessions)
-    return aws.region(_infra_cluster(machine).spec(Ec2ClusterSpec).region)
-
-
-def _infra_cluster(machine: Scope | DeleteScope | TemplateScope) -> InfraClusterView:
-    if machine.infra_cluster is None:
-        raise ReconcileError("NoEc2Cluster", "the Cluster has no Ec2Cluster")
-    return machine.infra_cluster
+    return aws.region(machine.require_infra_cluster().spec(Ec2ClusterSpec).region)
 
 
 def _owner(machine: Scope) -> Owner:
-    tags = _infra_cluster(machine).spec(Ec2ClusterSpec).additional_tags
+    tags = machine.require_infra_cluster().spec(Ec2ClusterSpec).additional_tags
     tags = {**tags, **machine.spec.additional_tags}
     return Owner(machine.short_id, machine.name, machine.cluster.name, tags)
 
 
 def _cluster_status(machine: Scope) -> Ec2ClusterStatus:
-    return _infra_cluster(machine).status(Ec2ClusterStatus)
+    return machine.require_infra_cluster().status(Ec2ClusterStatus)
 
 
 def _placement(machine: Scope) -> Placement:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from capsmith_runtime.infrastructure import (
     Address,
     Deleted,
-    InfraClusterView,
     InfraMachineDeleteScope,
     InfraMachineReconciler,
     InfraMachineScope,
@@ -72,7 +71,7 @@ class LibvirtMachineReconciler(InfraMachineReconciler[LibvirtMachineSpec]):
 
     def reconcile_delete(self, machine: DeleteScope) -> Deleted | Waiting:
         """Delete the domain and its volumes, on whichever host they are."""
-        cluster = _infra_cluster(machine.infra_cluster)
+        cluster = machine.require_infra_cluster()
         hosts = machine.session(HostSessions)
         with reported_errors():
             for each in cluster.spec(LibvirtClusterSpec).hosts:
@@ -95,7 +94,7 @@ class LibvirtMachineReconciler(InfraMachineReconciler[LibvirtMachineSpec]):
 
 def _place(machine: Scope) -> LibvirtClusterSpecHosts:
     """Return the host of a machine, which is the same at each call."""
-    hosts = _infra_cluster(machine.infra_cluster).spec(LibvirtClusterSpec).hosts
+    hosts = machine.require_infra_cluster().spec(LibvirtClusterSpec).hosts
     recorded = machine.provider_id.split("/")[3] if machine.provider_id else None
     chosen = int(machine.short_id, 36) % len(hosts)
     wanted = recorded or machine.failure_domain or hosts[chosen].name
@@ -108,7 +107,7 @@ def _place(machine: Scope) -> LibvirtClusterSpecHosts:
 def _create(host: libvirt.virConnect, machine: Scope, id: str) -> libvirt.virDomain:
     """Define the domain after everything that it is made of."""
     spec, name = machine.spec, machine.short_id
-    cluster = _infra_cluster(machine.infra_cluster)
+    cluster = machine.require_infra_cluster()
     status = cluster.status(LibvirtClusterStatus)
     pool = find_pool(host, cluster.short_id)
     if pool is None or status.network is None:
@@ -172,15 +171,9 @@ def _state(
 
 
 def _addresses(machine: Scope, domain: libvirt.virDomain) -> list[Address]:
-    spec = _infra_cluster(machine.infra_cluster).spec(LibvirtClusterSpec)
+    spec = machine.require_infra_cluster().spec(LibvirtClusterSpec)
     return addresses_of(domain, has_leases=spec.network is None)
 
 
 def _console(machine: Scope) -> str:
     return f"{machine.short_id}-console.log"
-
-
-def _infra_cluster(view: InfraClusterView | None) -> InfraClusterView:
-    if view is None:
-        raise ReconcileError("NoLibvirtCluster", "the Cluster has no LibvirtCluster")
-    return view
