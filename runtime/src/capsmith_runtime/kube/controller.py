@@ -6,16 +6,23 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Final, Generic
 
 from capsmith_runtime.errors import ConflictError, RetryAfterError, error_label
-from capsmith_runtime.kube.executor import StillRunningError, TracebackLimiter, lend_worker
+from capsmith_runtime.kube.executor import (
+    StillRunningError,
+    TracebackLimiter,
+    lend_worker,
+    running_controller,
+)
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.kube.workqueue import K, QueueClosed, WorkQueue
 
 _log = get_logger("controller")
+_RESULTS: Final = ("success", "requeue_after", "requeue", "error")
+"""Values of controller-runtime's label ``result``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,10 @@ class Controller(Generic[K]):
         self._metrics = metrics
         # They begin with 0: Prometheus does not take a counter that appears for one that rose.
         self._terminal_failures = metrics.terminal_failures.labels(name)
+        self._failures = metrics.failed_reconciles.labels(name)
+        self._results = {each: metrics.reconciles.labels(name, each) for each in _RESULTS}
         self._seconds = metrics.reconcile_seconds.labels(name)
+        metrics.max_concurrent_reconciles.labels(name).set(concurrency)
         self._concurrency = concurrency
         self._group: asyncio.TaskGroup | None = None
         self._active = 0
@@ -106,6 +116,7 @@ class Controller(Generic[K]):
             self._active += 1
             loan = _Loan(self._replace_worker)
             token = lend_worker.set(loan.make)
+            running_controller.set(self.name)
             with active.track_inprogress():
                 try:
                     release = await self._process(key)
@@ -154,6 +165,7 @@ class Controller(Generic[K]):
             self._handle_failure(key, error, began)
             return True
         self._seconds.observe(time.monotonic() - began)
+        self._results["success" if result.requeue_after is None else "requeue_after"].inc()
         # Not after a DeferredError: a reconcile that has not run yet says nothing about earlier
         # failures.
         self.queue.forget(key)
@@ -167,6 +179,7 @@ class Controller(Generic[K]):
         _log.debug("reconcile is deferred", controller=self.name, key=str(key), why=str(deferred))
         if deferred.is_throttled:
             self._metrics.reconciles_deferred.labels(self.name).inc()
+        self._results["requeue" if deferred.seconds is None else "requeue_after"].inc()
         # Read before `done`, after which the queue has forgotten the priority of this reconcile.
         priority = self.queue.priority_of(key)
         if deferred.subscribe is not None:
@@ -177,6 +190,8 @@ class Controller(Generic[K]):
     def _handle_failure(self, key: K, error: BaseException, began: float) -> None:
         took = time.monotonic() - began
         self._seconds.observe(took)
+        self._results["error"].inc()
+        self._failures.inc()
         self._metrics.reconcile_errors.labels(self.name, error_label(error)).inc()
         wait = error.retry_after if isinstance(error, RetryAfterError) else None
         delay = self.queue.add_rate_limited(key, at_least=wait or 0.0)

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar, cast
 
+from capsmith_runtime.kube.call_metrics import CallMetrics
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.handler_calls import HandlerCall, HandlerCalls
 from capsmith_runtime.kube.log import describe_error, get_logger
@@ -45,6 +46,10 @@ lend_worker: contextvars.ContextVar[Callable[[], None]] = contextvars.ContextVar
     "lend_worker", default=_lend_nothing
 )
 """Function that lets another worker start while this context's worker waits for a slow call."""
+running_controller: contextvars.ContextVar[str] = contextvars.ContextVar(
+    "running_controller", default=""
+)
+"""Name of the controller whose worker runs this context; empty outside of reconciles."""
 
 
 class HookTimeoutError(Exception):
@@ -92,6 +97,7 @@ class HandlerExecutor:
         self.calls = HandlerCalls()
         self.metrics = metrics
         self.threads = threads
+        self._call_metrics = CallMetrics(metrics)
         self._slots = asyncio.Semaphore(threads)
         self._lent = 0
         self._timeout = timeout
@@ -123,7 +129,7 @@ class HandlerExecutor:
         call = HandlerCall(getattr(hook, "__qualname__", repr(hook)), self.calls, tenant)
         # It begins with 0: Prometheus does not take a counter that appears for one that rose.
         self.metrics.hook_timeouts.labels(call.name)
-        with self.metrics.hooks_in_flight.labels(call.name).track_inprogress():
+        with self._call_metrics.measure(running_controller.get(), call.name, tenant):
             result = await self._call(call, hook, args)
         self._note_answer(tenant)
         return result

@@ -176,6 +176,8 @@ class LightkubeClient:
         self._silence_seconds = silence_seconds
         self._watch_seconds = watch_seconds
         self._session = self._open()
+        if requests is None:
+            metrics.api_server = self._session.base_url.netloc.decode()
         self._renewed = -_RENEW_SECONDS
         self._tls_failures = 0
         self._retired: set[asyncio.Task[None]] = set()

@@ -14,12 +14,17 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Summary,
     generate_latest,
 )
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from capsmith_runtime.kube.field_metrics import FieldMetrics
+
 _LATENCY = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+_QUEUE_LATENCY = tuple(10.0**exponent for exponent in range(-8, 4))
+"""Buckets of controller-runtime for its work queues."""
 
 
 class Metrics:
@@ -27,6 +32,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
+        self.api_server = ""
+        """Host of the API server, for metrics of client-go; empty if unknown."""
         self.requests = self._counter(
             "kube_requests", "Requests to the API server.", "verb", "code"
         )
@@ -49,9 +56,19 @@ class Metrics:
             "name",
         )
         self._create_controller_metrics()
+        self._create_queue_metrics()
+        self._create_hook_metrics()
+        self._registry.register(
+            FieldMetrics(
+                limits=self.max_concurrent_reconciles,
+                times=self.reconcile_seconds,
+                workers=self.reconciles_active,
+                requests=self.requests,
+                api_server=lambda: self.api_server,
+            )
+        )
 
     def _create_controller_metrics(self) -> None:
-        self.queue_depth = self._gauge("workqueue_depth", "Keys that wait for a worker.", "name")
         self.reconcile_seconds = Histogram(
             "reconcile_duration_seconds",
             "How long reconciles took.",
@@ -73,11 +90,66 @@ class Metrics:
         self.informer_restarts = self._counter(
             "informer_restarts", "Watches that ended.", "kind", "cause"
         )
+        self.reconciles = self._counter(
+            "controller_runtime_reconcile", "Reconciles, by result.", "controller", "result"
+        )
+        self.failed_reconciles = self._counter(
+            "controller_runtime_reconcile_errors", "Failed reconciles.", "controller"
+        )
+        self.max_concurrent_reconciles = self._gauge(
+            "controller_runtime_max_concurrent_reconciles",
+            "Maximum number of concurrent reconciles.",
+            "controller",
+        )
+
+    def _create_queue_metrics(self) -> None:
+        self.queue_depth = self._gauge("workqueue_depth", "Keys that wait for a worker.", "name")
+        self.queue_adds = self._counter("workqueue_adds", "Keys added to the queue.", "name")
+        self.queue_retries = self._counter(
+            "workqueue_retries", "Keys added again after a failure.", "name"
+        )
+        self.queue_seconds = self._queue_histogram(
+            "workqueue_queue_duration_seconds", "How long keys waited for a worker."
+        )
+        self.work_seconds = self._queue_histogram(
+            "workqueue_work_duration_seconds", "How long keys were in process."
+        )
+        self.unfinished_work = self._gauge(
+            "workqueue_unfinished_work_seconds",
+            "Seconds for which the keys in process have been so, summed.",
+            "name",
+        )
+        self.longest_running = self._gauge(
+            "workqueue_longest_running_processor_seconds",
+            "Seconds for which the longest reconcile has been running.",
+            "name",
+        )
+
+    def _create_hook_metrics(self) -> None:
         self.hook_timeouts = self._counter(
             "hook_timeouts", "Author hooks that ran out of time.", "hook"
         )
         self.hooks_in_flight = self._gauge(
             "hooks_in_flight", "Author hooks that run within their time-out.", "hook"
+        )
+        self.hook_seconds = Histogram(
+            "hook_duration_seconds",
+            "How long author hooks took, until they ended or ran out of time.",
+            ["controller", "hook"],
+            buckets=_LATENCY,
+            registry=self._registry,
+        )
+        self.identity_calls = self._gauge(
+            "identity_hooks_in_flight",
+            "Author hooks that run within their time-out, by kind and identity.",
+            "controller",
+            "identity",
+        )
+        self.identity_seconds = Summary(
+            "identity_hook_duration_seconds",
+            "How long author hooks took, by kind and identity.",
+            ["controller", "identity"],
+            registry=self._registry,
         )
         self.identity_pauses = self._counter(
             "identity_pauses",
@@ -99,6 +171,11 @@ class Metrics:
 
     def _counter(self, name: str, description: str, *labels: str) -> Counter:
         return Counter(name, description, labels, registry=self._registry)
+
+    def _queue_histogram(self, name: str, description: str) -> Histogram:
+        return Histogram(
+            name, description, ["name"], buckets=_QUEUE_LATENCY, registry=self._registry
+        )
 
     def _gauge(self, name: str, description: str, *labels: str) -> Gauge:
         return Gauge(name, description, labels, registry=self._registry)

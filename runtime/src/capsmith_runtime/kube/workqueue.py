@@ -13,6 +13,7 @@ from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
 
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.queue_times import QueueTimes
 from capsmith_runtime.kube.requeue import Priority
 
 K = TypeVar("K", bound=Hashable)
@@ -98,6 +99,7 @@ class WorkQueue(Generic[K]):
         self.name = name
         # Read when metrics are rendered: thousands of keys may be added at a time.
         metrics.queue_depth.labels(name).set_function(self.__len__)
+        self._times = QueueTimes[K](name, metrics)
         self._base_delay = base_delay
         self._max_delay = max_delay
         self._ready = PriorityFifo[K]()
@@ -133,10 +135,13 @@ class WorkQueue(Generic[K]):
         # A second worker must not get the key: two reconciles of one object could both create its
         # server.  But the change came after the running reconcile may have read the object.
         if key in self._processing:
+            if key not in self._again:
+                self._times.note_added(key)
             self._again[key] = max(priority, self._again.get(key, priority))
         elif self._started:
             self._push(key, priority)
         else:
+            self._times.note_added(key)
             self._ready.push(key, Priority.LOW, is_first=is_pending)
 
     def add_after(self, key: K, seconds: float, priority: Priority | None = None) -> None:
@@ -163,6 +168,7 @@ class WorkQueue(Generic[K]):
 
         The delay is at least ``at_least``.
         """
+        self._times.note_retry()
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         # 2**32 is above any limit; without the bound the power would overflow a float eventually.
@@ -200,6 +206,7 @@ class WorkQueue(Generic[K]):
                 raise
         key, priority = self._ready.pop()
         self._processing[key] = priority
+        self._times.note_taken(key)
         self._idle.clear()
         if key in self._timers:
             self._timers.pop(key)[0].cancel()  # the new reconcile decides when to run again
@@ -211,6 +218,7 @@ class WorkQueue(Generic[K]):
         No other worker gets the key until this call.
         """
         self._processing.pop(key, None)
+        self._times.note_done(key)
         again = self._again.pop(key, None)
         if again is not None:
             self._push(key, again)
@@ -225,6 +233,7 @@ class WorkQueue(Generic[K]):
         self._timers.clear()
         self._ready.clear()
         self._again.clear()
+        self._times.forget_waiting()
         while self._wake:
             self._wake_one()
 
@@ -237,6 +246,7 @@ class WorkQueue(Generic[K]):
         self._ready.push(key, priority)
         if len(self._ready) == before:
             return
+        self._times.note_added(key)
         self._wake_one()
 
     def _add_due(self, key: K) -> None:
