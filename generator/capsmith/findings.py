@@ -64,7 +64,7 @@ class Finding(NamedTuple):
 
 
 def sort_findings(findings: list[Finding] | tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Return the findings in the order of every output, without duplicates."""
+    """Return the findings without duplicates, sorted as in all output."""
     return tuple(sorted(set(findings), key=lambda finding: finding.sort_key))
 
 

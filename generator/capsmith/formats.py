@@ -87,7 +87,10 @@ class JUnitCase(NamedTuple):
 
 
 def format_junit(findings: Sequence[Finding], name: str) -> str:
-    """Return a JUnit report with a case for each finding, or one passed case; errors fail."""
+    """Return a JUnit report with a case for each finding; without findings, one case that passed.
+
+    Errors fail.
+    """
     cases = [
         JUnitCase(
             finding.id,

@@ -54,7 +54,7 @@ def is_text_of(content: bytes, expected: str) -> bool:
 
 
 def digest_texts(texts: Mapping[str, str]) -> str:
-    """Return a digest of files by path, independent of the order of the mapping."""
+    """Return a digest of files, given by path; the order of the mapping does not matter."""
     return digest(json.dumps(sorted(texts.items())))
 
 

@@ -1,9 +1,9 @@
 """Docstrings of public code, for a reader who judges their English.
 
-``python -m tests.unit.docstrings --sample 120 --seed 20261130`` draws the same docstrings each time;
-without ``--sample`` it prints all of them.  Paths below the root of the repository limit it to files
-and folders.  A reader rates each as plain, un-idiomatic or cryptic by docs/style.md, and sees only
-what is printed here: the place, the signature and the docstring.
+``python -m tests.unit.docstrings --sample 120 --seed 20261130`` draws the same docstrings each
+time; without ``--sample`` it prints all of them.  Paths below the root of the repository limit it
+to files and folders.  A reader rates each as plain, un-idiomatic or cryptic by docs/style.md, and
+sees only what is printed here: the place, the signature and the docstring.
 """
 
 from __future__ import annotations

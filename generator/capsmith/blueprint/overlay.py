@@ -53,9 +53,9 @@ def read_rows(
     """Return the rows below ``files`` in an overlay's manifest, and all findings on them.
 
     ``text`` is the manifest and ``file`` its name in findings.  ``sources`` are the overlay's
-    blueprints, relative to project/.  Ids: those of
-    :func:`capsmith.yamldoc.document.parse_document`, ``overlay-manifest``, ``overlay-unknown-key``,
-    ``overlay-source``, ``overlay-target``, ``overlay-not-one-of``.
+    blueprints, relative to project/. Ids: ``overlay-manifest``, ``overlay-unknown-key``,
+    ``overlay-source``, ``overlay-target``, ``overlay-not-one-of``, and all ids of
+    :func:`capsmith.yamldoc.document.parse_document`.
     """
     document, found = parse_document(text, file)
     if document is None:
@@ -183,8 +183,7 @@ class Overlay:
     where: str
     """Path to the folder in findings."""
     named: str
-    """Path to the folder in provider.yaml, relative to that file; empty if it is not named
-    there."""
+    """Path to the folder in provider.yaml, relative to that file; empty if not named there."""
     texts: Mapping[str, str]
     r"""Content of all files by path, with ``\n`` line endings."""
     rows: tuple[OverlayRow, ...]
@@ -208,7 +207,7 @@ def parse_overlay(
 
     ``where`` is the folder in findings, ``named`` its path in provider.yaml.  ``own`` holds
     capsmith's blueprints by path.  Ids: ``overlay-empty``, ``overlay-unknown``, ``overlay-unused``,
-    ``overlay-macro`` and those of :func:`read_rows`.
+    ``overlay-macro``, and all ids of :func:`read_rows`.
     """
     findings: list[Finding] = []
     rows: tuple[OverlayRow, ...] = ()

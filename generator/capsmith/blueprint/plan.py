@@ -35,7 +35,7 @@ _KEYS = {"source", "target", "for_each", "when", "owner", "executable"}
 
 
 class BlueprintScope(StrEnum):
-    """The kind of object for which a blueprint is rendered, once per object."""
+    """The kind of object that a blueprint is rendered for: once for each such object."""
 
     PROVIDER = "provider"
     COMPONENT = "component"

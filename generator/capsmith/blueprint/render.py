@@ -32,10 +32,10 @@ from capsmith.tree import FileTree, GeneratedFile
 
 # Jinja's code generator with the rules of this project.
 class LiteralsAreSafe(CodeGenerator):
-    """Compiles a blueprint's string constants as safe text, because they are the blueprint's own.
+    """Compiles a blueprint's string constants as safe text, because its author wrote them.
 
-    Refuses `filter` and `call` blocks: Jinja joins their content to a plain ``str`` and prints it
-    unchecked.
+    Refuses `filter` and `call` blocks, because Jinja joins their content into a plain ``str`` and
+    prints that without a check.
     """
 
     def visit_Const(self, node: nodes.Const, frame: Frame) -> None:
@@ -62,7 +62,7 @@ class LiteralsAreSafe(CodeGenerator):
 
 
 class Cache(Protocol):
-    """Stores slow results, which may be lost at any time."""
+    """Stores the results of slow operations; entries may disappear at any time."""
 
     def get(self, key: str) -> bytes | None:
         """Return the value stored under ``key``, or None if there is none."""
@@ -136,8 +136,8 @@ class BlueprintEnvironment(Environment):
 def make_environment(sources: Mapping[str, str], cache: Cache | None, key: str) -> Environment:
     """Return an environment that loads blueprints from ``sources``, by path.
 
-    ``cache`` stores compiled blueprints under ``key``, which must change with everything that
-    compilation depends on: capsmith's version.  Jinja adds the source of the blueprint itself.
+    ``cache`` stores compiled blueprints under ``key``, which must change with capsmith's version.
+    Jinja adds the source of the blueprint to the key.
     """
     environment = BlueprintEnvironment(
         loader=FunctionLoader(lambda name: sources.get(name)),

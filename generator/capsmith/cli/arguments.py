@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class UpdateMode(StrEnum):
-    """The action for the repository; each mode except ``UPDATE`` has an option."""
+    """What ``capsmith update`` does; each mode except ``UPDATE`` has its own option."""
 
     UPDATE = ""
     CHECK = "check"
@@ -74,7 +74,7 @@ class UpdateArguments:
 
     @property
     def differs_from_last_run(self) -> bool:
-        """Return whether options request anything that differs from the last generated state."""
+        """Return whether any option requests a result that differs from the last generated one."""
         lists = self.restore or self.mine or self.not_mine
         return bool(lists) or self.diff or self.no_blueprints
 

@@ -82,13 +82,13 @@ def conformance(release: Path, format_: str, **options: Any) -> int:
     """Check the behaviour of the provider, in any language, in RELEASE.
 
     RELEASE is a folder with the assets of a release.  The objects of each role go through their
-    lifecycle in a namespace of their own: infrastructure with machine pools (owners, waits, pause,
+    lifecycle in a separate namespace: infrastructure with machine pools (owners, waits, pause,
     external management, failure domains, restart, health check, deletion, clusterctl move), a whole
     cluster for bootstrap and control plane providers, and claims on pools of addresses.  Everything
     that the run created is removed at the end, even after Ctrl-C.  Real machines are created: use
     an account for tests.
 
-    A check whose rules the contract only recommends gives a warning.
+    A failed check is only a warning if the contract merely recommends its rules.
 
     Exit codes: 0 no check failed, 1 a check failed, 2 usage error, unreadable input, or a process
     that does not start.

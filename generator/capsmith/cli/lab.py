@@ -59,8 +59,8 @@ def lab() -> None:
 def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool, feature_gates: str) -> int:
     """Start a lab in the background.
 
-    With --kubeconfig or --kind, machines are not simulated.  The cluster of --kubeconfig must
-    already have Cluster API; --kind needs network access to install it.
+    With --kubeconfig or --kind, machines are not simulated.  The cluster in --kubeconfig must
+    already run Cluster API; --kind needs network access to install it.
     """
     from capsmith.clusters.lab.up import UpRequest
     from capsmith.clusters.lab.up import start_lab as start
@@ -107,7 +107,7 @@ def run(folder: Path, name: str | None) -> int:
 @_name_option
 @handle_exit
 def demo(folder: Path, core: str, name: str | None) -> int:
-    """Show a cluster of the provider in DIR (default: .) until its Machines run.
+    """Create a cluster with the provider in DIR (default: .) and show it until its Machines run.
 
     Starts the lab and the provider if they are not running, and leaves them running.
     """

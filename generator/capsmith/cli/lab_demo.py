@@ -1,4 +1,4 @@
-"""The output of ``capsmith lab demo``: a live table on a terminal, otherwise lines."""
+"""The output of ``capsmith lab demo``: a live table on a terminal, or plain lines otherwise."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
     """Bring the repository in DIR (default: .) up to date with its provider.yaml and this capsmith.
 
     --contract and --drop-api-version edit provider.yaml first: they move the provider from one
-    of Cluster API's contracts to the next, in stages that are released one after the other.
+    of Cluster API's contracts to the next, in stages, each of which is a release of its own.
     --runtime edits provider.yaml too.
 
     Exit codes: 0 success, 1 drift, conflicts or refusals, 2 usage error or unreadable input.

@@ -62,8 +62,8 @@ if TYPE_CHECKING:
 def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
     """Judge the releases of providers, in any language, in PATH: files or folders.
 
-    Reports what breaks under the releases of core and clusterctl in --target, and what breaks
-    under a condition.
+    Reports what breaks under the releases of core and clusterctl in --target, and what breaks only
+    under certain conditions.
 
     Exit codes: 0 nothing breaks, 1 something breaks, 2 usage error or unreadable input.
     """

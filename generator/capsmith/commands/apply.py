@@ -2,9 +2,10 @@
 
 An update with conflicts has two halves.  The first writes all files, with conflict markers, and
 stores the previous contents, the new lock and the new bases in ``.capsmith/unfinished``.  After the
-author has resolved the conflicts, the second moves lock and bases into place (``--continue``), or
-restores the previous contents (``--abort``).  In between, lock and bases are not updated: they
-describe what capsmith generated, and while markers remain the result of the merge is undecided.
+author has resolved the conflicts, the second moves the lock and the bases into place
+(``--continue``), or restores the previous contents (``--abort``).  In between, the lock and the
+bases are not updated: they describe what capsmith generated, and the result of the merge is
+undecided as long as there are markers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Read the releases for a conformance run: kinds to check, roles, and manager commands."""
+"""Read the releases for a conformance run: kinds to check, their roles, and manager commands."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Loaded(NamedTuple):
-    """The results of loading a provider.yaml; ``provider`` is None if any finding is an error."""
+    """The result of loading a provider.yaml; ``provider`` is None if any finding is an error."""
 
     text: str
     provider: Provider | None

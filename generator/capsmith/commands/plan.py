@@ -108,7 +108,7 @@ class Plan(NamedTuple):
 
     @property
     def is_nothing(self) -> bool:
-        """Return whether nothing has to change and the run would succeed."""
+        """Return whether the run would succeed without changing anything."""
         return self.report.exit_code == 0 and not self.change and not self.records
 
 

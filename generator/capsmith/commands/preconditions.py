@@ -56,7 +56,7 @@ def require_lock(repository: Repository) -> Lock:
 
 
 def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
-    """Complete an interrupted run; return a note about it, or nothing if there was none.
+    """Complete an interrupted run, and return a note about it if there was one.
 
     Commands that write call this function before they read anything else, because after an
     interruption some files belong to another provider.yaml.  Raises the same errors as

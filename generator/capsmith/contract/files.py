@@ -36,8 +36,7 @@ _MONTH = r"^[0-9]{4}-(0[1-9]|1[0-2])$"
 
 
 SourceFiles = Annotated[dict[Annotated[str, Field(pattern=_MINOR)], str], Field(min_length=1)]
-"""Path to a file of the Cluster API repository, keyed by the first release of core that has it
-there."""
+"""Path to a file in the Cluster API repository, by the first release of core with that path."""
 
 
 class FileModel(BaseModel):

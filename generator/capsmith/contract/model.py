@@ -66,7 +66,7 @@ class FieldOrigin(StrEnum):
     CONTRACT = "contract"
     """The contract defines the field, or core reads or writes the field."""
     CAPSMITH = "capsmith"
-    """Capsmith's API defines the field, which helps a provider to comply with the field's rule."""
+    """Capsmith defines the field, to help providers comply with the field's rule."""
 
 
 class HookFamily(StrEnum):
@@ -111,11 +111,11 @@ class FieldConversion(StrEnum):
 
     AS_IS = "as-is"
     FLAG = "flag"
-    """True stays; false becomes absent."""
+    """True is kept; false is dropped."""
     TEXT = "text"
-    """A non-empty string stays; null and an empty string become absent."""
+    """A non-empty string is kept; null and an empty string are dropped."""
     EMPTY_OBJECT = "empty-object"
-    """An object whose values are all empty becomes absent."""
+    """An object whose values are all empty is dropped."""
     EMPTY_LIST = "empty-list"
     MAP_TO_LIST = "map-to-list"
     CONDITIONS = "conditions"
@@ -135,7 +135,7 @@ class Actor(StrEnum):
     GENERATOR = "generator"
     """Capsmith; schema and conversion follow from the data."""
     AUTHOR = "author"
-    """The provider's author, because the meaning changes and the provider's code must follow."""
+    """The provider's author, because the meaning of a field changes and code must be adapted."""
     USER = "user"
 
 

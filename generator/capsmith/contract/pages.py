@@ -14,7 +14,7 @@ class PageRow(NamedTuple):
     """A row of a rule table."""
 
     name: str
-    """Name of the row, such as ``conditions``; the rules in the row have it as ``row``."""
+    """Name of the row, such as ``conditions``; the attribute ``row`` of rules refers to it."""
     title: str
     """Text of the row, without markup."""
     mandatory: bool

@@ -46,7 +46,7 @@ def normalize(schema: Schema) -> dict[str, Any]:
     Schemas with equal normal forms accept, prune, default and merge the same objects: descriptions
     and the order of keys, of ``required`` and of rules do not matter.  The converse does not hold:
     two schemas that accept the same objects may still be reported as different.  An importer must
-    err on this side.
+    err in this direction.
     """
     found = simplify(schema)
     if found.get("type") == "array":

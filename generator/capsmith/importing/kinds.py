@@ -46,7 +46,7 @@ def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
 
 
 def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entry:
-    """Return scope, group and plural of a kind without a role where they are not the defaults."""
+    """Return the scope, group and plural of a kind without a role, unless they are the defaults."""
     crd, found = source.crd, dict[str, Any]()
     if source.role != RESOURCE:
         return found
@@ -178,7 +178,7 @@ def _without_texts(value: Any) -> Any:
 
 
 def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
-    """Return a kind's description, short names and categories where they are not the defaults.
+    """Return a kind's description, short names and categories unless they are the defaults.
 
     ``made`` is the CRD that capsmith generates without the author's parts.
     """
@@ -275,7 +275,7 @@ def list_names(crd: Crd, key: str) -> list[str]:
 
 
 def describe_categories(crd: Crd) -> Entry:
-    """Return ``categories`` and ``contractCategory`` where they are not the defaults.
+    """Return ``categories`` and ``contractCategory`` unless they are the defaults.
 
     ``contractCategory`` is only set for CRDs without the category ``cluster-api``.
     """

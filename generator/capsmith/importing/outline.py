@@ -91,9 +91,9 @@ def decide_outline(
 ) -> Outline:
     """Return the first part of provider.yaml, with the settings that most kinds have.
 
-    Kinds with a contract role together outweigh all others, because clusterctl and core only look
-    at them.  Kinds with different settings get their own keys.  ``metadata`` holds clusterctl's
-    Metadata objects.
+    Settings of kinds with a contract role take precedence over all others, because clusterctl and
+    core only read those kinds.  Kinds with different settings get their own keys.  ``metadata``
+    holds clusterctl's Metadata objects.
     """
     series = _releases(metadata, contracts)
     followed = _contracts(sources, series, contracts)

@@ -191,7 +191,7 @@ def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
 
 
 def find_template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return the keys for the template's metadata; empty if the metadata are the default.
+    """Return the keys for the template's metadata; empty if they have the default schema.
 
     ``made`` is the schema that capsmith generates without the author's parts.
     """

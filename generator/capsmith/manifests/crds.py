@@ -12,7 +12,7 @@ from capsmith.yamldoc.compose import Path
 
 Schema = Mapping[str, Any]
 OPEN = "x-kubernetes-preserve-unknown-fields"
-"""Schema keyword with which undeclared fields are kept instead of pruned."""
+"""Schema keyword that makes the API server keep undeclared fields instead of pruning them."""
 
 
 def find_field(schema: Schema, path: str) -> Schema | None:

@@ -1,6 +1,6 @@
 """Read and expand ``${...}`` as clusterctl does, which uses drone/envsubst.
 
-Accepts exactly the forms that clusterctl accepts, including their oddities: ``${A:+b}`` and
+Accepts exactly what clusterctl accepts, including its peculiarities: ``${A:+b}`` and
 ``${A:?b}`` are defaults, and ``${A-b}`` is an error.  :func:`parse_pieces` reads a string, and
 :func:`expand` computes the value of one substitution.  Variables without a value stay as
 ``${NAME}``, so that the result shows what a user must set.  Independent of YAML and of lines.

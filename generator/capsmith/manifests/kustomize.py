@@ -1,4 +1,4 @@
-"""Build objects from source manifests like kustomize, as precisely as checks require.
+"""Build objects from source manifests like kustomize, with the precision that checks require.
 
 Applies names, namespaces, labels, images and merge patches, but no JSON patches, generators or
 replacements.  Does not open files: only references to the given manifests are followed.
@@ -153,7 +153,7 @@ class Kustomizations:
         return folder in self._kustomizations
 
     def roots(self) -> list[str]:
-        """Return the folders of kustomizations that no other one names, farthest-reaching first."""
+        """Return the folders of kustomizations that no other names, those with most files first."""
         named = {name for folder in self._kustomizations for name in self._named(folder)}
         roots = [folder for folder in self._kustomizations if folder not in named]
         # The farthest reaching one builds a file that several share; ties are broken by name, for

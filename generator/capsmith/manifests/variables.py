@@ -1,6 +1,6 @@
 """Find and replace ``${VARIABLES}`` in the files that clusterctl reads.
 
-Pure.  Accepts the forms that clusterctl accepts; see :mod:`envsubst`.
+Pure. Accepts the same substitutions as clusterctl; see :mod:`envsubst`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Trouble(StrEnum):
     """The reason why a variable probably does not work as its author expects."""
 
     SYNTAX = "syntax"
-    """The form is invalid, so clusterctl refuses the whole file."""
+    """The substitution is invalid, so clusterctl refuses the whole file."""
     EMPTY = "empty"
     """The default is empty (``${A:=}``), so the variable is required after all."""
 
@@ -46,7 +46,7 @@ class Variable:
     is_required: bool = False
     """Whether clusterctl requires a value, if this is the first occurrence in the file."""
     inner: tuple[str, ...] = ()
-    """Names of nested variables without a default there; clusterctl never requires them."""
+    """Names of nested variables that have no default here; clusterctl never requires them."""
 
 
 def scan(text: str) -> tuple[Variable, ...]:
@@ -85,7 +85,7 @@ def find_required(variables: Iterable[Variable]) -> frozenset[str]:
 def substitute(text: str, values: Mapping[str, str] = _NO_VALUES) -> str:
     """Replace the variables in ``text`` with their values or defaults, as clusterctl does.
 
-    A variable with neither stays as ``${NAME}``, and forms that clusterctl refuses are kept.
+    A variable with neither stays as ``${NAME}``, as do substitutions that clusterctl refuses.
     """
     if "$" not in text:
         return text

@@ -86,7 +86,7 @@ class Decision(NamedTuple):
 
 
 class OnDisk(NamedTuple):
-    """The content of existing files by path, and the merge base of each merged file."""
+    """The contents of existing files, and the merge bases of merged files, by path."""
 
     files: Mapping[str, bytes]
     base: Mapping[str, bytes]

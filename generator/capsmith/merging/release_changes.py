@@ -21,7 +21,7 @@ def find_dropped_series(before: bytes | None, tree: FileTree) -> tuple[Finding, 
     """Warn about release series that the metadata ``before`` lists and ``tree`` lacks.
 
     clusterctl can neither install nor upgrade from a release whose series is not listed (CC-08).
-    The series of former contracts also determine which labels their releases left in CRDs (GEN-06).
+    The series of former contracts also show which labels earlier releases left in CRDs (GEN-06).
     """
     if METADATA_PATH not in tree:
         return ()

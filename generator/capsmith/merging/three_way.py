@@ -95,8 +95,8 @@ def merge(
     """Return ``base`` with the changes from ``ours`` and ``theirs``, in order.
 
     Changes with no common line between them count as one.  A change is a conflict unless both sides
-    agree or one of them left the lines unchanged.  Joined, all chunks with the same side of each
-    conflict are a complete file: no line is lost or repeated.
+    agree or one of them left the lines unchanged.  All chunks, joined with the same side of each
+    conflict, are a complete file: no line is lost or repeated.
     """
     # No hunk crosses the end of a region, because regions are unions of hunks: so `select` may be
     # called for both sides, even where one of them has no change.

@@ -448,7 +448,7 @@ def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
 
 
 def needs_messages(resource: Resource) -> bool:
-    """Return whether the API server refuses conditions of the kind that have an empty message."""
+    """Return whether the API server refuses an empty message in the conditions of the kind."""
     if resource.contract_fields is None:
         return False
     schema: Any = build_status_schema(resource, resource.storage_version) or {}

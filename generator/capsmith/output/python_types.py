@@ -252,7 +252,7 @@ def _literal(value: Any) -> str:
 
 
 def find_used_names(classes: Sequence[PythonClass], names: Iterable[str]) -> tuple[SafeText, ...]:
-    """Return the members of ``names`` that fields of ``classes`` use, in the order of ``names``."""
+    """Return those of ``names`` that the field types of ``classes`` contain, in the same order."""
     fields = [field for cls in classes for field in cls.fields]
     words = {word for f in fields for word in _WORD.findall(QUOTED.sub("", f.annotation))}
     if any(f.assignment.startswith(" = field(") for f in fields):

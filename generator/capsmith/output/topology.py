@@ -106,7 +106,7 @@ class Own(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The kinds of an infrastructure component by their place in a cluster, with their specs.
+    """The kinds of an infrastructure component by their position in a cluster, with their specs.
 
     Attributes named ``*_spec`` contain clusterctl variables; attributes named ``*_class_spec``
     contain plain values (CC-74).

@@ -51,8 +51,7 @@ class Hook(NamedTuple):
     timeout_seconds: int
     ignore_failures: bool
     since: str
-    """First release of core with the hook; empty if all releases with runtime extensions have
-    it."""
+    """First release of core that has the hook; empty if it is as old as runtime extensions."""
     statement: str
 
 

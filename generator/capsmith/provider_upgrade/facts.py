@@ -34,7 +34,7 @@ def describe_upgrade(
 ) -> Data:
     """Return the plan of an upgrade as JSON data.
 
-    ``hands`` are the manual steps; ``in_place`` is whether API versions keep their names.
+    ``hands`` are the manual steps; ``in_place`` is true if API versions keep their names.
     """
     facts = describe_step(provider, step)
     if in_place:  # there are no stages then

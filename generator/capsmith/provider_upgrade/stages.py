@@ -24,7 +24,7 @@ _UPDATE = "capsmith update"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage of an upgrade, completed by one command."""
+    """A stage of an upgrade, which one command completes."""
 
     title: str
     command: str

@@ -484,7 +484,7 @@ class FieldSchema(SpecModel):
 
 
 Alternatives = Annotated[Many[FieldSchema], Field(min_length=1)]
-"""Limits for a value whose field declares type, default and description."""
+"""Alternative limits for a value; the field itself declares the type, default and description."""
 Required = Annotated[
     Annotated[bool, Tag(FLAG)] | Annotated[Many[str], Tag(LIST)],
     choose_by_tag(_flag_or_list, "true, false or a list of property names"),

@@ -409,7 +409,7 @@ class BootstrapKindSpec(KindSpec):
 
 
 class ForeignKindSpec(SpecModel):
-    """A kind that belongs to another provider."""
+    """A kind of another provider."""
 
     group: forms.Group = Field(description="API group of the kind.")
     kind: forms.Kind = Field(description="The kind.")

@@ -34,7 +34,7 @@ class DocumentedField(NamedTuple):
 
     @property
     def necessity(self) -> str:
-        """Return how binding it is to declare the field, in RFC 2119 terms."""
+        """Return the RFC 2119 keyword that says whether the field must be declared."""
         if self.inherited:
             return "required in its parent" if self.required else "optional in its parent"
         words = list(dict.fromkeys(_necessity(rule, self.path) for rule in self.rules))

@@ -129,7 +129,7 @@ def _section(rule: Rule, texts: Texts) -> Iterator[Block]:
 def build_level_blocks(
     rules: Iterable[Rule], roles: Sequence[str], texts: Texts, what: str
 ) -> Iterator[Block]:
-    """Yield a heading and a table for each level; ``what`` ends the table captions."""
+    """Yield a heading and a table for each level; table captions end with ``what``."""
     by_level: dict[Level, list[Rule]] = {}
     for rule in rules:
         by_level.setdefault(rule.level, []).append(rule)

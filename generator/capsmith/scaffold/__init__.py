@@ -79,7 +79,7 @@ class Proposal:
 
     answers: Mapping[str, Answer]
     typed: Mapping[str, Answer]
-    """Answers that differ from the defaults that follow from the other answers."""
+    """Answers that differ from the defaults, which may depend on other answers."""
     folder: str
     """Name of the repository's folder, if the user does not specify one."""
     text: str

@@ -100,7 +100,7 @@ def read_permissions(file: Path) -> int:
 
 
 def write_synced(target: Path, content: bytes, permissions: int) -> None:
-    """Write a file with exactly these permissions to an existing folder, and sync it.
+    """Write a file with the given permissions to an existing folder, and sync it.
 
     On return, the content is on disk.  The name of a new file may still be lost in a power failure,
     because the folder is not synced: rename the file afterwards, or be able to write it again.

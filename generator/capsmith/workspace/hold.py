@@ -55,7 +55,7 @@ def is_abandoned(folder: Path) -> bool:
 def convert_disk_errors(folder: Path) -> Iterator[None]:
     """Return a context that converts OSError to a DiskError.
 
-    The error names the file, or else ``folder``.
+    The error names the affected file, or ``folder`` if that is unknown.
     """
     try:
         yield

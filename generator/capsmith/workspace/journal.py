@@ -8,7 +8,7 @@ Each step starts when the previous one is on disk: all staged files are synced, 
 synced and renamed, then files are moved.  After a kill or a power failure, the list therefore never
 names a file whose content is missing.
 
-States of a folder, by the list ``.capsmith/pending.json``:
+States of a folder, according to the list ``.capsmith/pending.json``:
 
 - no list: the old tree, perhaps with leftovers in the stage, which :meth:`Journal.clear` removes;
 - a list: each of its files is in its old or its new state, and both contents can be restored, from
@@ -124,10 +124,10 @@ class Journal:
     def stage(self, change: Change, read: Mapping[str, str] | None = None) -> None:
         """Stage ``change`` for :meth:`complete` or :meth:`undo`.
 
-        ``read`` has the digests of the contents, by path, from which the change was derived; the
-        digest of a file that did not exist is empty.  Raises Refused (``output-saved``) if one of
-        the files has been saved since.  There must be no pending change.  If an exception is
-        raised, nothing has changed.
+        ``read`` maps the paths of the files that the change was derived from to the digests of
+        their contents, which are empty for files that did not exist.  Raises Refused
+        (``output-saved``) if one of the files has been saved since.  There must be no pending
+        change.  If an exception is raised, nothing has changed.
         """
         self._discard_stage()
         try:

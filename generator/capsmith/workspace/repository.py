@@ -120,9 +120,10 @@ class Repository:
         return content
 
     def watch(self, path: str) -> None:
-        """Refuse later changes to a file if it is saved from now on; for files read elsewhere.
+        """Refuse changes to a file that is saved after this call.
 
-        Files that this class reads are watched from their first reading.
+        Needed only for files that were read elsewhere: files that this class reads are watched from
+        their first reading.
         """
         with contextlib.suppress(Refused):  # another reader reports it better
             self._read.setdefault(path, digest_file(resolve_inside(self.folder, path)))

@@ -99,7 +99,7 @@ def _placed(
 def find_nearest_mark(node: yaml.Node | None, path: Path) -> yaml.Mark | None:
     """Return the position of the key or item at ``path``, or of its nearest existing parent.
 
-    Returns None if not even the first step of ``path`` exists below ``node``.
+    Returns None if even the first step of ``path`` does not exist below ``node``.
     """
     mark = None
     for step in path:

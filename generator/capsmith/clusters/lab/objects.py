@@ -1,4 +1,4 @@
-"""The objects of a cluster as the demo shows them: their readiness and what they wait for."""
+"""The objects of a cluster in the demo's table: whether they are ready, and what they wait for."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def describe_wait(obj: JSON) -> str:
 
 
 def describe_changes(before: list[ObjectRow], now: list[ObjectRow]) -> list[ObjectRow]:
-    """Return the rows in ``now`` that ``before`` lacks or has with other content."""
+    """Return the rows in ``now`` that are new or differ from ``before``."""
     known = {(row.kind, row.name): row for row in before}
     return [row for row in now if known.get((row.kind, row.name)) != row]
 

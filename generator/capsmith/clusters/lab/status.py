@@ -50,7 +50,7 @@ def format_table(status: Status) -> list[tuple[str, ...]]:
 
 
 def format_lines(status: Status) -> list[str]:
-    """Return the lines of `capsmith lab status` about the lab as a whole."""
+    """Return the lines that `capsmith lab status` prints about the lab as a whole."""
     if status.lab is None:
         state = "starts" if status.is_running else "has not started"
         return [f"lab {status.name}: {state}"]

@@ -330,7 +330,7 @@ _WEBHOOK_AWAY = re.compile(r"failed calling webhook|conversion webhook for .{1,3
 
 
 def is_busy(status: int, text: str) -> bool:
-    """Return whether to retry a request: a changed CRD reopens its storage, which causes a 429."""
+    """Return whether to retry a request, such as one that got 429 while a CRD is reloaded."""
     # Only this message: any other 500 is a failure of the server that a repetition would hide.
     away = status == 500 and _WEBHOOK_AWAY.search(text) is not None
     return away or status in (429, 503, 504)

@@ -52,7 +52,7 @@ class ReleaseViolation(NamedTuple):
     hint: str = ""
     link: str = ""
     begins: int = 0
-    """Line on which the object begins; 0 if unknown."""
+    """Line in which the object begins; 0 if unknown."""
 
     @classmethod
     def of(

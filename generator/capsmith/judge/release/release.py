@@ -43,8 +43,7 @@ class Substituted:
     text: str
     original: str
     refused: int = 0
-    """Offset in ``original``, plus 1, of the first form that clusterctl refuses; 0 if there is
-    none."""
+    """Offset in ``original``, plus 1, of the first substitution that clusterctl refuses, or 0."""
     _starts: list[int] = field(default_factory=list)
     """Offsets in ``text`` at which the values of variables start, in ascending order."""
     _values: list[tuple[int, int, int]] = field(default_factory=list)
@@ -74,7 +73,8 @@ def substitute(text: str, alone: str = SAMPLE) -> Substituted:
     """Return ``text`` with variables replaced with sample values.
 
     A variable without a default becomes :data:`SAMPLE`, or ``alone`` if it is the only content of a
-    line: such a variable often replaces a whole block.  Forms that clusterctl refuses are kept.
+    line: such a variable often replaces a whole block.  Substitutions that clusterctl refuses are
+    kept.
     """
     if "$" not in text:
         return Substituted(text, text)

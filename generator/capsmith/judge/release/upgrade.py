@@ -31,7 +31,7 @@ class SchemaChange(NamedTuple):
 
     rule: str
     field: str
-    """Dotted path to the field, with ``[]`` for list items and ``{}`` for map values."""
+    """Dotted path to the field, where ``[]`` means list items and ``{}`` means map values."""
     message: str
 
 

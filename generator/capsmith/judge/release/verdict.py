@@ -28,8 +28,7 @@ def verify(
     """Return the verdict on a release.
 
     ``baseline`` holds the number of accepted occurrences of each violation, by fingerprint.
-    ``more`` are violations found by other means than reading files, such as from a running API
-    server.
+    ``more`` are violations that were not found in files, such as those from a running API server.
     """
     judged = sorted((*judge(release, contracts, options), *more), key=lambda each: each.sort_key)
     verdict = _verdict(judged, release, options, baseline)

@@ -189,7 +189,7 @@ class BaseSession:
         return not self.history.wait(lambda: not probe(), self.timing.quiet)
 
     def settle(self) -> None:
-        """Wait for the quiet time, during which a faulty manager would violate the rule."""
+        """Wait for the quiet time, in which a faulty manager has the chance to violate the rule."""
         self.stays(lambda: True)
 
     def latest(self, kind: str, name: str) -> JSON:

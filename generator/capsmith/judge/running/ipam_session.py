@@ -37,7 +37,7 @@ class IpamObjects:
 
     @property
     def kinds(self) -> list[tuple[str, str]]:
-        """Return API version and kind of each pool."""
+        """Return the API version and kind of each pool."""
         return [(str(each["apiVersion"]), str(each["kind"])) for each in self.documents]
 
     @property
@@ -60,7 +60,7 @@ class IpamObjects:
 def select_ipam_objects(
     documents: Iterable[JSON], crds: Sequence[JSON], roles: Mapping[str, str]
 ) -> IpamObjects:
-    """Return a pool of each kind, from the documents or else created if its schema is supported.
+    """Return a pool of each kind: one of the documents, or a new one if its schema is supported.
 
     Raises UnreadableInput (``conformance-objects``) if there is no pool of any kind.
     """
@@ -107,7 +107,7 @@ def _properties(schema: JSON) -> dict[str, Any]:
 CLAIM = "IPAddressClaim"
 ADDRESS = "IPAddress"
 FOREIGN = "Foreign"
-"""Prefix of a pool kind that no provider has."""
+"""Prefix for the name of a pool kind that does not exist."""
 
 
 @dataclass

@@ -12,7 +12,7 @@ S = TypeVar("S")
 
 
 class Violated(Exception):
-    """Raised by a failing check: what the manager did, to which object, and the remedy."""
+    """Raised by a failing check, with what the manager did, to which object, and the remedy."""
 
     def __init__(self, message: str, subject: str = "", path: str = "", hint: str = "") -> None:
         super().__init__(message)
@@ -79,7 +79,7 @@ class Timing:
     patience: float = 180.0
     """Maximum wait for a state that must be reached."""
     quiet: float = 3.0
-    """Wait for a change that must not happen."""
+    """Time to wait for a change that must not happen."""
     cleanup: float = 180.0
     """Maximum wait for deletions after the run, before finalizers are removed."""
 
@@ -112,7 +112,7 @@ class Selection(NamedTuple):
     ignore: frozenset[str] = frozenset()
 
     def includes(self, check: ConformanceCheck[Any], rules: Mapping[str, object]) -> bool:
-        """Return whether a check is selected and proves a rule in ``rules``, which are by id."""
+        """Return whether a check is selected and proves one of ``rules``, a mapping by id."""
         ids = {rule for rule in check.rules if rule in rules}
         names = {check.name, *ids, *(rule.partition("-")[0] for rule in ids)}
         if not ids or names & self.ignore:

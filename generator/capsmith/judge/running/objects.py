@@ -109,7 +109,7 @@ class ProviderObjects:
 
 
 def select_provider_objects(documents: Iterable[JSON], roles: Mapping[str, str]) -> ProviderObjects:
-    """Return the provider's objects in a cluster template; ``roles`` are by kind.
+    """Return the provider's objects in a cluster template; ``roles`` are keyed by kind.
 
     Raises UnreadableInput (``conformance-objects``) if the template has no infrastructure cluster
     or no machine template.

@@ -25,7 +25,7 @@ _DATA = "#cloud-config\n{}\n"
 
 
 class Mover(Protocol):
-    """A second management cluster with its own manager."""
+    """A second management cluster, to which a check can move clusters."""
 
     def start_target(self) -> KubeClient:
         """Start the cluster unless it is running, and return its client.

@@ -1,4 +1,4 @@
-"""A provider's permissions: its managers', core's aggregated permissions, and roles for users.
+"""Permissions for a provider's managers, for core (by aggregation) and for users.
 
 The runtime library declares what its code needs in a ``permissions.yaml`` in each folder; this
 module evaluates the declarations.  Each permission has a reason, which is printed as a comment
@@ -194,7 +194,7 @@ def list_client_permissions(
 ) -> tuple[Permission, ...]:
     """Return the permissions for author code, all of which the manager has too.
 
-    They consist of the manager's permissions for the component's own kinds, and the author's rules.
+    These are the manager's permissions for the component's own kinds, and the author's rules.
     """
     kinds, names = group_kinds(component.resources).keys(), set(list_plurals(component.resources))
     authors = tuple(_declared(provider, component))

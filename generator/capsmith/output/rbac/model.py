@@ -1,4 +1,4 @@
-"""Permissions in the form that roles contain, and in the form that the library declares."""
+"""Permissions as RBAC rules, and as the runtime library declares them."""
 
 from __future__ import annotations
 

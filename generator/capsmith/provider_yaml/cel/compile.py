@@ -105,10 +105,7 @@ _MOST_PROBLEMS = 5
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Compiles the rules of one schema.
-
-    ``_self_type`` is None if the schema declares no type.
-    """
+    """Compiles the rules of one schema."""
 
     _declarations: Declarations
     _self_type: CelType | None
@@ -144,8 +141,9 @@ class Compiler:
     def is_broken_by(self, expression: str, value: Any) -> bool:
         """Return whether ``value`` certainly violates a rule that compiles.
 
-        Returns False if the answer is unknown: for rules that call Kubernetes' functions, which are
-        not implemented here, for escaped names, and for strings that the API server parses first.
+        Returns False if the answer is unknown: if the rule calls a Kubernetes function, which is
+        not implemented here, uses an escaped name, or reads a string that the API server parses
+        first.
         """
         # A wrong "yes" would refuse a default that the API server accepts, so doubt means no.
         # Strings with a format such as date-time reach rules as timestamps, which YAML values are

@@ -28,7 +28,7 @@ def check_pools(draft: Draft, top: PathReporter) -> None:
     Ids: ``pool-machine-kind``, ``pool-field-missing``, ``pool-field-differs``.
 
     A pool with Machines creates objects of another kind.  The pool must have all fields that are
-    required in that kind, and a field that both have must have the same meaning.
+    required in that kind, and a field in both must have the same meaning.
     """
     for kind in draft.kinds:
         reporter = top.at(kind.section, kind.name)

@@ -29,7 +29,7 @@ class KubeadmKubelet(Kubelet):
     """The kubelets of one cluster, after kubeadm has run."""
 
     def tick(self) -> None:
-        """Do what :meth:`Kubelet.tick` does, and remove the static Pods of deleted servers."""
+        """Update Nodes like :meth:`Kubelet.tick`, and remove the static Pods of deleted servers."""
         super().tick()
         names = {server.name for server in self._cloud.servers(self._cluster)}
         for pod in self._client.list("v1", "Pod", _NAMESPACE):
@@ -143,7 +143,7 @@ _KIND = "KubeadmControlPlane"
 def add_external_etcd(
     documents: list[JSON], etcd: str, pki: Pki, namespace: str, cluster: str
 ) -> list[JSON]:
-    """Return the objects of a cluster changed to use an external etcd, and its Secrets.
+    """Return a cluster's objects, changed to use an external etcd, and the etcd's Secrets.
 
     ``etcd`` is the URL.  Objects without a kubeadm control plane are returned unchanged.
     """

@@ -108,8 +108,9 @@ def toolbox(
 ) -> Toolbox:
     """Return the tools of the named modules, after building missing ones.
 
-    By default, these are the modules that tests of every change need.  ``k8s`` means the default
-    release of Kubernetes and ``k8s-v1.34`` the release of a series; a toolbox has only one of them.
+    By default, these are the modules needed by the tests that run for every change.  ``k8s`` means
+    the default release of Kubernetes and ``k8s-v1.34`` the release of a series; a toolbox has only
+    one of them.
 
     A build takes minutes: `progress` first receives the names of the tools to build, the
     approximate duration and the cache folder, then a line for each step.  With `find`, Kubernetes

@@ -129,7 +129,7 @@ def list_modules() -> dict[str, Module]:
 
 
 def default_modules() -> list[str]:
-    """Return the names of the modules that tests of every change need.
+    """Return the names of the modules needed by the tests that run for every change.
 
     These are the default release of Kubernetes, all releases of core, and the kubeadm providers of
     the default release of core.
@@ -139,7 +139,7 @@ def default_modules() -> list[str]:
 
 
 def list_all_modules() -> list[str]:
-    """Return the names of the modules that all tests need, with the default Kubernetes release."""
+    """Return the names of the modules that all tests need, including the default Kubernetes."""
     return [KUBERNETES, *(name for name in list_modules() if not name.startswith(f"{KUBERNETES}-"))]
 
 
