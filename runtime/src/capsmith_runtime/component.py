@@ -1,4 +1,4 @@
-"""A component is what clusterctl installs: a provider with its own manager."""
+"""Components: providers that clusterctl installs, each with its own manager."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class RetryAfterError(Exception):
 
 
 class ReconcileError(RetryAfterError):
-    """An error with a reason for the Ready condition; the call is retried with back-off."""
+    """An error whose reason is shown in the Ready condition; the call is retried with back-off."""
 
     reason: str
     """Reason of the Ready condition in CamelCase."""
@@ -263,9 +263,9 @@ class ServerError(ApiError):
 
 
 class CallEndedError(Exception):
-    """Raised for a request after the reconciler's call has ended, e.g.
+    """Raised for a request after the reconciler's call has ended, such as by a timeout.
 
-    by timeout; nothing is sent.
+    Nothing is sent.
     """
 
 

@@ -62,9 +62,9 @@ class Faults:
     slow: float = 0.0
     """Maximum duration of a call in seconds."""
     late: int = 0
-    """Number of searches that do not yet find a newly created resource."""
+    """Number of searches that fail to find a newly created resource."""
     vanish: float = 0.0
-    """Share of successful searches after which the resource that was found is deleted."""
+    """Share of successful searches after which the found resource is deleted."""
     seed: int = 0
     """Seed that decides which calls fail; the same seed always selects the same calls."""
 

@@ -1,4 +1,4 @@
-"""The manager runs the caches, queues, controllers and leader election of one process."""
+"""The manager of one process: runs its caches, queues, controllers and leader election."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ must already reach the manager's conversion webhook.
 CORE_RETRY_SECONDS: Final = 5.0
 CORE_CHECK_SECONDS: Final = 300.0
 CLOSE_SECONDS: Final = 3.0
-"""Minimum seconds that sessions may take to close; Kubernetes grants ten seconds more."""
+"""Seconds that sessions may take to close in any case; Kubernetes grants ten seconds more."""
 EXIT_SECONDS: Final = 5.0
 """Seconds for which exit handlers and the author's libraries may delay the process's end."""
 

@@ -8,7 +8,7 @@ __version__: Final = "0.2.0"
 
 
 class IncompatibleRuntimeError(ImportError):
-    """Raised if a repository's manifests were generated for another runtime."""
+    """Raised if a repository's code and manifests were generated for another runtime series."""
 
 
 def require(series: str) -> None:

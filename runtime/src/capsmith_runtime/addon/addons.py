@@ -1,4 +1,4 @@
-"""Reconciles one kind of add-on: the Clusters that it selects, and its status (AD-03)."""
+"""Controller for one kind of add-on: finds the selected Clusters, and writes the status (AD-03)."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class _RequestedVersion(NamedTuple):
 
 
 class AddonController:
-    """Reconciles one kind of add-on; InstallationController works on the clusters.
+    """Reconciles one kind of add-on, but not its installations on clusters.
 
-    The two exchange data: this controller records an add-on's clusters, which
-    InstallationController reads.  InstallationController stores its results in ``statuses``, from
-    which this controller writes the add-on's status.
+    This controller records an add-on's clusters, and InstallationController reads that record.
+    InstallationController stores its results in ``statuses``, from which this controller writes the
+    add-on's status.
     """
 
     def __init__(

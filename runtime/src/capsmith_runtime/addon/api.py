@@ -1,4 +1,4 @@
-"""Reconcilers of add-ons, with their arguments and results: one cluster at a time."""
+"""Reconcilers of add-ons, called for one cluster at a time, with their arguments and results."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Reconciles an add-on on one cluster: checks preconditions and calls the reconciler.
+"""Controller that installs an add-on on one cluster, or removes it.
 
-The flow is that of AD-03.
+It checks the preconditions and calls the author's reconciler, in the order of AD-03.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from capsmith_runtime.reconcile.status_reporter import StatusDebounce, describe_
 from capsmith_runtime.workload.client import ClusterUnreachableError
 
 OpenWorkload = Callable[[str, str], Awaitable[Workload]]
-"""Function that returns a workload cluster's API, by the Cluster's namespace and name."""
+"""Function that returns a workload cluster's client by the Cluster's namespace and name."""
 
 MISSING_CLUSTER_SECONDS: Final = 60.0
 """Seconds to wait for a missing Cluster: ``clusterctl move`` may create the add-on first."""

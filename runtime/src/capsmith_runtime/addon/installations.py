@@ -1,6 +1,6 @@
-"""Installations: an add-on on a cluster, and the record of them on the add-on itself.
+"""Installations of add-ons on clusters, and the annotation that records them on the add-on.
 
-The record cannot be in the status, because ``clusterctl move`` drops the status (ST-11). Owner
+The record cannot be in the status, because ``clusterctl move`` drops the status (ST-11).  Owner
 references to the Clusters would survive the move, but Kubernetes would delete the add-on together
 with its last Cluster.  So the record is an annotation.
 """
@@ -17,7 +17,7 @@ from capsmith_runtime.kube.client import NamespacedName
 
 
 class Installation(NamedTuple):
-    """An add-on on a cluster."""
+    """An add-on that is, or will be, installed on a cluster."""
 
     addon: NamespacedName
     cluster: str
@@ -29,7 +29,7 @@ class Installation(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """Return the name of the Cluster whose API server the author's code sends requests to."""
+        """Return the name of the Cluster to whose API server the author's code sends requests."""
         return f"Cluster {self.addon.namespace}/{self.cluster}"
 
 

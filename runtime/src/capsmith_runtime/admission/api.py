@@ -32,7 +32,7 @@ class FieldError:
     field: str
     """Path below the spec as in YAML, such as ``disks[0].sizeGiB``; empty for the spec itself."""
     message: str
-    """The reason, without the path; users see it, so it must not contain a secret."""
+    """The reason, without the path. Users see the message, so it must not contain a secret."""
     reason: Reason = "FieldValueInvalid"
     """The kind of error, as in the ``Status`` of a rejected request."""
 
@@ -45,7 +45,7 @@ class FieldError:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionWarning:
-    """A warning that kubectl prints; the object is accepted nevertheless."""
+    """A warning that kubectl prints; it does not prevent the object from being accepted."""
 
     message: str
     """The warning for users, which must not contain a secret."""

@@ -1,4 +1,4 @@
-"""Handles one kind's requests: reads the review, calls the author's code, and responds."""
+"""Handlers for admission requests, which read the review, call the author's code, and respond."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ _log = get_logger("admission")
 MARGIN_SECONDS: Final = 0.5
 """Seconds of the API server's timeout that are reserved for the network."""
 MAX_RESULTS: Final = 100
-"""Maximum number of reported errors and warnings, as a generator may be endless."""
+"""Maximum number of reported errors and warnings, because the author's iterable may be endless."""
 
 
 class AdmissionHandler:

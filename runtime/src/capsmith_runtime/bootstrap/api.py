@@ -1,8 +1,8 @@
 """A bootstrap provider's reconciler, with its argument and results.
 
 Its only method generates bootstrap data: once for a Machine, and repeatedly for a MachinePool,
-whose later machines need data that are still valid.  The runtime handles everything else: the
-Secret with its name and owner, the order of machines, and the status.
+because machines that are added later need data that are still valid.  The runtime handles
+everything else: the Secret with its name and owner, the order of machines, and the status.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
     is_first_control_plane: bool
     """Whether this machine must initialise the cluster; all other machines join it.
 
-    It is true for only one machine at a time, and for another only after the first is gone.
+    It is true for only one machine at a time; another machine can follow only after that one is
+    gone.
     """
     node_taints: tuple[Taint, ...]
     """The taints to register the Node with; core removes them later (BC-14)."""

@@ -52,9 +52,9 @@ class DataSecretStore:
         """Return the content of the configuration's Secret; None if there is no such Secret.
 
         A Secret whose owner has another UID was restored together with its configuration, or is
-        left over from a former one.  It is adopted if ``in_use`` is true, which means that a
-        Machine or MachinePool names it, and deleted otherwise.  Raises DataSecretNameTakenError if
-        the Secret belongs to another object.
+        left over from an earlier configuration of the same name.  It is adopted if ``in_use`` is
+        true, which means that a Machine or MachinePool names it, and deleted otherwise.  Raises
+        DataSecretNameTakenError if the Secret belongs to another object.
         """
         try:
             secret = await self._client.get(SECRET, _key(config))
@@ -74,7 +74,7 @@ class DataSecretStore:
     async def write(
         self, config: JSON, cluster: str, content: DataContent, *, replace: bool
     ) -> None:
-        """Create the Secret, or replace an existing one's content if ``replace`` is set (MP-19)."""
+        """Create the Secret; with ``replace``, replace an existing Secret's content (MP-19)."""
         if not replace:
             manifest = build_data_secret(config, cluster, content)
             await self._client.create(SECRET, manifest)

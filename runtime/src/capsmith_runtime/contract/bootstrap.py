@@ -123,7 +123,7 @@ class Ownership(Enum):
     UNOWNED = auto()
     """The Secret has no controller, but the right type and cluster."""
     FORMER = auto()
-    """The Secret's owner has the same name but another UID: a former or restored configuration."""
+    """The Secret's owner is an earlier configuration of that name, or this one before a restore."""
     FOREIGN = auto()
 
 
@@ -203,7 +203,7 @@ def find_ownership(secret: Object, config: Object, cluster: str) -> Ownership:
 def add_owner(secret: Object, config: Object) -> list[dict[str, Any]]:
     """Return a Secret's owner references, with the configuration added as its controller.
 
-    A reference to a former configuration of the same name is replaced.
+    A reference to an earlier configuration of the same name is replaced.
     """
     owners = metadata.items(secret, "metadata", "ownerReferences")
     kept = [dict(owner) for owner in owners if not _refers_to(owner, config)]

@@ -1,7 +1,7 @@
 """Condition lists, in the format of metav1.Condition and in the older v1beta1 format.
 
-A patch replaces a list as a whole, so both merge functions return the complete list.  Other
-writers' conditions stay as they are, and an unchanged condition keeps its ``lastTransitionTime``.
+A patch replaces a list as a whole, so both merge functions return the complete list.  Conditions of
+other writers stay unchanged, and a condition that does not change keeps its ``lastTransitionTime``.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ def recorded_types(obj: Object, group: str) -> frozenset[str]:
 
 
 def record_types(obj: Object, group: str, types: Set[str]) -> dict[str, str]:
-    """Return the object's annotations, with the condition types ``types`` stored in one of them.
+    """Return the object's annotations, one of which stores the condition types ``types``.
 
-    Without ``types``, that annotation is left out.
+    If ``types`` is empty, that annotation is left out.
     """
     others = {k: v for k, v in metadata.annotations(obj).items() if k != record_annotation(group)}
     return {**others, record_annotation(group): ",".join(sorted(types))} if types else others

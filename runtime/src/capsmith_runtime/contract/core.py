@@ -1,4 +1,4 @@
-"""Views of Cluster and Machine in any version of core, and rules on when not to reconcile.
+"""Views of Clusters and Machines in any version of core, and rules about when not to reconcile.
 
 Views contain only the fields that providers act on: an event that does not change the view needs no
 reconcile.

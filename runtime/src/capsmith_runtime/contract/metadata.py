@@ -81,7 +81,7 @@ def is_deleting(obj: Object) -> bool:
 
 
 def current_owners(obj: Object, owner: Object) -> list[Any]:
-    """Return the owner references, with the current API version in references to ``owner``.
+    """Return the owner references; those to ``owner`` get its current API version.
 
     The garbage collector cannot look up an owner in a version that is no longer served, and then
     does not delete its dependents.

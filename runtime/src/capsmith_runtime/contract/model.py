@@ -1,8 +1,8 @@
 """Values of the contract that are the same in all contract versions.
 
 The author's code creates these values; :mod:`.v1beta1` and :mod:`.v1beta2` define their format in
-spec and status.  Each rejects values that Cluster API would reject later, when the cause is harder
-to find.
+spec and status.  Each class rejects values that Cluster API would reject only later, when the cause
+is harder to find.
 """
 
 from __future__ import annotations

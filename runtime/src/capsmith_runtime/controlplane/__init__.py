@@ -1,9 +1,9 @@
 """Control plane providers.
 
-``ControlPlaneReconciler`` is for control planes that consist of Machines,
-``ManagedControlPlaneReconciler`` for control planes that a service runs.  The names below are all
-that the author of a provider needs; everything else in this package is internal.  Importing them
-loads no Kubernetes client.
+``ControlPlaneReconciler`` is the base class for control planes that consist of Machines, and
+``ManagedControlPlaneReconciler`` for those that a service runs.  The names below are all that the
+author of a provider needs; everything else in this package is internal.  Importing them loads no
+Kubernetes client.
 """
 
 from capsmith_runtime.api.serialization import DecodingError

@@ -20,7 +20,7 @@ from capsmith_runtime.reconcile.live import is_alive
 
 
 class MachineAdopter:
-    """Makes a control plane the controller of Machines that lost their owner (SM-11)."""
+    """Makes a control plane the controller of Machines that have lost their owner (SM-11)."""
 
     def __init__(
         self, kind: ControlPlaneKind, client: KubeClient, caches: Caches, core: CoreMachines
@@ -33,8 +33,9 @@ class MachineAdopter:
     async def adopt(self, obj: JSON, cluster: str) -> None:
         """Restore the owner references of Machines without a controller.
 
-        Usually sends no request.  Does nothing if the control plane is being deleted or has been
-        replaced.  A Machine that changes in the meantime is left for the next reconcile.
+        Usually sends no request.  Does nothing if the control plane is being deleted, or another
+        object now has its name.  A Machine that changes in the meantime is left for the next
+        reconcile.
         """
         adoptable = self._find_adoptable(obj, cluster)
         # The cache may not show yet that the control plane is being deleted.

@@ -78,7 +78,7 @@ class PendingMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemediationData:
-    """A Machine that was deleted because it was unhealthy, and the retries in a row so far."""
+    """A Machine that was deleted because it was unhealthy, and the count of successive retries."""
 
     machine: str
     time: str
@@ -128,7 +128,7 @@ def _decoded(text: str | None) -> dict[str, Any] | None:
 
 
 MIN_HEALTHY_SECONDS: Final = 3600
-"""Seconds after which replacing a healthy replacement no longer counts as a retry."""
+"""Seconds for which a replacement must be healthy, so that replacing it is not a retry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

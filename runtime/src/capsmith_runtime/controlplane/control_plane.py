@@ -50,7 +50,7 @@ class ControlPlane:
     deleted: frozenset[str]
     """Names of the Machines that this process has deleted, even if the cache still has them."""
     foreign_machines: Sequence[str]
-    """The cluster's control plane Machines that this control plane does not own."""
+    """Names of the cluster's control plane Machines that this control plane does not own."""
     replicas: int
     max_surge: int
     """Maximum number of Machines above ``replicas`` during a rollout: 0 or 1."""
@@ -254,7 +254,7 @@ class ReconcileSummary:
     waits: list[Waiting] = field(default_factory=list)
     """The reasons why the control plane cannot make progress."""
     certificates: Waiting | None = None
-    """The reason why there are no usable certificates; None if there are usable ones."""
+    """The reason why there are no usable certificates; None if there are."""
     certificates_message: str = ""
     """Message about usable certificates, such as their expiry; empty if there is none."""
     error: HookCallError | None = None

@@ -333,7 +333,7 @@ class NormalReconciler:
 # Deletion begins when the last worker is gone (CP-34): all Machines, what is left of unfinished
 # ones, then the finalizer.
 class DeleteReconciler:
-    """Deletes all of a control plane's Machines together, as no quorum must be kept."""
+    """Deletes all of a control plane's Machines together, because the quorum no longer matters."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ _EMPTY = "{}"
 # others stay. The propagated keys are recorded in an annotation of the object itself: clusterctl
 # move keeps annotations, but not managed fields.
 def propagate_metadata(obj: Object, template: Metadata, annotation: str) -> dict[str, Any]:
-    """Return an object's whole metadata after template changes, for a patch.
+    """Return an object's whole metadata, updated from the template, for a patch.
 
     ``annotation`` is the name of the annotation that records the propagated keys with digests of
     their values.
@@ -113,7 +113,7 @@ class DesiredMachine:
 
     @property
     def bootstrap_digest(self) -> str:
-        """Return the bootstrap spec's digest; a missing spec has that of an empty one."""
+        """Return the bootstrap spec's digest, the same for a missing spec as for an empty one."""
         return digest(self.bootstrap_spec or {})
 
     @property

@@ -1,8 +1,9 @@
-"""Other providers' kinds and objects: templates, and the objects that Machines consist of.
+"""Objects of other providers: templates, and the objects that Machines consist of.
 
-References have only a group and a kind, so that a provider can be upgraded underneath a control
-plane.  API versions follow from the contract labels of CRDs (GEN-01 to GEN-03, RB-08). The kinds
-are known only when a control plane references them, so each cache starts on first use.
+References have only a group and a kind, so that another provider can be upgraded without a change
+to the control plane.  API versions follow from the contract labels of CRDs (GEN-01 to GEN-03,
+RB-08).  The kinds are known only when a control plane references them, so each cache starts on
+first use.
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ T = TypeVar("T")
 class HookCaller:
     """Calls one kind's hooks; hooks that the author does not override are skipped.
 
-    Methods raise HookCallError if the hook fails, and DeferredError if it may not be called yet.
+    Methods raise HookCallError if the hook fails, and DeferredError if the hook may not be called
+    yet.
     """
 
     def __init__(
@@ -147,7 +148,7 @@ PROBE_SECONDS = 5.0
 
 
 class LifecycleHooks:
-    """Calls the hooks that are due; a failure is recorded and prevents only the later hooks."""
+    """Calls the hooks that are due; after a failure, which is recorded, later hooks are skipped."""
 
     def __init__(self, hooks: HookCaller, syncer: MachineSyncer) -> None:
         self._hooks = hooks

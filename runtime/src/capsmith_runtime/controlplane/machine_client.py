@@ -95,7 +95,7 @@ class MachineClient:
         return clean
 
     async def delete(self, machine: ControlPlaneMachine) -> None:
-        """Delete exactly this Machine, identified by its UID, and no other of the same name."""
+        """Delete this Machine, identified by its UID, but never another of the same name."""
         key = NamespacedName(machine.namespace, machine.name)
         await self._delete(self._machines, key, machine.uid)
 

@@ -28,7 +28,7 @@ class ControlPlanePatcher(Patcher):
     async def patch_annotations(
         self, annotations: Mapping[str, str | None], *, locked: bool = False
     ) -> None:
-        """Set the annotations; a value of None removes one.  Annotations not named are kept.
+        """Set the annotations; a value of None removes one. Other annotations are kept.
 
         If ``locked`` is true, raises ConflictError if the object has changed since it was read.
         Raises ObjectDeletedError if the object no longer exists.

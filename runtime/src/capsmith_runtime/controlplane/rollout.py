@@ -39,7 +39,7 @@ def find_outdated_reasons(
 ) -> tuple[str, ...]:
     """Return the reasons to replace the Machine; empty if it is up to date.
 
-    The Machine is not replaced because one of its objects is missing or being deleted.
+    A missing object, or one that is being deleted, is no reason to replace the Machine.
     """
     reasons = []
     if machine.version != criteria.version:
@@ -59,7 +59,7 @@ def find_outdated_reasons(
 def find_next_rollout_seconds(
     machines: Sequence[ControlPlaneMachine], criteria: RolloutCriteria, now: datetime
 ) -> float | None:
-    """Return the seconds until the Machine becomes outdated by time alone; None if never."""
+    """Return the seconds until a Machine becomes outdated without any change; None if never."""
     deadlines = [] if criteria.rollout_after is None else [criteria.rollout_after]
     if criteria.certificates_expiry_seconds is not None:
         before = timedelta(seconds=criteria.certificates_expiry_seconds)

@@ -1,4 +1,4 @@
-"""Scales a control plane: decides on the next step and takes it, or resumes an interrupted one."""
+"""Scale a control plane: decide on the next step and take it, or resume an interrupted step."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ CLEANING_UP: Final = Waiting(
 
 
 class MachineScaler:
-    """Takes one scaling step at a time, and tracks its deletions until the cache shows them."""
+    """Takes one scaling step at a time, and remembers deletions until the cache shows them."""
 
     def __init__(
         self, client: KubeClient, machines: Informer, machine_client: MachineClient

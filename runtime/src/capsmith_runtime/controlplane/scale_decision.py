@@ -1,4 +1,4 @@
-"""The next step of a control plane: scale up by one Machine, scale down by one, or do nothing.
+"""The next step of a control plane: create one Machine, delete one, or do nothing.
 
 Whatever happens between two decisions, the steps never lose the quorum, never make two changes at a
 time, and end with the desired number of up-to-date Machines.
@@ -99,7 +99,7 @@ def join_names(machines: Sequence[MachineInput]) -> str:
 
 
 def quorum(machines: int) -> int:
-    """Return how many of ``machines`` members must be healthy for etcd to accept writes."""
+    """Return how many members must be healthy for etcd to accept writes, given their number."""
     return machines // 2 + 1
 
 
@@ -137,7 +137,7 @@ def check_scale_down(scale_input: ScaleInput, machine: MachineInput) -> str:
 
 
 def check_machines(machines: Sequence[MachineInput]) -> str:
-    """Return a message about Machines that have not joined or are unhealthy; empty if none."""
+    """Return a message about Machines that are unhealthy or have not joined, or ""."""
     if joining := [m for m in machines if not m.joined]:
         return f"waits until {join_names(joining)} has joined"
     if unhealthy := [m for m in machines if not m.healthy]:

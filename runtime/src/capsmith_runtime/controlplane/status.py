@@ -40,7 +40,7 @@ READY = "Ready"
 
 
 def build_facts(control_plane: ControlPlane, summary: ReconcileSummary) -> ControlPlaneFacts:
-    """Return the facts for the status, except its conditions."""
+    """Return the facts that the status reports, except the conditions."""
     machines = control_plane.machines
     # A version counts as running from the first Node with it until the Machine is gone.
     running = (m.version for m in machines if m.node_name is not None and m.version is not None)

@@ -37,12 +37,12 @@ from capsmith_runtime.webhook.server import WebhookGroup
 LABEL: Final = "cluster.x-k8s.io/v1beta1"
 EXPIRY_SECONDS: Final = 300.0
 ABSENCE_SECONDS: Final = 5.0
-"""Seconds before the CRD of a missing kind is looked up again; users can refer to any kind."""
+"""Seconds before the CRD of a missing kind is looked up again; users can cause such lookups."""
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 class VersionBook:
-    """API versions by group and kind: this repository's, and other providers' once they are read.
+    """API versions by group and kind, for this repository's kinds and, once read, those of others.
 
     Other providers' versions expire: a provider may be installed later, or change its version.  The
     information that a kind has no version expires sooner.
@@ -190,8 +190,8 @@ class ConversionWebhook:
 class ConversionWebhookGroup(WebhookGroup):
     """Serves conversions from the first certificate until the process ends.
 
-    It does not wait for informers, because they need it to list objects that are stored in another
-    version.
+    It does not wait for the informers, because they need these conversions to list objects that are
+    stored in another version.
     """
 
     def __init__(

@@ -28,7 +28,7 @@ _OTHERS: Final = "others"
 
 
 def restore_value(original: Any, expected: Any, current: Any) -> Any:
-    """Return ``current``, restored from ``original`` wherever it still equals ``expected``.
+    """Return ``current`` with the values of ``original`` wherever ``current`` equals ``expected``.
 
     ``expected`` is ``original`` after a conversion to the other version and back.
     """
@@ -164,10 +164,10 @@ class ConvertedKind:
 class Converter:
     """Converts objects of some kinds between their API versions.
 
-    The API server fails a list of all namespaces if the conversion of a single object fails.  So
-    with ``report``, an author's function may fail when it converts from the hub, as for a list: its
-    fields are left out, and the annotation keeps those of the hub.  When it converts to the hub, a
-    function can reject an object, as in a create.
+    The API server fails a list of all namespaces if the conversion of a single object fails.  So if
+    ``report`` is set, an author's function may fail when it converts from the hub, as for a list:
+    its fields are left out, and the annotation keeps the hub's fields.  A function that converts to
+    the hub, as for a create, can reject an object.
     """
 
     def __init__(

@@ -187,7 +187,7 @@ def convert_domains_to_map(value: Any, context: ValueContext) -> Any:
 def convert_conditions_to_new(value: Any, context: ValueContext) -> Any:
     """Return the conditions in the v1beta2 format: one of each type, without severity (ST-01).
 
-    Each has a valid reason and a message.  Entries without a type are dropped.
+    Each condition has a valid reason and a message.  Conditions without a type are dropped.
     """
     if not isinstance(value, list):
         return MISSING if value is None else value
@@ -271,7 +271,7 @@ def convert_to_duration(value: Any, context: ValueContext) -> Any:
 
 
 def compute_complement(value: Any, context: ValueContext) -> Any:
-    """Return the number of replicas that ``value`` does not count (CP-05, CP-06)."""
+    """Return the number of replicas that are not counted in ``value`` (CP-05, CP-06)."""
     replicas = context.status.get("replicas")
     if not isinstance(value, int) or not isinstance(replicas, int):
         return MISSING

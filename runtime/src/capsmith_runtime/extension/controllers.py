@@ -1,4 +1,4 @@
-"""A manager's runtime extension: its registration, and the hooks that all replicas serve."""
+"""A manager's runtime extension: its registration, and a server for its hooks on all replicas."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class RuntimeExtensionGroup(ControllerGroup):
 
     @property
     def healthy(self) -> bool:
-        """Return whether each hook still has a thread that has not been hanging for minutes."""
+        """Return whether each hook still has a usable thread: one that has not hung for minutes."""
         return self._dispatcher is None or self._dispatcher.is_healthy
 
     @property

@@ -1,4 +1,4 @@
-"""Hooks for in-place updates, which decide which changes a running machine can take."""
+"""Hooks for in-place updates, which decide what can be changed on a running machine."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CanUpdateRequest:
     settings: Mapping[str, str]
     """The settings of the ExtensionConfig."""
     current: MachineObjects
-    """The objects that the machine was created from or last updated to."""
+    """The objects in the state in which the machine was created or last updated."""
     desired: MachineObjects
     """The desired objects."""
 

@@ -140,7 +140,7 @@ class OwnerScope(SessionScope):
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class InfraScope(OwnerScope, Generic[Spec]):
-    """Attributes shared by the scopes of all ``reconcile_normal`` methods."""
+    """Attributes that the scopes of all ``reconcile_normal`` methods share."""
 
     spec: Spec
     """The object's spec, as an instance of the generated class."""

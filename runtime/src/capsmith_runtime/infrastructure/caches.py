@@ -56,7 +56,10 @@ class InfrastructureKinds:
     identities: tuple[IdentityKind, ...] = ()
 
     def identity_kind(self, reference: Object) -> IdentityKind | None:
-        """Return the kind of identity that ``reference`` names; None if it is not served here."""
+        """Return the kind of identity that ``reference`` names.
+
+        Returns None if this provider does not serve that kind.
+        """
         name = metadata.text(reference, "kind")
         return next((kind for kind in self.identities if kind.resource.kind == name), None)
 

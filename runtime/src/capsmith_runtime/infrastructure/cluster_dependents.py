@@ -27,7 +27,7 @@ _RELIST_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DependentKind:
-    """A kind whose objects must be deleted before their infrastructure cluster."""
+    """A kind whose objects must be deleted before the infrastructure cluster that they use."""
 
     informer: Informer
     finalizer: str

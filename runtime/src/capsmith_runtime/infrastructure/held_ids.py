@@ -1,4 +1,4 @@
-"""Decides which object holds an id, since users can write and copy external and provider ids.
+"""Decide which object holds an external id or provider id, since users can write and copy ids.
 
 A user who may create an object may also set ``spec.providerID``, ``spec.providerIDList`` and the
 external id annotation to another object's ids.  The author's code would then treat that object's

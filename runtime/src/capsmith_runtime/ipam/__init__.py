@@ -1,4 +1,4 @@
-"""IPAM providers: IPAddressClaims, pools, and a guarantee that no address is allocated twice.
+"""IPAM providers, which serve IPAddressClaims from pools and allocate no address twice.
 
 An address is in use while an IPAddress in the cache has it, and while it is reserved.  Before an
 IPAddress is created, its address is written into the pool's status, under the pool's resource

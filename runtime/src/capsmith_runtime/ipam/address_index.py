@@ -63,7 +63,7 @@ class PoolUsage:
         return self._ranges
 
     def open(self, ranges: AddressRanges | None) -> None:
-        """Allocate from ``ranges`` from now on; None if another system chooses the addresses."""
+        """Start allocating from ``ranges``; None if another system chooses the addresses."""
         self._reopened = self._reopened or self.problem is not None
         self.problem = None
         # Counting holders costs time in proportion to the addresses in use, so it is done only for
@@ -137,8 +137,8 @@ class PoolUsage:
     def pop_waiting_claims(self) -> list[NamespacedName]:
         """Remove and return the claims to reconcile now, at most one for each free address.
 
-        After the pool was opened again, all claims are returned, because the reason that they show
-        no longer applies.  A claim that still gets no address is added again.
+        After the pool was opened again, all claims are returned, because the reason that their
+        conditions show no longer applies.  A claim that still gets no address is added again.
         """
         if self.problem is not None:
             return []

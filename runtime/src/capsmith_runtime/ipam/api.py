@@ -140,7 +140,7 @@ class PoolReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_normal(
         self, pool: Pool[Spec]
     ) -> PoolState | Waiting | Awaitable[PoolState | Waiting]:
-        """Return the pool's state, which says whether addresses can be allocated from it."""
+        """Return the pool's state, including whether addresses can be allocated from it."""
 
     def reconcile_delete(
         self, pool: Pool[Spec]

@@ -1,7 +1,7 @@
 """Reconciles IPAddressClaims: the flows of IP-08 and IP-10.
 
 A claim that gets its address immediately costs three requests (for its finalizer, the IPAddress and
-its status) and a share in one write of the pool.
+its status) and a share of one write of the pool.
 """
 
 from __future__ import annotations
@@ -312,7 +312,7 @@ class ExternalSource:
     async def release(
         self, patcher: Patcher, key: NamespacedName, claim: IPAddressClaim, address: JSON | None
     ) -> Deleted | Waiting:
-        """Release the address in the other system before the runtime treats it as free."""
+        """Release the address in the other system, before the runtime considers it free."""
         identity = self._registry.kind.external_id(patcher.obj)
         pool = self._registry.claimed_pool(claim)
         scope = self._registry.release_scope(key, identity, pool, address)

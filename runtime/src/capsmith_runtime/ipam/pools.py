@@ -56,7 +56,7 @@ class PoolRegistry:
         return self._context.index.usage(self.pool_key(key))
 
     def allocator(self, key: NamespacedName) -> PoolAllocator:
-        """Return a pool's allocator, which is the same object until the pool is gone."""
+        """Return a pool's allocator; it stays the same object until the pool is gone."""
         allocator = self._allocators.get(key)
         if allocator is None:
             allocator = PoolAllocator(self.pool_key(key), self.pools, self._context)
@@ -64,7 +64,7 @@ class PoolRegistry:
         return allocator
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop the allocator of a pool that is gone, and its usage unless that is still needed."""
+        """Drop a deleted pool's allocator, and also its usage unless that is still needed."""
         self._allocators.pop(key, None)
         self._context.index.release_unused(self.pool_key(key))
 

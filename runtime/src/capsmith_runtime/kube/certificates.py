@@ -113,8 +113,8 @@ class Certificates:
     def refresh(self) -> bool:
         """Load the files; return whether they contain a different certificate than before.
 
-        Missing or mismatched files are logged and skipped, as they may be in the middle of a
-        replacement.
+        Missing or mismatched files are logged and skipped, because they may be in the process of
+        being replaced.
         """
         try:
             contents = self._files.read()

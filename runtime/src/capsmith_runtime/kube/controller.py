@@ -1,4 +1,4 @@
-"""A controller, whose workers reconcile the keys of a queue; errors never end a worker."""
+"""Controllers: workers that reconcile the keys of a queue, and that no error ends."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def _review(resource: ResourceType, spec: Mapping[str, Any]) -> dict[str, Any]:
 _log = get_logger("diagnostics")
 
 POLL_SECONDS: Final = 5.0
-"""Seconds between two checks of the certificate files, whose replacement raises no event."""
+"""Seconds between two checks of the certificate files, because no event reports a replacement."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

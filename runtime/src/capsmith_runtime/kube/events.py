@@ -1,4 +1,4 @@
-"""Kubernetes events: rate-limited, without duplicates, and sent without blocking the caller."""
+"""Kubernetes events, rate-limited and without duplicates, sent without blocking the caller."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ EXHAUSTED_SECONDS: Final = 180.0
 After that only a restart can help.
 """
 SLOW_SECONDS: Final = 0.5
-"""Seconds after which a call no longer blocks a worker or a thread for other tenants."""
+"""Seconds after which another worker or thread replaces the one that a slow call occupies."""
 ANSWERED_SECONDS: Final = 3600.0
 """Seconds for which a tenant counts as responsive after one of its calls has ended."""
 LENT_THREADS: Final = 4

@@ -1,4 +1,4 @@
-"""Informers keep a cache of one kind up to date with a paged list and a watch."""
+"""Informers, each of which keeps a cache of one kind up to date by a paged list and a watch."""
 
 from __future__ import annotations
 

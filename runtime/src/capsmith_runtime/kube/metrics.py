@@ -1,7 +1,7 @@
 """Prometheus metrics of the runtime, and the author's metrics from the default registry.
 
-The runtime's metrics are in a registry of their own for each Metrics object, so that nothing global
-is shared.
+Each Metrics object has a separate registry for the runtime's metrics, so that nothing global is
+shared.
 """
 
 from __future__ import annotations

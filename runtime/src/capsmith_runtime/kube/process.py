@@ -1,4 +1,4 @@
-"""The process itself: how it ends, and how long garbage collection may pause it.
+"""Functions that end the process, and a limit on the pauses of its garbage collector.
 
 A process that has lost its lease must end immediately: another leader may act on the same objects.
 """
@@ -102,7 +102,7 @@ def _handles_alarms() -> bool:
 
 
 PAUSE_SECONDS: Final = 0.02
-"""Processor seconds of a full collection above which its survivors are not visited again."""
+"""Processor seconds; objects that survive a longer full collection are not visited again."""
 _OLDEST: Final = 2
 _LEAST_SHARE: Final = 4
 """Divisor for the minimum share of objects to exclude: 4 means a quarter of them.

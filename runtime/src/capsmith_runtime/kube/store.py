@@ -84,8 +84,8 @@ class Cache:
     def observe(self, obj: JSON) -> Delta | None:
         """Store an added or modified object from the watch; return None if nothing changed.
 
-        The event for one of this process's own writes changes nothing: the response is already in
-        the cache.
+        The event for one of this process's own writes changes nothing, because the response is
+        already in the cache.
         """
         key, version = key_of(obj), version_of(obj)
         self.seen = max(self.seen, version)

@@ -19,7 +19,7 @@ from capsmith_runtime.kube.requeue import Priority
 K = TypeVar("K", bound=Hashable)
 
 LOW_SHARE: Final = 5
-"""Every fifth key has low priority while such keys wait, so that none of them waits forever."""
+"""While low-priority keys wait, every fifth key is one of them, so that none waits forever."""
 
 
 class PriorityFifo(Generic[K]):

@@ -106,10 +106,10 @@ MAX_CONCURRENT_WRITES: Final = 4
 PAUSE_SECONDS: Final = 0.08
 """Seconds for which a slot stays occupied after its write.
 
-Each write is an event for controllers.
+The pause gives controllers time for the event that each write causes.
 """
 MAX_FAILURES: Final = 20
-"""Number of failures that ends a walk, because so many probably have a common cause."""
+"""Number of failures after which a walk ends, because so many probably have a common cause."""
 
 ProcessObject = Callable[[JSON], Awaitable[None]]
 """Function that processes an object, given only its metadata; may raise ApiError."""
@@ -284,7 +284,7 @@ SETTLE_SECONDS: Final = 5.0
 
 
 class CRDMigrator:
-    """Migrates the objects of CRDs; keeps its progress so that a retry resumes."""
+    """Migrates the objects of CRDs; a retry resumes where the last attempt ended."""
 
     def __init__(
         self, client: KubeClient, metrics: Metrics, options: migration_flags.MigrationOptions

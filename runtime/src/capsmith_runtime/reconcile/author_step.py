@@ -1,4 +1,4 @@
-"""The step of a reconcile that calls the author's code, with scopes, sessions and rate limits."""
+"""The step of a reconcile that calls the author's code, with its scope, session and rate limit."""
 
 from __future__ import annotations
 

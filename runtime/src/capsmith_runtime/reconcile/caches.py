@@ -34,9 +34,9 @@ _STATUS: Final = ("nodeRef", "phase")
 # Most Machines are workers of other controllers, of which providers read little, and write
 # nothing. Control planes read and write their own Machines, so those are kept as they are.
 def project_machine(obj: dict[str, Any]) -> dict[str, Any]:
-    """Return the Machine, reduced to the fields that controllers read.
+    """Return the Machine with only the fields that controllers read.
 
-    Machines of control planes are kept whole.
+    Control plane Machines are returned unchanged.
     """
     # Control plane providers write such Machines and need every field; there are only a few of
     # them.

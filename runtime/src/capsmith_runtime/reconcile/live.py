@@ -1,4 +1,4 @@
-"""Reads of the provider's own objects that must not come from a cache."""
+"""Functions that read the provider's own objects from the API server instead of a cache."""
 
 from __future__ import annotations
 

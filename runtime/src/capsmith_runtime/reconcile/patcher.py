@@ -70,7 +70,7 @@ class Patcher:
         await self._write(metadata=changed)
 
     async def protect(self, finalizer: str) -> None:
-        """Add ``finalizer`` to an object that has no infrastructure of its own."""
+        """Add ``finalizer`` to an object that has no infrastructure itself."""
         finalizers = [*metadata.finalizers(self.obj), finalizer]
         await self._write(metadata={**self.obj["metadata"], "finalizers": finalizers})
 

@@ -88,7 +88,7 @@ class RateLimiter:
         self._schedule()
 
     def pause(self, seconds: float) -> None:
-        """Admit no caller for ``seconds``."""
+        """Stop admitting callers for ``seconds``."""
         self._paused_until = max(self._paused_until, monotonic() + seconds)
         if self._timer is not None:
             self._timer.cancel()
@@ -131,8 +131,8 @@ class RateLimiter:
 class CallerLine:
     """Queue of waiting callers without duplicates.
 
-    Deletions come first, but while other callers wait, every ``LOW_SHARE``-th turn is theirs:
-    deletions that never succeed must not block them.
+    Deletions come first, but every ``LOW_SHARE``-th turn goes to another waiting caller: deletions
+    that never succeed must not block the others.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The outer frame of each reconcile, which reads the object and turns the outcome into a Result."""
+"""The steps that all reconciles share: read the object, and convert the outcome to a Result."""
 
 from __future__ import annotations
 

@@ -117,8 +117,8 @@ class SessionPool:
     async def acquire(self, credentials: Credentials) -> Session:
         """Return an identity's session, which the caller must pass to `release` afterwards.
 
-        Concurrent callers wait for the one that opens the session.  Raises SessionError if that
-        fails.
+        Concurrent callers wait until one of them has opened the session.  Raises SessionError if
+        that fails.
         """
         self.check(credentials)
         session = self._current(credentials)

@@ -22,7 +22,7 @@ from capsmith_runtime.reconcile.results import State, Waiting
 
 
 class StatusDebounce:
-    """Tracks how long each object has been waiting, and why; the record is lost after a restart."""
+    """Tracks how long each object has been waiting, and why; a restart resets the record."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = monotonic) -> None:
         self._seconds = seconds
@@ -68,12 +68,12 @@ def describe_failure(error: Exception) -> tuple[str, str]:
 
 
 def limit_message(message: str) -> str:
-    """Return a message that a condition can hold, whatever characters an SDK put into it."""
+    """Return a message that a condition can hold, without unsupported characters, and shortened."""
     return message.encode(errors="replace").decode()[:_MESSAGE_CHARACTERS]
 
 
 def has_no_failure_fields(obj: JSON) -> bool:
-    """Return False, for kinds whose ``failureReason`` core does not read."""
+    """Return False; used for kinds whose ``failureReason`` core does not read."""
     return False
 
 

@@ -1,7 +1,7 @@
 """Limits on the number of concurrent author calls for each tenant.
 
-A tenant is an identity, or a Cluster whose objects have none: anything that may have an endpoint of
-its own.  All tenants share workers and threads, and a call to a cloud that never responds occupies
+A tenant is an identity, or a Cluster whose objects have none: anything that may have its own
+endpoint.  All tenants share workers and threads, and a call to a cloud that never responds occupies
 both until its time limit.  So no tenant may occupy many of them with slow calls, and a tenant whose
 calls hang is paused for a while.
 """

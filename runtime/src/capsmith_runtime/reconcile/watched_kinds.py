@@ -22,7 +22,7 @@ from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Runnable
 
 RETRY_SECONDS: Final = 60.0
-"""Maximum seconds until a kind that was not served is tried again."""
+"""Maximum seconds until the runtime tries again to watch a kind that was not served."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

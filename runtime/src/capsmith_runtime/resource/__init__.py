@@ -1,4 +1,4 @@
-"""Additional kinds of a provider besides the contract's: networks, images, security groups.
+"""Kinds that the contract does not define, such as networks, images and security groups.
 
 The names below are all that the author of a provider needs; everything else in this package is
 internal.  Importing them loads no Kubernetes client.

@@ -1,8 +1,8 @@
 """An event loop with a virtual clock: scenarios that wait for minutes take milliseconds.
 
 Time jumps to the next timer as soon as nothing else is left to do.  It must not jump while a
-connection is open or a thread is running that was started after the loop, or timeouts would expire
-too early.  During that time the clock runs at its real pace.
+connection is open, or while a thread that was started after the loop is running: timeouts would
+expire too early.  During that time the clock runs at its real pace.
 """
 
 from __future__ import annotations

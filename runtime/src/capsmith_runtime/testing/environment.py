@@ -28,7 +28,7 @@ QUIET_TURN_SECONDS = 0.01
 QUIET_TURNS = 25
 """Number of consecutive turns without a request before the manager counts as quiet.
 
-Together they last longer than the debounce of statuses.
+These turns last longer than statuses are debounced.
 """
 
 
@@ -168,7 +168,7 @@ class TestEnvironment:
             turns += 1
 
     def asked(self) -> list[tuple[str, str, NamespacedName]]:
-        """Return the manager's requests, except those for CRDs, whose time is not deterministic."""
+        """Return the manager's requests except those for CRDs, whose timing is random."""
         return [each for each in self.api.requests if each[1] != "CustomResourceDefinition"]
 
     def state(self) -> str:

@@ -75,7 +75,7 @@ Fault = Callable[[str, str, JSON], None]
 class WriteLimit:
     """A fault that lets a number of writes through and refuses all later ones.
 
-    To the manager this looks like a crash between two requests: what follows never happens.
+    The effect is that of a crash between two requests: none of the later writes happens.
     """
 
     def __init__(self, writes: int) -> None:

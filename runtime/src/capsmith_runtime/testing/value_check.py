@@ -1,7 +1,7 @@
 """Limits of single values, as an API server checks them: patterns, formats, ranges, sets.
 
 This is separate from :mod:`capsmith_runtime.testing.schema_check`, because only samples and
-templates must be this exact: unit tests may use values that are easier to read.
+templates must be checked this strictly: unit tests may use values that are easier to read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The HTTPS server for webhooks, which follows its certificate files; one for each manager."""
+"""The HTTPS server for a manager's webhooks, which reloads its certificate files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from capsmith_runtime.webhook.options import WebhookOptions
 _log = get_logger("webhook")
 
 POLL_SECONDS: Final = 5.0
-"""Seconds between two checks of the certificate files, whose replacement raises no event."""
+"""Seconds between two checks of the certificate files, because no event reports a replacement."""
 LIMITS: Final = HTTPLimits(connections=512, body_bytes=3 * 1024 * 1024)
 """Limits for API servers as clients.
 

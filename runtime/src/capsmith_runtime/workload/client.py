@@ -41,7 +41,7 @@ from capsmith_runtime.workload.kubeconfig import (
 
 
 class ClusterUnreachableError(UnreachableError):
-    """Raised if a workload cluster does not respond or its certificate is not trusted."""
+    """Raised if a workload cluster does not respond, or if its certificate is not trusted."""
 
 
 class GuardedClient:

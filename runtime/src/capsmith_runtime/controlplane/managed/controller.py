@@ -1,4 +1,4 @@
-"""Controller for managed control planes, which fulfils the contract from the author's reports.
+"""Controller for managed control planes: fulfils the contract with the state that authors return.
 
 See CP-01 and CP-25.
 """

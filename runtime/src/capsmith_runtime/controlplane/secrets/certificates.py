@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 SKEW: Final = timedelta(minutes=5)
-"""Maximum clock skew of other hosts."""
+"""Maximum difference between the clocks of this host and other hosts."""
 AUTHORITY_LIFE: Final = timedelta(days=3650)
 CLIENT_LIFE: Final = timedelta(days=365)
 

@@ -70,7 +70,7 @@ class KeyPairContent:
     fault: str = ""
     """Reason why the key pair cannot be used; empty if it can."""
     fault_without_key: str = ""
-    """Reason why it cannot be used even where no private key is needed; empty if it can."""
+    """Reason why even the certificate alone cannot be used; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

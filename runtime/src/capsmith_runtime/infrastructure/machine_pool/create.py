@@ -58,7 +58,7 @@ class PoolExpectations:
         self._pools: dict[NamespacedName, _Pending] = {}
 
     def needs_live(self, pool: JSON) -> bool:
-        """Return whether the next plan must be made from machines read from the API server."""
+        """Return whether the next plan must use machines that are read from the API server."""
         return self._pending(pool) is None
 
     def begin(self, pool: JSON) -> None:
@@ -68,7 +68,7 @@ class PoolExpectations:
     def expect(
         self, pool: JSON, *, created: Iterable[str] = (), deleted: Iterable[str] = ()
     ) -> None:
-        """Expect the caches to show created objects (by name) and deleted objects (by UID)."""
+        """Record changes to await from the caches: created objects by name, deleted ones by UID."""
         pending = self._pending(pool)
         if pending is not None:
             pending.created.update(created)

@@ -23,7 +23,7 @@ def build_record(spec: Object) -> str:
 
 
 def is_outdated(record: str, found: Object, desired: Object) -> bool:
-    """Return whether a machine was created from another pool spec than ``desired``.
+    """Return whether a machine was created from a pool spec that differs from ``desired``.
 
     ``record`` is the machine's annotation and ``found`` the machine's spec.  A field that differs
     from the record but matches the machine was not changed in the pool: a new version of the CRD

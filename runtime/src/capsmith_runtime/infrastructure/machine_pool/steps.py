@@ -91,7 +91,7 @@ class PoolReporter:
     def seconds_to_next_write(
         self, obj: JSON, facts: PoolFacts, state: InfraMachinePoolState
     ) -> float:
-        """Return the seconds by which to delay a growing pool's next status write; 0 if due.
+        """Return the seconds by which to delay a growing pool's next status write; 0 to write now.
 
         Each write contains all of the pool's machines, so one write for each new machine would have
         quadratic cost.  The writes that core waits for are due immediately: the first machine, and

@@ -90,7 +90,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         await self.settled(replicas)
 
     async def settled(self, replicas: int) -> None:
-        """Wait until exactly ``replicas`` Machines exist, all are up to date, and writes stop."""
+        """Wait until exactly ``replicas`` up-to-date Machines exist and writes have stopped."""
         await self.up_to_date(replicas)
         await self.quiet()
 

@@ -192,5 +192,5 @@ def infra_machine_template(
 
 
 def given_credentials(given: Mapping[str, str] | None) -> Credentials:
-    """Return credentials for a scope: the given ones, or credentials with the given Secret keys."""
+    """Return ``given`` if it is a Credentials object, otherwise credentials with its keys."""
     return given if isinstance(given, Credentials) else Credentials(given)

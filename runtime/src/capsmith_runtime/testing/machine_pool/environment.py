@@ -306,7 +306,7 @@ class MachinePoolEnvironment(TestEnvironment):
         return reported == (True, count, count) and len(self.infrastructure.servers()) == count
 
     async def settled(self, count: int) -> None:
-        """Wait until there are ``count`` machines and the manager is quiet."""
+        """Wait until there are ``count`` machines and the manager has stopped sending requests."""
         await self.eventually(f"{count} machines", lambda: self.is_settled(count))
         await self.quiet()
         assert self.is_settled(count)

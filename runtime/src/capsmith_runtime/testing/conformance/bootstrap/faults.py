@@ -22,7 +22,7 @@ class TestBootstrapFaults(BootstrapConformance):
     async def test_nothing_is_created_while_paused(self, env: BootstrapEnvironment) -> None:
         """While its Cluster is paused, a machine gets no Secret and takes no lock.
 
-        The configuration reports the pause; after it the data are created.
+        The configuration reports the pause, and the data are created afterwards.
 
         Proves: SM-01, ST-08.
         """
@@ -104,7 +104,7 @@ class TestBootstrapFaults(BootstrapConformance):
     ) -> None:
         """A crash before the Secret or the status is written leaves one set of data.
 
-        The next manager keeps a Secret that exists.
+        The next manager keeps an existing Secret.
 
         Proves: BC-05, BC-12, SM-09.
         """
@@ -162,7 +162,7 @@ class TestBootstrapFaults(BootstrapConformance):
 
 
 class TestBootstrapSecrets(BootstrapConformance):
-    """Secrets with the name of a configuration that it, a former one or another object owns."""
+    """Secrets named like a configuration, owned by it, by an earlier one or by another object."""
 
     @scenario
     async def test_restored_objects_own_their_secret_again(self, env: BootstrapEnvironment) -> None:

@@ -112,7 +112,7 @@ class TestControlPlane(ControlPlaneConformance):
 
     @scenario
     async def test_another_template_replaces_all(self, env: ControlPlaneEnvironment) -> None:
-        """Another infrastructure template replaces all Machines; the Cluster owns both templates.
+        """A new infrastructure template replaces all Machines; the Cluster owns both templates.
 
         Proves: CP-21.
         """
@@ -132,7 +132,7 @@ class TestControlPlane(ControlPlaneConformance):
 
     @scenario
     async def test_a_rollout_at_a_given_time(self, env: ControlPlaneEnvironment) -> None:
-        """``rollout.after`` replaces Machines that are older than it, once that time has come.
+        """Machines that are older than ``rollout.after`` are replaced once that time has come.
 
         Proves: CP-18.
         """
@@ -150,7 +150,7 @@ class TestControlPlane(ControlPlaneConformance):
 
     @scenario
     async def test_a_rollout_without_surge(self, env: ControlPlaneEnvironment) -> None:
-        """Without surge, a rollout needs no host in addition to the hosts of the replicas."""
+        """A rollout without surge needs only as many hosts as there are replicas."""
         await env.running(3, rollout={"strategy": {"rollingUpdate": {"maxSurge": 0}}})
         before = set(env.names())
         env.change(version="1.35.0")

@@ -99,7 +99,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_the_endpoint_of_the_user_is_kept(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
-        """An endpoint in the spec that the user has set is never overwritten.
+        """An endpoint that the user has set in the spec is never overwritten.
 
         Proves: CP-01.
         """
@@ -266,7 +266,7 @@ def _writes(env: ManagedControlPlaneEnvironment) -> list[tuple[str, str]]:
 
 
 class TestManagedControlPlaneFaults(ManagedControlPlaneConformance):
-    """Managed control planes when something is missing, fails, or belongs to another owner."""
+    """Managed control planes whose prerequisites are missing."""
 
     @scenario
     async def test_the_infrastructure_comes_first(

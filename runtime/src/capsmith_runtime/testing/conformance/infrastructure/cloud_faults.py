@@ -27,7 +27,7 @@ FAILURES = {"error": Faults(error=1.0), "limit": Faults(limit=1.0), "lost": Faul
 HOOK_SECONDS = 0.2
 """Seconds of real time that a hanging call may take.
 
-The clock is not virtual while a call is running.
+During a call, the test's clock runs in real time.
 """
 
 
@@ -68,7 +68,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
     async def test_a_failure_keeps_what_is_provisioned(
         self, env: InfrastructureEnvironment, failure: str
     ) -> None:
-        """A failing call does not change that a machine is provisioned, nor its provider id.
+        """A machine stays provisioned and keeps its provider id when a call fails.
 
         Proves: IM-03.
         """

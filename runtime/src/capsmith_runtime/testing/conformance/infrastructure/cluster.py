@@ -26,7 +26,9 @@ class TestInfraCluster(InfrastructureConformance):
 
     @scenario
     async def test_a_cluster_is_created_and_deleted(self, env: InfrastructureEnvironment) -> None:
-        """A cluster gets its finalizer, infrastructure and Ready; deleting it leaves nothing.
+        """A cluster gets its finalizer and infrastructure, and is deleted without leftovers.
+
+        Ready is True while the infrastructure exists.
 
         Proves: IC-10, IC-11, IC-19, IC-20.
         """
@@ -45,7 +47,9 @@ class TestInfraCluster(InfrastructureConformance):
     async def test_the_finalizer_comes_before_the_first_side_effect(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """Nothing is created in the infrastructure before finalizer and external id are written.
+        """Nothing is created in the infrastructure before the finalizer is written.
+
+        The external id is written together with the finalizer.
 
         Proves: IC-19, SM-08.
         """

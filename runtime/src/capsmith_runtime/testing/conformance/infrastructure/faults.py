@@ -24,7 +24,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
     async def test_nothing_is_deleted_while_paused(self, env: InfrastructureEnvironment) -> None:
         """While their Cluster is paused, deleted objects keep their infrastructure.
 
-        It is deleted after the pause.
+        The infrastructure is deleted after the pause.
 
         Proves: IC-23, SM-01, SM-02, ST-08.
         """
@@ -104,7 +104,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
     async def test_a_crash_before_a_write_duplicates_nothing(
         self, env: InfrastructureEnvironment, lost: str
     ) -> None:
-        """A manager that crashes before provider id or status is written creates no second server.
+        """A manager that crashes before it writes provider id or status creates no second server.
 
         Proves: SM-09.
         """

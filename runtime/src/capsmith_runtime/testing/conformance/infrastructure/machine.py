@@ -21,7 +21,9 @@ class TestInfraMachine(InfrastructureConformance):
 
     @scenario
     async def test_a_machine_is_created_and_deleted(self, env: InfrastructureEnvironment) -> None:
-        """A machine gets a server, a provider id and Ready; deleting it leaves no server behind.
+        """A machine gets a server and a provider id, and its deletion leaves no server behind.
+
+        Ready is True while the server exists.
 
         Proves: IM-10, IM-25.
         """
@@ -96,7 +98,7 @@ class TestInfraMachine(InfrastructureConformance):
     async def test_a_machine_without_server_is_deleted(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """A machine that still waits for cluster and bootstrap data can be deleted.
+        """A machine that is still waiting for its cluster or bootstrap data can be deleted.
 
         Proves: IM-19, IM-25.
         """
@@ -132,8 +134,8 @@ class TestInfraMachine(InfrastructureConformance):
     ) -> None:
         """A machine whose provider id a user has written deletes no server of another owner.
 
-        The server may belong to a machine of another management cluster.  Delete only what has the
-        external id of the machine, and compare that before you use the provider id.
+        The server may belong to a machine of another management cluster.  Delete only a server with
+        the external id of the machine: compare it before you use the provider id.
         """
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)

@@ -108,7 +108,7 @@ class TestAddressClaims(IPAMConformance):
     @pytest.mark.parametrize("what", ["spec", "cluster", "claim", "pool"])
     @scenario
     async def test_what_is_paused_is_left_alone(self, env: IPAMEnvironment, what: str) -> None:
-        """While Cluster, claim or pool is paused, no address is allocated or released.
+        """While the Cluster, the claim or the pool is paused, no address is allocated or released.
 
         Proves: SM-01, IP-08, IP-10, MV-08.
         """
@@ -213,7 +213,7 @@ class TestAddressClaimsWithRanges(RangedIPAMConformance):
 
 
 class TestOrphanedAddresses(IPAMConformance):
-    """Addresses that others created, that belong to other claims, or that lost their claim."""
+    """Addresses that others created, that belong to other claims, or that have lost their claim."""
 
     @scenario
     async def test_an_address_of_that_name_may_have_another_owner(

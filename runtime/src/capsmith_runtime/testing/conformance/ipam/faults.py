@@ -1,4 +1,4 @@
-"""Crashes, moves and several managers: no address is allocated twice, and none is lost."""
+"""Crashes, moves and several managers: none of them loses an address or allocates one twice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MANY = {"addresses": ["10.0.0.0/25"], "prefix": 24}
 
 
 class TestAddressFaults(IPAMConformance):
-    """Crashes, moves and several managers: no address is allocated twice, and none is lost."""
+    """Crashes, moves and several managers: none of them loses an address or allocates one twice."""
 
     @scenario
     async def test_a_new_manager_changes_nothing(self, env: IPAMEnvironment) -> None:
@@ -79,7 +79,7 @@ class TestAddressFaults(IPAMConformance):
     async def test_two_managers_allocate_no_address_twice(self, env: IPAMEnvironment) -> None:
         """Two managers that both consider themselves the leader allocate no address twice.
 
-        The first to write the pool wins.
+        Only the manager that writes the pool first allocates.
 
         Proves: IP-08, IP-09, SM-09.
         """

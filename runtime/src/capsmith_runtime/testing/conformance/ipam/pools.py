@@ -29,7 +29,7 @@ class TestAddressPools(IPAMConformance):
 
     @scenario
     async def test_a_pool_in_use_stays(self, env: IPAMEnvironment) -> None:
-        """A deleted pool stays until its last address is released, and allocates no other one.
+        """A deleted pool stays until its last address is released, and allocates no new addresses.
 
         Proves: SM-08, IP-05.
         """
@@ -96,7 +96,7 @@ class TestAddressPoolsWithRanges(RangedIPAMConformance):
 
     @scenario
     async def test_an_exhausted_pool_is_reported(self, env: IPAMEnvironment) -> None:
-        """An exhausted pool is reported in claim and pool.
+        """Both the pool and the claim report that the pool is exhausted.
 
         A waiting claim gets the next address that becomes free.
 
@@ -148,7 +148,7 @@ class TestAddressPoolsWithRanges(RangedIPAMConformance):
     async def test_contradictory_fields_of_a_pool_are_reported(
         self, env: IPAMEnvironment, fields: dict[str, object]
     ) -> None:
-        """A pool with contradictory fields reports that, and allocates nothing until it is mended.
+        """A pool with contradictory fields reports them, and allocates nothing until they change.
 
         Proves: IP-03, IP-05.
         """

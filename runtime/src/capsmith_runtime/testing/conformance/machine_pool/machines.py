@@ -45,7 +45,7 @@ class TestPoolMachines(PoolMachinesConformance):
     async def test_machines_are_spread_over_the_failure_domains(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """Machines are spread evenly over the failure domains, also after scaling down.
+        """Machines are spread evenly over the failure domains, even after scaling down.
 
         Proves: IM-06.
         """
@@ -123,7 +123,7 @@ class TestPoolMachinesWithSlowCaches(PoolMachinesConformance):
 
 
 class TestPoolMachineReplacement(PoolMachinesConformance):
-    """Which machines a pool with Machines removes or replaces, and in which order."""
+    """The order in which a pool with Machines removes or replaces its machines."""
 
     @scenario
     async def test_marked_machines_are_deleted_first(self, env: PoolMachinesEnvironment) -> None:

@@ -24,7 +24,7 @@ class TestResourceFaults(ResourceConformance):
     ) -> None:
         """A manager may crash at any write: no infrastructure is lost or duplicated.
 
-        Each kind of write in the life of a resource is the last one of some manager.
+        The test lets managers crash at each kind of write in a resource's lifecycle.
 
         Proves: SM-08, SM-09.
         """

@@ -17,7 +17,7 @@ class TestResources(ResourceConformance):
 
     @scenario
     async def test_a_resource_is_created_and_deleted(self, env: BaseResourceEnvironment) -> None:
-        """A resource gets its finalizer, external id and infrastructure; deleting it leaves none.
+        """A resource gets its finalizer, external id and infrastructure, and is deleted with them.
 
         Proves: SM-08.
         """
