@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 
+from capsmith_runtime.testing.adjustments import check_skipped
 from capsmith_runtime.testing.conformance.authored import TestSamples, TestTemplates
 from capsmith_runtime.testing.conformance.base import Case, Conformance, scenario
 from capsmith_runtime.testing.provider import ProviderUnderTest
@@ -19,6 +20,8 @@ def conformance_tests(provider: ProviderUnderTest) -> dict[str, type[Conformance
 
         PROVIDER = ProviderUnderTest(...)
         globals().update(conformance_tests(PROVIDER))
+
+    Raises ValueError if ``tests/conftest.py`` skips a scenario that the provider does not have.
     """
     found: dict[str, type[Conformance]] = {
         each.__name__: each for each in (TestSamples, TestTemplates) if each.cases(provider)
@@ -32,6 +35,7 @@ def conformance_tests(provider: ProviderUnderTest) -> dict[str, type[Conformance
             tests: type[Conformance] = getattr(module, test)
             if tests.cases(provider):
                 found[test] = tests
+    check_skipped(found)
     return found
 
 

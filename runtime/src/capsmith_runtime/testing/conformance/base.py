@@ -14,6 +14,7 @@ import pytest
 
 from capsmith_runtime.component import Component
 from capsmith_runtime.kube.client import ResourceType
+from capsmith_runtime.testing.adjustments import find_skip_reason
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest
 
@@ -96,7 +97,10 @@ class Conformance:
         """Run each test once for each case."""
         if "case" in metafunc.fixturenames:
             found = self.cases(provider_of(metafunc.module))
-            metafunc.parametrize("case", found, ids=[case.id for case in found])
+            reason = find_skip_reason(type(self).__name__, metafunc.function.__name__)
+            marks = () if reason is None else (pytest.mark.skip(reason=reason),)
+            cases = [pytest.param(case, id=case.id, marks=marks) for case in found]
+            metafunc.parametrize("case", cases)
 
     @pytest.fixture
     def provider(self, request: pytest.FixtureRequest) -> ProviderUnderTest:

@@ -14,6 +14,7 @@ from capsmith_runtime.infrastructure.controllers import InfrastructureController
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection, WatchEvent
 from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.testing.adjustments import find_other_values
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.fake_api import FakeApi, merged
 from capsmith_runtime.testing.infrastructure.fake_core import (
@@ -398,11 +399,19 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         """
         spec, resource = self.infra_pool()["spec"], self.kind.resource
         rules = self.manifests.schema(resource.kind, resource.version)["properties"]["spec"]
+        others = find_other_values(resource.kind)
         for name in self.kind.machine_fields:
-            for other in _others(spec.get(name)):
+            for other in [others[name]] if name in others else _others(spec.get(name)):
                 if not list(complaints(rules, {**spec, name: other}, "spec")):
                     return name, other
         return None
+
+    def failure_domains(self) -> list[str]:
+        """Return two failure domains: those that the infrastructure cluster reports, or any."""
+        reported = (self.core.infra_cluster(self.cluster).get("status") or {}).get("failureDomains")
+        # A list under contract v1beta2, a mapping under v1beta1.
+        names = [each if isinstance(each, str) else each["name"] for each in reported or ()]
+        return sorted(names)[:2] if len(names) > 1 else ["zone-1", "zone-2"]
 
     async def gone(self) -> None:
         """Wait until the pool is gone, and check that none of its infrastructure is left."""
