@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from ssl import TLSVersion
 
 import pytest
 
+from capsmith_runtime.kube.tls import TLSOptions
 from capsmith_runtime.options import parse, parse_duration
 from capsmith_runtime.version import __version__
+from capsmith_runtime.webhook.options import webhook_options
 
 
 @pytest.mark.parametrize(
@@ -85,6 +88,8 @@ def test_one_of_several_components_has_to_be_named() -> None:
         ["--sync-period", "10"],
         ["--leader-elect-lease-duration", "5s"],
         ["--logging-format", "xml"],
+        ["--kube-api-qps", "-1"],
+        ["--kube-api-burst", "0"],
     ],
 )
 def test_wrong_flags_are_refused(arguments: list[str]) -> None:
@@ -139,3 +144,31 @@ def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[s
     assert ended.value.code == 0
     shown = capsys.readouterr().out
     assert shown == f"pytest {pytest.__version__}, capsmith_runtime {__version__}\n"
+
+
+def test_tls_and_request_limits_have_the_names_of_other_managers() -> None:
+    suites = "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,TLS_AES_128_GCM_SHA256"
+    flags = ["--tls-min-version=VersionTLS13", f"--tls-cipher-suites={suites}"]
+    options = parse([*flags, "--kube-api-qps=20.5", "--kube-api-burst=30"], ["infrastructure"])
+    declared = parse(["--tls-cipher-suites=default"], ["infrastructure"])
+
+    assert options.tls == TLSOptions(TLSVersion.TLSv1_3, "ECDHE-RSA-AES256-GCM-SHA384")
+    assert options.diagnostics.tls == webhook_options(options).tls == options.tls
+    assert (options.kube_api_qps, options.kube_api_burst) == (20.5, 30)
+    assert declared.tls == TLSOptions(TLSVersion.TLSv1_2, "")
+
+
+@pytest.mark.parametrize(
+    ("flag", "listed"),
+    [
+        ("--tls-min-version=VersionTLS10", "VersionTLS12, VersionTLS13"),
+        ("--tls-cipher-suites=ECDHE-RSA-AES256-GCM-SHA384", "TLS_AES_128_GCM_SHA256"),
+        ("--tls-cipher-suites=TLS_AES_128_GCM_SHA256", "--tls-min-version"),
+    ],
+)
+def test_unknown_tls_names_are_refused_with_the_list(
+    flag: str, listed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse([flag], ["infrastructure"])
+    assert listed in capsys.readouterr().err

@@ -38,6 +38,7 @@ from capsmith_runtime.kube.process import (
     set_no_alarm,
     set_process_alarm,
 )
+from capsmith_runtime.kube.request_limit import RequestLimit
 from capsmith_runtime.options import ExtraFlags, Options, parse
 from capsmith_runtime.reconcile.caches import WatchScope
 
@@ -95,7 +96,11 @@ async def _run_until_signal(component: Component, options: Options) -> None:
     stop, loop, metrics = asyncio.Event(), asyncio.get_running_loop(), Metrics()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop_or_exit, stop)
-    client = LightkubeClient(metrics, field_manager=component.label)
+    client = LightkubeClient(
+        metrics,
+        field_manager=component.label,
+        limit=RequestLimit(options.kube_api_qps, options.kube_api_burst),
+    )
     code = 1
     try:
         checks = {"connection": lambda: client.is_trusted}

@@ -10,16 +10,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
+from ssl import TLSVersion
 from typing import Final, Protocol
 
 from capsmith_runtime.kube.diagnostics import DiagnosticsOptions, parse_address
 from capsmith_runtime.kube.leaderelection import LeaseTimings
+from capsmith_runtime.kube.request_limit import BURST
+from capsmith_runtime.kube.tls import (
+    DEFAULT_TLS,
+    VERSIONS,
+    TLSOptions,
+    parse_cipher_suites,
+    parse_tls_version,
+)
 from capsmith_runtime.version import __version__
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _CONCURRENCY: Final = 10
 _DECLARED: Final = "declared"
-"""Default of a flag that must not be empty: clusterctl requires a value for such variables."""
+_DEFAULT: Final = "default"
+"""Defaults of flags that must not be empty: clusterctl requires a value for such variables."""
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
@@ -43,6 +53,11 @@ class Options:
     """Address of the probes; empty to serve them on the diagnostics address."""
     diagnostics_certificates: Path | None = None
     """Folder with the certificate for serving metrics by HTTPS; None to serve them by HTTP."""
+    tls: TLSOptions = DEFAULT_TLS
+    """Lowest TLS version and cipher suites of the servers for metrics and webhooks."""
+    kube_api_qps: float = 0.0
+    """Requests to the management cluster's API server per second; 0 means unlimited."""
+    kube_api_burst: int = BURST
     concurrency: int = 10
     """Number of concurrent reconciles for kinds that `kind_concurrency` does not name."""
     kind_concurrency: Mapping[str, int] = field(default_factory=dict)
@@ -77,6 +92,7 @@ class Options:
             health_address=self.health_address,
             certificates=self.diagnostics_certificates,
             insecure=self.insecure_diagnostics,
+            tls=self.tls,
         )
 
     def with_default_namespace(self, namespace: str) -> Options:
@@ -115,11 +131,7 @@ def parse(
     The component is optional if there is only one.  With ``distribution``, the name of the
     provider's distribution, ``--version`` prints its version and exits.
     """
-    parser = _parser(components)
-    if distribution:
-        parser.add_argument("--version", action="version", version=_versions(distribution))
-    for extra in extras:
-        extra.add(parser)
+    parser = _parser(components, extras, distribution)
     found = parser.parse_args(arguments)
     own = os.environ.get("POD_NAMESPACE", "")
     if found.diagnostics_cert_dir and found.health_addr in ("", found.diagnostics_address):
@@ -136,6 +148,9 @@ def parse(
         insecure_diagnostics=found.insecure_diagnostics,
         health_address=found.health_addr,
         diagnostics_certificates=found.diagnostics_cert_dir,
+        tls=TLSOptions(found.tls_min_version, found.tls_cipher_suites),
+        kube_api_qps=found.kube_api_qps,
+        kube_api_burst=found.kube_api_burst,
         concurrency=found.concurrency.pop("", _CONCURRENCY),
         kind_concurrency=found.concurrency,
         hook_rate=found.hook_rate,
@@ -181,7 +196,9 @@ def _versions(distribution: str) -> str:
     return f"{distribution} {found}, capsmith_runtime {__version__}"
 
 
-def _parser(components: Sequence[str]) -> argparse.ArgumentParser:
+def _parser(
+    components: Sequence[str], extras: Sequence[ExtraFlags] = (), distribution: str = ""
+) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="manager", description="Cluster API provider.")
     add = parser.add_argument
     only, several = (components[0], False) if len(components) == 1 else (None, True)
@@ -207,10 +224,23 @@ def _parser(components: Sequence[str]) -> argparse.ArgumentParser:
     add("--hook-burst", default=_DECLARED, type=_burst, help="calls that may start at once")
     stop = "limit for running reconciles when the manager stops"
     add("--graceful-shutdown-timeout", default=300.0, type=parse_duration, help=stop)
+    _add_kube_flags(parser)
+    if distribution:
+        add("--version", action="version", version=_versions(distribution))
+    for extra in extras:
+        extra.add(parser)
     add("-v", "--v", default=2, type=int, metavar="LEVEL", help="verbosity; 4 and above is debug")
     add("--logging-format", default="text", choices=("text", "json"))
-    add("--kubeconfig", default="", help="by default KUBECONFIG, or in-cluster")
     return parser
+
+
+def _add_kube_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    rate = "requests to the API server per second; 0: unlimited"
+    add("--kube-api-qps", default=0.0, type=_requests_per_second, metavar="QPS", help=rate)
+    burst = "requests to the API server that may start at once"
+    add("--kube-api-burst", default=BURST, type=_positive, metavar="NUMBER", help=burst)
+    add("--kubeconfig", default="", help="by default KUBECONFIG, or in-cluster")
 
 
 def _add_diagnostics_flags(parser: argparse.ArgumentParser) -> None:
@@ -221,6 +251,10 @@ def _add_diagnostics_flags(parser: argparse.ArgumentParser) -> None:
     add("--diagnostics-cert-dir", default=None, type=_folder, metavar="DIR", help=certificates)
     probes = "address of health probes; by default that of metrics"
     add("--health-addr", default="", type=_optional_address, help=probes)
+    versions = f"lowest TLS version of metrics and webhooks: {', '.join(VERSIONS)}"
+    add("--tls-min-version", default="VersionTLS12", type=_tls_version, help=versions)
+    suites = "cipher suites for TLS 1.2 by Go's names, with commas between them"
+    add("--tls-cipher-suites", default=_DEFAULT, type=_cipher_suites, help=suites)
 
 
 def _add_leader_flags(parser: argparse.ArgumentParser) -> None:
@@ -265,10 +299,28 @@ def _rate(text: str) -> float | None:
     """Return calls per second; None for the rate that the author's session factory declares."""
     if text == _DECLARED:
         return None
+    return _requests_per_second(text)
+
+
+def _requests_per_second(text: str) -> float:
     rate = float(text)
     if not 0 <= rate < math.inf:
         raise ValueError(f"neither 0 nor positive: {text!r}")
     return rate
+
+
+def _cipher_suites(text: str) -> str:
+    try:
+        return parse_cipher_suites("" if text == _DEFAULT else text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _tls_version(text: str) -> TLSVersion:
+    try:
+        return parse_tls_version(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _burst(text: str) -> int | None:

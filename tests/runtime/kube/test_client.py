@@ -24,6 +24,7 @@ from capsmith_runtime.errors import (
 )
 from capsmith_runtime.kube.client import NamespacedName, ResourceType, Selection
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.request_limit import RequestLimit
 from capsmith_runtime.kube.workqueue import WorkQueue
 from tests.runtime.support.faults import Loss, Request, failure
 from tests.runtime.support.following import WIDGET, connected, sample
@@ -228,3 +229,19 @@ async def test_an_unreachable_server(api: Api, proxy: FaultProxy, kubeconfig: Pa
     async with connected(kubeconfig) as client:
         with pytest.raises(UnreachableError):
             await client.get(WIDGET, NamespacedName("default", "a"))
+
+
+async def test_the_rate_limits_all_requests_but_those_for_leases(
+    kubeconfig: Path, namespace: str
+) -> None:
+    lease = ResourceType("coordination.k8s.io", "v1", "Lease", "leases")
+    absent = NamespacedName(namespace, "absent")
+    async with connected(kubeconfig, limit=RequestLimit(0.001, 1)) as client:
+        with pytest.raises(NotFoundError):
+            await client.get(CONFIG_MAP, absent)
+        waiting = asyncio.create_task(client.get(CONFIG_MAP, absent))
+        for _ in range(3):
+            with pytest.raises(NotFoundError):
+                await client.get(lease, absent)
+        assert not waiting.done()
+        waiting.cancel()

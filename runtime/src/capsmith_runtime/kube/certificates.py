@@ -11,6 +11,7 @@ from typing import Final
 
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.tls import DEFAULT_TLS, TLSOptions
 
 _NO_CHECK_TIME: Final = ssl.VerifyFlags(0x200000)
 """X509_V_FLAG_NO_CHECK_TIME of OpenSSL, for which ssl has no name.
@@ -100,8 +101,11 @@ class CertificateFiles:
 class Certificates:
     """Provides the last valid contents of the certificate files, and reports when they expire."""
 
-    def __init__(self, files: CertificateFiles, metrics: Metrics, server: str) -> None:
+    def __init__(
+        self, files: CertificateFiles, metrics: Metrics, server: str, tls: TLSOptions = DEFAULT_TLS
+    ) -> None:
         """Initialise without reading the files; ``server`` is the label of the expiry metric."""
+        self._tls = tls
         self._files = files
         self._metrics = metrics
         self._server = server
@@ -152,8 +156,7 @@ class Certificates:
 
     def _context(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # The minimum that Go's servers, such as core's webhooks, have by default since Go 1.22.
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._tls.apply(context)
         context.set_alpn_protocols(["http/1.1"])
         directory = self._files.directory
         context.load_cert_chain(directory / self._files.certificate, directory / self._files.key)

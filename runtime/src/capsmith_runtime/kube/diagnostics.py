@@ -32,6 +32,7 @@ from capsmith_runtime.kube.http_server import (
 )
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.tls import DEFAULT_TLS, TLSOptions
 
 Check = Callable[[], bool]
 
@@ -234,6 +235,7 @@ class DiagnosticsOptions:
     """
     insecure: bool = False
     """Whether to serve metrics by HTTP to all clients."""
+    tls: TLSOptions = DEFAULT_TLS
 
 
 class Diagnostics:
@@ -271,7 +273,7 @@ class Diagnostics:
             await asyncio.Event().wait()
             return
         files = CertificateFiles(directory=folder)
-        certificates = Certificates(files, self._metrics, "metrics")
+        certificates = Certificates(files, self._metrics, "metrics", self._options.tls)
         # A missing file is no warning here: without certificate, metrics are served by HTTP.
         while not ((folder / files.certificate).exists() and certificates.refresh()):
             await asyncio.sleep(POLL_SECONDS)

@@ -35,6 +35,7 @@ from capsmith_runtime.kube.client import (
 from capsmith_runtime.kube.connection import load_config, open_session
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.request_limit import RequestLimit
 
 T = TypeVar("T")
 
@@ -142,6 +143,7 @@ def _nonsense(message: str) -> ApiError:
 _log = get_logger("client")
 _MERGE = "application/merge-patch+json"
 _APPLY = "application/apply-patch+yaml"
+_LEASES = "/apis/coordination.k8s.io/"
 _CONNECT_SECONDS = 10.0
 _RENEW_SECONDS = 5.0
 TLS_FAILURES: Final = 3
@@ -165,7 +167,9 @@ class LightkubeClient:
         silence_seconds: float = 90.0,
         watch_seconds: tuple[float, float] = (300.0, 600.0),
         requests: Counter | None = None,
+        limit: RequestLimit | None = None,
     ) -> None:
+        self._limit = limit or RequestLimit()
         self._requests = requests or metrics.requests
         self._field_manager = field_manager
         self._config = config
@@ -252,6 +256,7 @@ class LightkubeClient:
         }
         path, headers = resource.path(selection.namespace), _headers(selection)
         timeout = httpx2.Timeout(self._connect_seconds, read=self._silence_seconds)
+        await self._limit.wait()
         try:
             response = await self._send(
                 "watch", "GET", path, params, headers=headers, timeout=timeout, stream=True
@@ -296,6 +301,9 @@ class LightkubeClient:
         content = None if body is None else msgspec.json.encode(body)
         if body is not None:
             headers = {"Content-Type": content_type}
+        # The lease is lost if it is not renewed in time, whatever else waits.
+        if not path.startswith(_LEASES):
+            await self._limit.wait()
         try:
             async with asyncio.timeout(self._request_seconds):
                 response = await self._send(verb, method, path, params, content, headers)

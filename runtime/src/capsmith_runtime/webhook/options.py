@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from capsmith_runtime.kube.tls import DEFAULT_TLS, TLSOptions
 from capsmith_runtime.options import Options, parse_duration
 
 CERTIFICATES: Final = "/tmp/k8s-webhook-server/serving-certs/"
@@ -29,6 +30,7 @@ class WebhookOptions:
     """URL that core uses; empty for the Service."""
     shutdown_delay: float = 5.0
     """Seconds for which a stopping manager still serves, until Services have noticed the stop."""
+    tls: TLSOptions = DEFAULT_TLS
 
 
 class WebhookFlags:
@@ -74,7 +76,8 @@ WEBHOOK: Final = WebhookFlags()
 def webhook_options(options: Options) -> WebhookOptions:
     """Return a manager's webhook options, or the defaults if it has none."""
     webhook = options.extra.get(WEBHOOK.name)
-    return webhook if isinstance(webhook, WebhookOptions) else WebhookOptions()
+    found = webhook if isinstance(webhook, WebhookOptions) else WebhookOptions()
+    return replace(found, tls=options.tls)
 
 
 def _port(text: str) -> int:

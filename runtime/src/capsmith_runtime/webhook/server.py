@@ -83,6 +83,7 @@ class WebhookServer:
             ),
             metrics,
             "webhook",
+            options.tls,
         )
         self.port = 0
         """Port that the server listens on; 0 if it is not listening."""
