@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from capsmith_runtime.infrastructure import Waiting
+from capsmith_runtime.infrastructure import ReconcileError, Waiting
 from capsmith_runtime.testing import limits
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.machine import check_requests
@@ -98,6 +99,27 @@ class TestLimits(ScriptedMachines):
         limits.set_limits(wait_seconds=1)
         with pytest.raises(AssertionError, match=r"10 times wait_seconds=1"):
             env.run(forever)
+
+    @pytest.mark.parametrize("seconds", [20, 1])
+    def test_a_failure_shows_the_objects_and_the_log(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory, seconds: float
+    ) -> None:
+        """A failed wait and a scenario that never ends show why nothing happens."""
+        normal(ReconcileError("TemplateNotFound", "no template nope"))
+
+        async def forever() -> None:
+            key = env.core.add_machine(await env.running_cluster())
+            if seconds > 1:
+                await env.eventually("it is provisioned", lambda: env.has_machine(key))
+            while True:
+                await env.quiet()
+
+        limits.set_limits(wait_seconds=seconds)
+        with pytest.raises(AssertionError) as caught:
+            env.run(forever)
+        (note,) = caught.value.__notes__
+        assert re.search(r"AcmeMachine m\w*: .*'TemplateNotFound'", note)
+        assert re.search(r"WARNING controller.*reconcile failed.*no template nope", note)
 
 
 def test_limits_are_positive() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
 from capsmith_runtime.component import Component
 from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.log import TextFormatter
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.manager import Manager
 from capsmith_runtime.options import Options
@@ -30,6 +33,30 @@ QUIET_TURNS = 25
 
 These turns last longer than statuses are debounced.
 """
+LOG_LINES = 15
+"""Number of lines of the log that a failure shows."""
+
+
+class _LastRecords(logging.Handler):
+    """Keeps the last records that are logged while it is used as a context manager."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records: deque[logging.LogRecord] = deque(maxlen=LOG_LINES)
+
+    def __enter__(self) -> Self:
+        logging.getLogger().addHandler(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        logging.getLogger().removeHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._records.append(record)
+
+    def text(self) -> str:
+        """Return the lines as a manager logs them, with their fields."""
+        return "\n".join(map(TextFormatter().format, self._records))
 
 
 class TestEnvironment:
@@ -72,21 +99,37 @@ class TestEnvironment:
         return self.api.core_version == "v1beta1"
 
     def run(self, scenario: Callable[[], Awaitable[None]]) -> None:
-        """Run a scenario in this environment on a virtual clock."""
+        """Run a scenario in this environment on a virtual clock.
+
+        A failure has a note with the statuses of all objects and the last lines of the log.
+        """
+        log = _LastRecords()
 
         async def bounded() -> None:
             seconds = limits().wait_seconds
             bound = asyncio.timeout(SCENARIO_WAITS * seconds)
+            report = ""
             try:
                 async with bound, self:
-                    await scenario()
+                    try:
+                        await scenario()
+                    except (Exception, asyncio.CancelledError):
+                        # Before the manager is stopped, which changes conditions.
+                        report = f"{self.state()}\n{log.text()}"
+                        raise
             except TimeoutError as error:
                 if not bound.expired():
                     raise
                 message = f"not ended within {SCENARIO_WAITS} times wait_seconds={seconds:g}"
-                raise AssertionError(f"{message}\n{limits().hint('wait_seconds')}") from error
+                failure = AssertionError(f"{message}\n{limits().hint('wait_seconds')}")
+                failure.add_note(report)
+                raise failure from error
+            except Exception as error:
+                error.add_note(report)
+                raise
 
-        clock.run(bounded())
+        with log:
+            clock.run(bounded())
 
     def start(self, *, extra: Mapping[str, object] | None = None, **changes: Any) -> None:
         """Start the component's manager; ``changes`` replace its options."""
@@ -145,10 +188,9 @@ class TestEnvironment:
         end = loop.time() + seconds
         while not holds():
             assert self._running is None or not self._running.done(), "the manager has ended"
-            assert loop.time() < end, (
-                f"not within wait_seconds={seconds:g}: {what}\n"
-                f"{limits().hint('wait_seconds')}\n{self.state()}"
-            )
+            assert (
+                loop.time() < end
+            ), f"not within wait_seconds={seconds:g}: {what}\n{limits().hint('wait_seconds')}"
             await asyncio.sleep(TURN_SECONDS)
 
     async def quiet(self) -> None:
