@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, parse_manifests, text_of
 
@@ -102,6 +103,17 @@ _UNPREFIXED = frozenset({"Namespace", "CustomResourceDefinition", "APIService"})
 KUSTOMIZATION_FILES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 REFERENCES = ("resources", "bases", "components")
 """Keys of a kustomization that list files and folders."""
+MAX_COPIES = 64
+"""Maximum number of copies of one object in a build.
+
+Kustomizations that name each other twice per level would double it without limit.
+"""
+
+
+class _Copy(NamedTuple):
+    manifest: Manifest
+    source: Manifest
+    """The object as it is in its file."""
 
 
 def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
@@ -126,7 +138,6 @@ class Kustomizations:
 
     def __init__(self, manifests: Sequence[Manifest]) -> None:
         self.done: set[str] = set()
-        self._original: dict[int, str] = {}
         self._files: dict[str, list[Manifest]] = {}
         self._kustomizations: dict[str, Manifest] = {}
         for manifest in manifests:
@@ -160,43 +171,71 @@ class Kustomizations:
         # order.
         return sorted(roots, key=lambda folder: (-len(self.reached(folder)), folder))
 
-    def reached(self, folder: str, seen: frozenset[str] = frozenset()) -> set[str]:
-        """Return the files that a kustomization names, directly or through other kustomizations.
+    def reached(self, folder: str) -> set[str]:
+        """Return the files that a kustomization names, directly or through other kustomizations."""
+        return {
+            name
+            for below in self._list_below(folder)
+            for name in self._named(below)
+            if name not in self._kustomizations and name in self._files
+        }
 
-        ``seen`` holds the folders that were already followed, which prevents endless recursion.
-        """
-        files: set[str] = set()
-        for name in self._named(folder):
-            if name in self._kustomizations and name not in seen:
-                files |= self.reached(name, seen | {name})
-            elif name in self._files:
-                files.add(name)
-        return files
-
-    def build(self, folder: str, seen: frozenset[str] = frozenset()) -> list[Manifest]:
+    def build(self, folder: str) -> list[Manifest]:
         """Return the transformed objects of a kustomization and of the kustomizations it names.
 
-        Files in :attr:`done` are left out, because another root has built them.  ``seen`` holds the
-        folders that were already followed, which prevents endless recursion.
+        Files in :attr:`done` are left out, because another root has built them.  A kustomization
+        that several others name is built once, and each of them transforms copies of its objects,
+        at most :data:`MAX_COPIES` of each object.  A kustomization that names itself through others
+        adds nothing there; kustomize refuses it.
         """
-        objects: list[Manifest] = []
+        built: dict[str, list[_Copy]] = {}
+        for below in self._list_below(folder):
+            built[below] = self._build_one(below, built)
+        return [each.manifest for each in built[folder]]
+
+    def _list_below(self, folder: str) -> list[str]:
+        """Return the folders of the kustomizations that ``folder`` reaches, inner before outer.
+
+        ``folder`` itself is the last one.
+        """
+        # Without recursion, because a chain of folders can be longer than Python's stack.
+        found, seen = [], {folder}
+        path = [(folder, self._named(folder))]
+        while path:
+            above, names = path[-1]
+            below = next((n for n in names if n in self._kustomizations and n not in seen), None)
+            if below is None:
+                found.append(above)
+                path.pop()
+            else:
+                seen.add(below)
+                path.append((below, self._named(below)))
+        return found
+
+    def _build_one(self, folder: str, built: Mapping[str, Sequence[_Copy]]) -> list[_Copy]:
+        """Return the objects of a kustomization; ``built`` has those of the inner ones."""
+        copies: list[_Copy] = []
+        counts: Counter[int] = Counter()
         for name in self._named(folder):
-            if name in self._kustomizations and name not in seen:
-                objects += self.build(name, seen | {name})
-            elif name in self._files and name not in self.done:
-                copies = [_copied(manifest) for manifest in self._files[name]]
-                # A patch of an outer kustomization may use the name before or after the inner
-                # prefix.
-                self._original.update({id(manifest): manifest.name for manifest in copies})
-                objects += copies
+            for manifest, source in self._list_parts(name, built):
+                counts[id(source)] += 1
+                if counts[id(source)] <= MAX_COPIES:
+                    copies.append(_Copy(_copied(manifest), source))
         # Patches come before prefixes and namespaces, as in kustomize: they name sources, not
-        # results.
+        # results.  A patch may use the name that an object has in its file, or the present one.
         for patch in self._patches(folder):
-            for manifest in objects:
-                if patch.fits(manifest, self._original[id(manifest)]):
+            for manifest, source in copies:
+                if patch.fits(manifest, source.name):
                     patch.apply(manifest)
-        _transform(self._kustomizations[folder].document, objects)
-        return objects
+        _transform(self._kustomizations[folder].document, [each.manifest for each in copies])
+        return copies
+
+    def _list_parts(self, name: str, built: Mapping[str, Sequence[_Copy]]) -> Sequence[_Copy]:
+        """Return the objects of a file or folder that a kustomization names."""
+        if name in self._kustomizations:
+            return built.get(name, ())
+        files = () if name in self.done else self._files.get(name, ())
+        return [_Copy(manifest, manifest) for manifest in files]
 
     def _patches(self, folder: str) -> Iterator[Patch]:
         kustomization = self._kustomizations[folder]

@@ -60,12 +60,13 @@ def scan(text: str) -> tuple[Variable, ...]:
     text = remove_blanks(text)
     result: list[Variable] = []
     line, counted = 1, 0
+    comments = CommentFinder(text)
     for piece in parse_pieces(text):
         if not isinstance(piece, str):
             # Counted on from the last variable, so that long files are read once.
             line += text.count("\n", counted, piece.start)
             counted = piece.start
-            result.append(_variable(text, piece, line))
+            result.append(_variable(text, piece, line, comments.is_commented(piece.start)))
     return tuple(result)
 
 
@@ -104,8 +105,8 @@ def _replaced(text: str, piece: str | Substitution | RefusedForm, values: Mappin
         return text[piece.start : piece.end]
 
 
-def _variable(text: str, piece: Substitution | RefusedForm, line: int) -> Variable:
-    own, commented = text[piece.start : piece.end], _is_commented(text, piece.start)
+def _variable(text: str, piece: Substitution | RefusedForm, line: int, commented: bool) -> Variable:
+    own = text[piece.start : piece.end]
     if isinstance(piece, RefusedForm):
         return Variable(own, "", None, line, commented, Trouble.SYNTAX)
     default = None
@@ -123,15 +124,36 @@ def _variable(text: str, piece: Substitution | RefusedForm, line: int) -> Variab
     )
 
 
-def _is_commented(text: str, position: int) -> bool:
-    """Return whether ``position`` is inside a YAML comment; a ``#`` in quotes does not count."""
-    start = text.rfind("\n", 0, position) + 1
-    line, quote = text[start:position], ""
-    for index, character in enumerate(line):
-        if quote:
-            quote = "" if character == quote else quote
-        elif character in "'\"" and (index == 0 or line[index - 1] in " \t[{,:="):
-            quote = character
-        elif character == "#" and (index == 0 or line[index - 1] in " \t"):
-            return True
-    return False
+class CommentFinder:
+    """Finds YAML comments in a string; positions must be passed in ascending order.
+
+    Each character is read once, however many variables a line has.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 0
+        self._start = 0
+        self._quote = ""
+        self._is_commented = False
+
+    def is_commented(self, position: int) -> bool:
+        """Return whether ``position`` is inside a comment; a ``#`` in quotes does not count."""
+        start = self._text.rfind("\n", self._position, position) + 1
+        if start:
+            self._position = self._start = start
+            self._quote, self._is_commented = "", False
+        for index in range(self._position, position):
+            self._read(index)
+        self._position = position
+        return self._is_commented
+
+    def _read(self, index: int) -> None:
+        character = self._text[index]
+        before = self._text[index - 1] if index > self._start else ""
+        if self._quote:
+            self._quote = "" if character == self._quote else self._quote
+        elif character in "'\"" and (not before or before in " \t[{,:="):
+            self._quote = character
+        elif character == "#" and (not before or before in " \t"):
+            self._is_commented = True

@@ -63,7 +63,7 @@ def run_kustomize(command: tuple[str, ...], folder: Path) -> KustomizeOutput:
     Reads ``folder`` and all folders that it refers to, and writes nothing to them.  Raises
     UnreadableInput if kustomize fails, or if it would have to download something.
     """
-    _refuse_remote(folder, set())
+    _refuse_remote(folder)
     # Imported when it is run: most commands do without.
     import subprocess
 
@@ -86,30 +86,38 @@ def run_kustomize(command: tuple[str, ...], folder: Path) -> KustomizeOutput:
     return KustomizeOutput(done.stdout.decode(errors="replace"), above)
 
 
-def _refuse_remote(folder: Path, seen: set[Path]) -> None:
+def _refuse_remote(top: Path) -> None:
     """Raise UnreadableInput if kustomize would treat a name as a remote address.
 
-    Follows every folder and plugin configuration that a kustomization names.  ``seen`` holds the
-    folders that were already checked.
+    Follows every folder and plugin configuration that a kustomization names.
     """
-    seen.add(folder.resolve())
-    for file in (folder / name for name in KUSTOMIZATION_FILES):
-        if not file.is_file():
-            continue
-        for document in _read_documents(file):
-            named = [str(name) for key in _FOLLOWED for name in list_of(document, key)]
-            paths = [name for name in named if "\n" not in name]  # the others are YAML themselves
-            remote = [
-                name for name in paths if _REPOSITORY.search(name) or not (folder / name).exists()
-            ]
-            for address in (*remote, *_addresses(document)):
-                raise _remote(address, file)
-            for below in (folder / name for name in paths):
-                if below.is_dir() and below.resolve() not in seen:
-                    _refuse_remote(below, seen)
-            plugins = [str(name) for key in _PLUGINS for name in list_of(document, key)]
-            for plugin in plugins:
-                _refuse_plugin(folder, plugin, file)
+    # Without recursion, because a chain of folders can be longer than Python's stack.
+    seen, waiting = {top.resolve()}, [top]
+    while waiting:
+        folder = waiting.pop()
+        for file in (folder / name for name in KUSTOMIZATION_FILES):
+            if not file.is_file():
+                continue
+            for below in _check_kustomization(folder, file):
+                if below.resolve() not in seen:
+                    seen.add(below.resolve())
+                    waiting.append(below)
+
+
+def _check_kustomization(folder: Path, file: Path) -> Iterator[Path]:
+    """Yield the folders that a kustomization names; raise UnreadableInput for addresses."""
+    for document in _read_documents(file):
+        named = [str(name) for key in _FOLLOWED for name in list_of(document, key)]
+        paths = [name for name in named if "\n" not in name]  # the others are YAML themselves
+        remote = [
+            name for name in paths if _REPOSITORY.search(name) or not (folder / name).exists()
+        ]
+        for address in (*remote, *_addresses(document)):
+            raise _remote(address, file)
+        yield from (below for below in (folder / name for name in paths) if below.is_dir())
+        plugins = [str(name) for key in _PLUGINS for name in list_of(document, key)]
+        for plugin in plugins:
+            _refuse_plugin(folder, plugin, file)
 
 
 def _refuse_plugin(folder: Path, plugin: str, file: Path) -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from capsmith.manifests.kustomize import build
+from capsmith.manifests.kustomize import MAX_COPIES, build
 from capsmith.manifests.parse import Manifest, parse_manifests
 
 FILES = {
@@ -232,3 +232,65 @@ def test_absolute_paths_that_no_kustomization_covers_are_kept() -> None:
     text = "apiVersion: v1\nkind: Namespace\nmetadata: {name: system}\n"
     manifests, _ = parse_manifests(text, "/repository/config/namespace.yaml")
     assert build(manifests) == manifests
+
+
+DOUBLED = 40
+"""Levels of kustomizations that each name the next ones twice: 2**40 paths."""
+
+
+def _levels(names: str, *, prefixes: bool = False) -> dict[str, str]:
+    files = {"leaf/thing.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\n"}
+    for level in range(DOUBLED):
+        below = [f"../{name}{level + 1}" for name in names] if level + 1 < DOUBLED else ["../leaf"]
+        for name in names:
+            prefix = f"namePrefix: {name}-\n" if prefixes else ""
+            text = f"{prefix}resources: {json.dumps(below)}\n"
+            files[f"{name}{level}/kustomization.yaml"] = text
+    return files | {"leaf/kustomization.yaml": "resources: [thing.yaml]\n"}
+
+
+def test_kustomizations_that_name_each_other_twice_are_built_in_limited_time() -> None:
+    files = _levels("ab") | {"top/kustomization.yaml": "resources: [../a0, ../b0]\n"}
+    found = build(parsed(files))
+
+    assert {manifest.name for manifest in found} == {"thing"}
+    assert len(found) <= MAX_COPIES
+
+
+def test_the_number_of_renamed_copies_is_limited() -> None:
+    files = _levels("ab", prefixes=True) | {"top/kustomization.yaml": "resources: [../a0, ../b0]\n"}
+    found = build(parsed(files))
+
+    assert 2 <= len({manifest.name for manifest in found}) <= MAX_COPIES
+
+
+def test_each_of_two_variants_of_a_base_has_its_copy() -> None:
+    files = {
+        "top/kustomization.yaml": "resources: [../a, ../b]\n",
+        "a/kustomization.yaml": "namePrefix: a-\nresources: [../leaf]\n",
+        "b/kustomization.yaml": "namePrefix: b-\nresources: [../leaf]\n",
+        "leaf/kustomization.yaml": "resources: [thing.yaml]\n",
+        "leaf/thing.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\n",
+    }
+    assert sorted(manifest.name for manifest in build(parsed(files))) == ["a-thing", "b-thing"]
+
+
+def test_a_chain_of_kustomizations_may_be_longer_than_the_stack() -> None:
+    files = {
+        f"f{level}/kustomization.yaml": f"resources: [../f{level + 1}]\n" for level in range(3000)
+    }
+    files["f3000/kustomization.yaml"] = "resources: [thing.yaml]\n"
+    files["f3000/thing.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\n"
+    (found,) = build(parsed(files))
+    assert found.name == "thing"
+
+
+def test_kustomizations_that_name_each_other_end() -> None:
+    files = {
+        "top/kustomization.yaml": "resources: [../a]\n",
+        "a/kustomization.yaml": "resources: [../b, thing.yaml]\n",
+        "b/kustomization.yaml": "resources: [../a]\n",
+        "a/thing.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: thing}\n",
+    }
+    (found,) = build(parsed(files))
+    assert found.name == "thing"
