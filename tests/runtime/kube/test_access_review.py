@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -14,6 +15,8 @@ from capsmith_runtime.kube.diagnostics import (
     CACHE_ENTRIES,
     DENIED_SECONDS,
     GRANTED_SECONDS,
+    UNKNOWN_BURST,
+    UNKNOWN_PER_SECOND,
     AccessReviewer,
 )
 from capsmith_runtime.testing.clock import VirtualLoop
@@ -110,13 +113,59 @@ async def test_a_decision_is_for_one_method_only() -> None:
     assert await reviewer.review("Bearer known", "HEAD", "/metrics") is HTTPStatus.FORBIDDEN
 
 
-async def test_many_tokens_take_no_memory() -> None:
+async def test_many_tokens_of_many_clients_take_no_memory() -> None:
     reviewer = _reviewer(ScriptedApi())
     for number in range(CACHE_ENTRIES * 2):
-        await reviewer.review(f"Bearer {number}", "GET", "/metrics")
+        await reviewer.review(f"Bearer {number}", "GET", "/metrics", f"peer-{number}")
 
-    assert len(reviewer._decisions) == CACHE_ENTRIES
-    assert not any("Bearer" in key or key.isdigit() for key in reviewer._decisions)
+    assert len(reviewer._denied) == len(reviewer._rate._buckets) == CACHE_ENTRIES
+    assert not any("Bearer" in key or key.isdigit() for key in reviewer._denied)
+
+
+async def _flood(reviewer: AccessReviewer, count: int, peer: str) -> Counter[HTTPStatus]:
+    return Counter(
+        [
+            await reviewer.review(f"Bearer {peer}-{number}", "GET", "/metrics", peer)
+            for number in range(count)
+        ]
+    )
+
+
+def test_unknown_tokens_of_a_client_cause_reviews_at_a_limited_rate() -> None:
+    async def test() -> None:
+        api = ScriptedApi()
+        reviewer = _reviewer(api)
+        found = await _flood(reviewer, 1000, "a")
+        assert found[HTTPStatus.UNAUTHORIZED] == len(api.created) == UNKNOWN_BURST
+        assert found[HTTPStatus.TOO_MANY_REQUESTS] == 1000 - UNKNOWN_BURST
+
+        await asyncio.sleep(3 / UNKNOWN_PER_SECOND)
+        await reviewer.review("Bearer other", "GET", "/metrics", "a")
+        assert len(api.created) == UNKNOWN_BURST + 1
+
+    _run(test())
+
+
+def test_a_flood_of_unknown_tokens_keeps_no_other_client_out() -> None:
+    """Neither a new client, nor one whose grant has expired, even from the same address."""
+
+    async def test() -> None:
+        api = ScriptedApi()
+        reviewer = _reviewer(api)
+        assert await reviewer.review("Bearer known", "GET", "/metrics", "a") is HTTPStatus.OK
+        for number in range(CACHE_ENTRIES * 2):
+            await reviewer.review(f"Bearer {number}", "GET", "/metrics", f"peer-{number}")
+        await _flood(reviewer, 100, "a")
+        before = len(api.created)
+        assert await reviewer.review("Bearer known", "GET", "/metrics", "a") is HTTPStatus.OK
+        assert len(api.created) == before
+
+        await asyncio.sleep(GRANTED_SECONDS + 1)
+        await _flood(reviewer, 100, "a")
+        assert await reviewer.review("Bearer known", "GET", "/metrics", "a") is HTTPStatus.OK
+        assert await reviewer.review("Bearer known", "HEAD", "/metrics", "b") is HTTPStatus.OK
+
+    _run(test())
 
 
 async def test_errors_are_not_remembered() -> None:

@@ -89,6 +89,11 @@ def test_chunked_bodies_and_100_continue(tmp_path: Path) -> None:
     run(tmp_path, scenario)
 
 
+_SECOND = b"POST /second HTTP/1.1\r\nHost: a\r\n\r\n"
+SMUGGLED = b"POST / HTTP/1.1\r\nHost: a\r\n%b\r\n%b\r\n\r\n0\r\n\r\n" + _SECOND
+"""One request by its length, and two by its transfer coding."""
+
+
 @pytest.mark.parametrize(
     ("sent", "status"),
     [
@@ -96,6 +101,9 @@ def test_chunked_bodies_and_100_continue(tmp_path: Path) -> None:
         (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+        (SMUGGLED % (b"Content-Length: 5", b"Transfer-Encoding: chunked"), 400),
+        (SMUGGLED % (b"transfer-encoding: Chunked", b"CONTENT-LENGTH: 5"), 400),
+        (b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nHost: a\r\nX: " + b"y" * 200_000 + b"\r\n\r\n", 431),
         (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % (2**40), 413),
         (b"\x16\x03\x01\x02\x00" * 10 + b"\r\n\r\n", 400),

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from ipaddress import ip_address
 from pathlib import Path
@@ -147,7 +148,39 @@ GRANTED_SECONDS: Final = 60.0
 """Seconds for which a revoked token or permission may still be accepted."""
 DENIED_SECONDS: Final = 10.0
 CACHE_ENTRIES: Final = 256
-"""Maximum number of cached decisions, because clients can send any number of different tokens."""
+"""Maximum number of cached decisions of each kind, and of clients whose rate is limited.
+
+Clients can send any number of different tokens.
+"""
+REMEMBERED_SECONDS: Final = 3600.0
+"""Seconds for which the review of a token that was granted once is not limited."""
+UNKNOWN_PER_SECOND: Final = 1.0
+"""Reviews of unknown tokens that one client may cause per second."""
+UNKNOWN_BURST: Final = 10
+"""Reviews of unknown tokens that one client may cause together."""
+
+
+class ReviewRate:
+    """Limits the reviews of unknown tokens for each client, with a token bucket."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[str, tuple[float, float]] = {}
+        """What is left in each client's bucket, and at which time; the last used ones last."""
+
+    def admit(self, peer: str) -> bool:
+        """Return whether the client may cause a review now."""
+        now = monotonic()
+        left, since = self._buckets.pop(peer, (float(UNKNOWN_BURST), now))
+        left = min(float(UNKNOWN_BURST), left + (now - since) * UNKNOWN_PER_SECOND)
+        is_admitted = left >= 1.0
+        self._buckets[peer] = (left - 1.0 if is_admitted else left, now)
+        _drop_oldest(self._buckets)
+        return is_admitted
+
+
+def _drop_oldest(entries: dict[str, Any]) -> None:
+    while len(entries) > CACHE_ENTRIES:
+        del entries[next(iter(entries))]
 
 
 # A client authenticates with a bearer token (TokenReview), and needs the permission for the path
@@ -155,17 +188,27 @@ CACHE_ENTRIES: Final = 256
 class AccessReviewer:
     """Asks the API server whether clients may read metrics.
 
-    Decisions are cached for a short time.
+    Decisions are cached for a short time.  Tokens that were never granted are reviewed at a limited
+    rate for each client: any Pod can send them, and the controllers share the API server.
     """
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
-        self._decisions: dict[str, tuple[float, HTTPStatus]] = {}
-        """Status and expiry time for each token's digest; the tokens themselves are not kept."""
+        self._granted: dict[str, float] = {}
+        """Time of the last grant for each token's digest; the tokens themselves are not kept."""
+        self._denied: dict[str, tuple[float, HTTPStatus]] = {}
+        """Expiry time and status for the digests of rejected tokens.
 
-    async def review(self, authorization: str, method: str, path: str) -> HTTPStatus:
+        Apart from granted ones, which a client with many tokens must not displace.
+        """
+        self._rate = ReviewRate()
+
+    async def review(
+        self, authorization: str, method: str, path: str, peer: str = ""
+    ) -> HTTPStatus:
         """Return OK, UNAUTHORIZED or FORBIDDEN for the value of an Authorization header.
 
+        TOO_MANY_REQUESTS if the client with the address ``peer`` sends too many unknown tokens.
         Raises ApiError if the API server makes no decision.
         """
         scheme, _, token = authorization.partition(" ")
@@ -174,9 +217,14 @@ class AccessReviewer:
             return HTTPStatus.UNAUTHORIZED
         verb = method.lower()
         key = hashlib.sha256(f"{verb}\n{path}\n{token}".encode()).hexdigest()
-        expires, status = self._decisions.get(key, (0.0, HTTPStatus.UNAUTHORIZED))
+        granted = self._granted.get(key, -math.inf)
+        if granted + GRANTED_SECONDS > monotonic():
+            return HTTPStatus.OK
+        expires, status = self._denied.get(key, (-math.inf, HTTPStatus.UNAUTHORIZED))
         if expires > monotonic():
             return status
+        if granted + REMEMBERED_SECONDS <= monotonic() and not self._rate.admit(peer):
+            return HTTPStatus.TOO_MANY_REQUESTS
         status = await self._decide(token, verb, path)
         self._remember(key, status)
         return status
@@ -197,12 +245,15 @@ class AccessReviewer:
         return HTTPStatus.OK if decision.get("allowed") is True else HTTPStatus.FORBIDDEN
 
     def _remember(self, key: str, status: HTTPStatus) -> None:
-        seconds = GRANTED_SECONDS if status is HTTPStatus.OK else DENIED_SECONDS
         # Inserted again at the end, so that the oldest decisions are dropped first.
-        self._decisions.pop(key, None)
-        self._decisions[key] = (monotonic() + seconds, status)
-        while len(self._decisions) > CACHE_ENTRIES:
-            del self._decisions[next(iter(self._decisions))]
+        self._granted.pop(key, None)
+        self._denied.pop(key, None)
+        if status is HTTPStatus.OK:
+            self._granted[key] = monotonic()
+            _drop_oldest(self._granted)
+        else:
+            self._denied[key] = (monotonic() + DENIED_SECONDS, status)
+            _drop_oldest(self._denied)
 
 
 def _review(resource: ResourceType, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -301,11 +352,13 @@ class Diagnostics:
             return text_response(HTTPStatus.NOT_FOUND)
         try:
             status = await self._reviewer.review(
-                request.authorization, request.method, request.path
+                request.authorization, request.method, request.path, request.peer
             )
         except ApiError as error:
             _log.warning("cannot review access to metrics", error=str(error))
             return text_response(HTTPStatus.SERVICE_UNAVAILABLE)
+        if status is HTTPStatus.TOO_MANY_REQUESTS:
+            return replace(text_response(status), retry_after=math.ceil(1 / UNKNOWN_PER_SECOND))
         if status is not HTTPStatus.OK:
             return text_response(status)
         return render_metrics(self._metrics)

@@ -202,6 +202,7 @@ class Connection:
             # h11 also parses the connection preface of HTTP/2.
             if not head.http_version.startswith(b"1."):
                 raise RequestRejectedError(HTTPStatus.BAD_REQUEST)
+            _check_framing(head)
             self.state = ConnectionState.READING
             async with asyncio.timeout(self._limits.request_seconds):
                 await self._read_body(head, body)
@@ -273,6 +274,20 @@ class Connection:
         if is_last or self._http.their_state is not h11.DONE:
             headers.append(("Connection", "close"))
         return headers
+
+
+def _check_framing(head: h11.Request) -> None:
+    """Reject a head that proxies in front of this server may frame differently.
+
+    h11 accepts such heads, and what it takes for the next request may be the body to the proxy.
+    See RFC 9112, section 6.1.
+    """
+    names = {name for name, _ in head.headers}
+    # HTTP/1.0 has no transfer codings.
+    if b"transfer-encoding" in names and (
+        b"content-length" in names or head.http_version == b"1.0"
+    ):
+        raise RequestRejectedError(HTTPStatus.BAD_REQUEST)
 
 
 _log = get_logger("http-server")
