@@ -32,8 +32,10 @@ def _git(folder: Path, *arguments: str) -> bytes | None:
     # Imported when git is asked: a first run does without.
     import subprocess
 
-    # The folder decides, not what a hook that runs capsmith has in its environment; and looking
-    # must neither write nor start a program that the repository's configuration names.
+    # The folder decides, not what a hook that runs capsmith has in its environment.  Looking must
+    # not write, and starts no file system monitor.  Clean filters do run, because files of git-lfs
+    # would be reported as changed without theirs; only the configuration of this computer, which
+    # is not cloned, can name one.
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("GIT_")
     } | {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
