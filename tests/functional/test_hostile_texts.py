@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -160,13 +161,31 @@ def test_markdown_opens_no_html_and_stays_in_its_cells(tree: FileTree) -> None:
             assert len(re.findall(r"(?<!\\)\|", line)) == 6, line
 
 
-def test_style_and_types_hold(tree: FileTree, tmp_path: Any) -> None:
+def test_style_and_types_hold(tree: FileTree, tmp_path: Path) -> None:
+    check_style(tree, tmp_path)
+
+
+def test_style_holds_for_the_longest_package(tmp_path: Path) -> None:
+    """Imports of such a package fit into no line, and ``make lint`` must accept them."""
+    parts = description()
+    kinds = {
+        f"{'Acme' * 4}{each}": {"implements": f"Infra{each}"} for each in ("Cluster", "Machine")
+    }
+    parts = {key: parts[key] for key in ("capsmith", "name", "repository", "contracts", "releases")}
+    parts |= {"package": "p" * 100, "infrastructure": kinds}
+    loaded = load_text(json.dumps(parts), "provider.yaml")
+    assert loaded.provider is not None, loaded.findings
+    check_style(build(loaded.provider), tmp_path)
+
+
+def check_style(tree: FileTree, folder: Path) -> None:
+    """Write the files of a repository and run the tools of ``make lint`` on them."""
     for file in tree:
-        target = tmp_path / file.path
+        target = folder / file.path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(file.text)
     for command in (["ruff", "check", "--no-cache", "."], ["black", "--check", "--quiet", "."]):
         done = subprocess.run(
-            [sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, text=True
+            [sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout + done.stderr

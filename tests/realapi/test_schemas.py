@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from capsmith.clusters.processes.kube import ApiError, KubeClient
-from capsmith.findings import has_errors
+from capsmith.findings import Severity, has_errors
 from capsmith.output.crd import build_crd
 from capsmith.provider.model import Component, Provider, Resource, Role
 from capsmith.provider_yaml.parse import parse
@@ -195,4 +195,51 @@ def test_schemas_without_findings_are_taken(api: KubeClient, field: Any) -> None
     findings = judge(text)
     if has_errors(findings) or any(f.id == "schema-unbounded-rule" for f in findings):
         return
+    assert refusals(api, text) == []
+
+
+def _each(**field: object) -> dict[str, Any]:
+    """A map without limit of values that ``field`` describes."""
+    return {"type": "object", "additionalProperties": field}
+
+
+def _rule(rule: str) -> dict[str, Any]:
+    return _each(type="string", **{"x-kubernetes-validations": [{"rule": rule}]})
+
+
+_COSTLY = [
+    _each(type="string", immutable=True),
+    _each(type="string", immutable=True, format="ipv4"),
+    _each(type="array", items="string", immutable=True),
+    _each(type="object", properties={"a": {"type": "string", "immutable": True}}),
+    _each(**{"x-kubernetes-int-or-string": True, "immutable": True}),
+    *map(_rule, ["self == oldSelf", "self.contains('x')", "self.matches('x')"]),
+]
+_CHEAP = [
+    _each(type="string", immutable=True, maxLength=10),
+    _each(type="string", immutable=True, enum=["a", "b"]),
+    _each(type="string", immutable=True, format="date"),
+    _each(type="integer", immutable=True),
+    _each(type="array", items="string", maxItems=3, immutable=True),
+    _each(type="object", properties={"a": "string"}, immutable=True),
+    *map(_rule, ["self != 'x'", "size(self) > 3", "self != 'self == oldSelf'"]),
+]
+
+
+@pytest.mark.parametrize("field", _COSTLY)
+def test_rules_that_certainly_cost_too_much_are_errors(api: KubeClient, field: Any) -> None:
+    text = BASE.replace('"FIELD"', json.dumps(field))
+    assert {f.id for f in judge(text) if f.severity is Severity.ERROR} == {"schema-unbounded-rule"}
+    bounded = BASE.replace('"FIELD"', json.dumps({**field, "maxProperties": 2}))
+    document = build_crd(*machine(bounded))
+    spec = document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    del spec["properties"]["field"]["maxProperties"]
+    with pytest.raises(ApiError, match="more than 100x"):
+        api.request("POST", DRY_RUN, body=document)
+
+
+@pytest.mark.parametrize("field", _CHEAP)
+def test_rules_that_the_server_takes_are_no_errors(api: KubeClient, field: Any) -> None:
+    text = BASE.replace('"FIELD"', json.dumps(field))
+    assert not has_errors(judge(text))
     assert refusals(api, text) == []

@@ -91,9 +91,19 @@ def example_of(field: Field) -> Any:
     return known if is_known else value
 
 
-def build_example_fields(fields: Sequence[Field]) -> dict[str, Any]:
-    """Return an example value for each required field, by name."""
-    return {field.name: example_of(field) for field in fields if field.required}
+def build_example_fields(fields: Sequence[Field], least: int = 0) -> dict[str, Any]:
+    """Return an example value for each required field, by name.
+
+    If fewer than ``least`` fields are required, the first optional ones that have a valid example
+    are added.
+    """
+    chosen = {field.name: example_of(field) for field in fields if field.required}
+    for field in fields:
+        value = None if len(chosen) >= least or field.required else example_of(field)
+        if value is not None and not any(find_value_errors(value, field.schema)):
+            chosen[field.name] = value
+    # In the order of the fields.
+    return {field.name: chosen[field.name] for field in fields if field.name in chosen}
 
 
 def _string(schema: Schema) -> str:

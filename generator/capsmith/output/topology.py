@@ -208,7 +208,7 @@ def _all_own(provider: Provider, role: Role) -> tuple[Own, ...]:
             kind,
             component.find_template(kind),
             _spec(kind, provider),
-            escape_dollars(build_example_fields(kind.spec_fields)),
+            escape_dollars(build_example_fields(kind.spec_fields, _count_least(kind, provider))),
         )
         for component in provider.components
         for kind in component.role(role)
@@ -238,20 +238,39 @@ def _is_special(flavor: str, provider: Provider) -> bool:
 
 
 def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
-    """Return the smallest valid ``spec``: required fields with example values, and the identity."""
+    """Return the smallest valid ``spec``: required fields with example values, and the identity.
+
+    Optional fields are added if the spec requires a number of fields.
+    """
     if resource.role is Role.IDENTITY:
         parts: dict[str, Any] = {
             SECRET_REF: {"name": name_credentials(resource, provider)},
             "allowedNamespaces": _admitted_namespaces(provider),
         }
         contract = {name: value for name, value in parts.items() if name in resource.features}
-        return {**contract, **build_example_fields(resource.spec_fields)}
-    fields = {
-        **_example_fields(resource),
-        **build_example_control_plane(resource, provider),
-        **build_example_fields(resource.spec_fields),
-    }
-    return {**fields, **_identity_reference(resource, provider)}
+        reference = {}
+    else:
+        contract = {
+            **_example_fields(resource),
+            **build_example_control_plane(resource, provider),
+        }
+        reference = _identity_reference(resource, provider)
+    least = _count_least(resource, provider) - len(contract) - len(reference)
+    return {**contract, **build_example_fields(resource.spec_fields, least), **reference}
+
+
+def _count_least(resource: Resource, provider: Provider) -> int:
+    """Return how many fields the spec of a kind must have, also as a part of its template."""
+    template = f"{resource.kind}Template"
+    limits = [resource.options.limits("spec.template.spec")]
+    if not resource.role.is_template:
+        limits = [resource.options.limits("spec")]
+        limits += [
+            each.options.limits("spec.template.spec")
+            for each in provider.resources
+            if each.kind == template
+        ]
+    return max(int(each.get("minProperties", 0)) for each in limits)
 
 
 def _admitted_namespaces(provider: Provider) -> dict[str, Any]:
@@ -291,10 +310,13 @@ def escape_dollars(value: Any) -> Any:
 
 
 def _spec(resource: Resource, provider: Provider) -> dict[str, Any]:
-    values = {
+    reference = escape_dollars(_identity_reference(resource, provider))
+    least = _count_least(resource, provider) - len(reference)
+    values = escape_dollars(build_example_fields(resource.spec_fields, least))
+    values |= {
         field.name: _value(field, resource) for field in resource.spec_fields if field.required
     }
-    return {**values, **escape_dollars(_identity_reference(resource, provider))}
+    return {**values, **reference}
 
 
 def _identity_reference(resource: Resource, provider: Provider) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from capsmith.cel_text import is_transition
+from capsmith.cel_text import is_transition, strip_literals
 from capsmith.provider_yaml.forms import FieldSchema, Validation
 from capsmith.yamldoc.quote import quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
@@ -59,12 +59,50 @@ def check_rules(field: FieldSchema, schema: Mapping[str, Any], reporter: PathRep
     check_expressions(numbered, schema, reporter.at("x-kubernetes-validations"))
     _check_default(field, schema, reporter)
     if (rules or field.immutable) and not reporter.bounded:
-        reporter.add_warning(
-            "schema-unbounded-rule",
-            "a rule inside an unbounded list or map may exceed the cost limit",
-            "Set maxItems on lists and maxProperties on maps, or the API server may refuse it.",
-            "x-kubernetes-validations" if rules else "immutable",
-        )
+        _report_cost(field, schema, reporter)
+
+
+# Cost grows with the size of what is compared or searched; of a whole object, the API server
+# assumes a constant.
+_COSTLY = re.compile(
+    r"(?<![\w.])(?:self\s*[!=]=\s*oldSelf|oldSelf\s*[!=]=\s*self)(?![\w.\[(])"
+    r"|(?<![\w.])self\s*\.\s*(?:contains|matches)\s*\("
+)
+_SHORT_FORMATS = frozenset({"date", "date-time", "duration"})
+"""String formats for which the API server assumes a maximum length."""
+
+
+def _report_cost(field: FieldSchema, schema: Mapping[str, Any], reporter: PathReporter) -> None:
+    """Report ``schema-unbounded-rule`` for rules inside an unbounded list or map.
+
+    An error if the API server certainly refuses them: as many values as fit into a request, each of
+    any size, exceed its limit by more than a factor of 100.
+    """
+    rules = field.validations or ()
+    costly = [i for i, rule in enumerate(rules) if _COSTLY.search(strip_literals(rule.rule))]
+    hint = "Set maxItems on lists and maxProperties on maps"
+    if _has_any_size(schema) and (field.immutable or costly):
+        key = ("immutable",) if field.immutable else ("x-kubernetes-validations", costly[0])
+        message = "a rule on a value of any size inside an unbounded list or map costs too much"
+        reporter.add_error("schema-unbounded-rule", message, f"{hint} around it.", *key)
+        return
+    reporter.add_warning(
+        "schema-unbounded-rule",
+        "a rule inside an unbounded list or map may exceed the cost limit",
+        f"{hint}, or the API server may refuse it.",
+        "x-kubernetes-validations" if rules else "immutable",
+    )
+
+
+def _has_any_size(schema: Mapping[str, Any]) -> bool:
+    """Return whether the schema is of strings or lists without a maximum size."""
+    if schema.get("enum"):
+        return False
+    if schema.get("type") == "array":
+        return "maxItems" not in schema
+    is_string = schema.get("type") == "string" or schema.get("x-kubernetes-int-or-string")
+    is_short = "maxLength" in schema or schema.get("format") in _SHORT_FORMATS
+    return bool(is_string) and not is_short
 
 
 def check_form(rule: Validation, reporter: PathReporter) -> None:

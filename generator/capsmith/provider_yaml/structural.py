@@ -27,6 +27,12 @@ from capsmith.provider_yaml.model import (
     VersionFieldsSpec,
 )
 from capsmith.provider_yaml.patterns import explain_refusal
+from capsmith.provider_yaml.satisfiable import (
+    explain_empty_range,
+    explain_empty_set,
+    explain_few_properties,
+    explain_many_required,
+)
 from capsmith.provider_yaml.values import find_value_errors, is_of_type, is_same_json
 from capsmith.yamldoc.document import Document
 from capsmith.yamldoc.quote import join_names, quote, suggest
@@ -125,6 +131,13 @@ _BOUNDS = (
     ("minItems", "maxItems"),
     ("minProperties", "maxProperties"),
 )
+_EMPTY = {
+    "minimum": explain_empty_range,
+    "minProperties": explain_few_properties,
+    "maxProperties": explain_many_required,
+    "minItems": explain_empty_set,
+}
+"""Functions that explain why no value satisfies a limit, by the limit."""
 _LIMITS = """
     format enum pattern minimum maximum exclusive_minimum exclusive_maximum multiple_of min_length
     max_length min_items max_items min_properties max_properties items properties required not_
@@ -150,6 +163,9 @@ def check_limits(schema: Mapping[str, Any], reporter: PathReporter) -> None:
     if schema.get("multipleOf", 1) <= 0:
         message = "multipleOf must be greater than 0"
         reporter.add_error("schema-bounds", message, "Remove it.", "multipleOf")
+    for key, explain in _EMPTY.items():
+        if key in schema and (why := explain(schema)):
+            reporter.add_error("schema-bounds", why, "Widen the limits.", key)
     if "pattern" in schema and (why := explain_refusal(schema["pattern"])):
         reporter.add_error(
             "schema-pattern",

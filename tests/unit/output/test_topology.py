@@ -6,7 +6,7 @@ from typing import Any
 
 from capsmith.output.reference import list_field_rows
 from capsmith.output.topology import build_topology, escape_dollars, sample_spec
-from capsmith.provider.model import Component, Field, Provider, Role
+from capsmith.provider.model import Component, CrdOptions, Field, Provider, Role
 from capsmith.provider.versions import get_preferred_version
 from capsmith.safetext import DnsLabel, Identifier
 from tests.unit.provider.build import REGION, SIZE, provider, resource, version
@@ -182,3 +182,24 @@ def test_examples_are_in_the_version_that_core_chooses() -> None:
     versions = (greatest, stored, version("v2alpha1", storage=False), unserved)
 
     assert get_preferred_version(resource()._replace(versions=versions)) == "v1beta10"
+
+
+def test_optional_fields_are_set_until_a_spec_has_enough() -> None:
+    fields = (
+        field("odd", required=False, type="string", pattern="^(?i)x$", minLength=400),
+        field("zone", required=False, type="string"),
+        field("cores", type="integer"),
+        field("free", required=False, type="boolean"),
+    )
+    component, made = with_machine_fields(*fields)
+    options = CrdOptions(part_limits={"spec.template.spec": {"minProperties": 2}})
+    limited = tuple(
+        each._replace(options=options) if each.kind == "AcmeMachineTemplate" else each
+        for each in component.resources
+    )
+    component = component._replace(resources=limited)
+    made = made._replace(components=(component, *made.components[1:]))
+    parts = build_topology(component, made)
+
+    assert parts.machine_spec == parts.machine_class_spec == {"zone": "example", "cores": 1}
+    assert {v.name for v in parts.machine_variables} == {"cores"}

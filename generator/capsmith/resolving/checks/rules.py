@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 from capsmith.cel_text import is_transition
 from capsmith.findings import Finding
 from capsmith.output.crd import ZEROS, build_spec_schema, build_version_schema
+from capsmith.output.topology import sample_spec
 from capsmith.provider.model import ApiVersion, Provider, Resource
 from capsmith.provider_yaml.model import TemplateSpec, TemplateVersionSpec
 from capsmith.provider_yaml.rules import check_expressions
+from capsmith.provider_yaml.structural import check_limits
 from capsmith.provider_yaml.values import find_value_errors
 from capsmith.yamldoc.quote import quote, suggest
 from capsmith.yamldoc.reporter import PathReporter
@@ -124,22 +126,27 @@ _RULES = "x-kubernetes-validations"
 def check_part_limits(spec: ProviderSpec, provider: Provider, top: PathReporter) -> None:
     """Report limits on a spec or status that the manager's own writes would violate.
 
-    Ids: ``part-limits-required``, ``part-limits-zero`` and the ids of rules.
+    Ids: ``part-limits-required``, ``part-limits-zero``, ``schema-bounds`` and the ids of rules.
     """
     resources = {str(resource.kind): resource for resource in provider.resources}
     for section, kind, described in spec.kinds():
-        _check_limits_of_versions(described, resources[kind], top.at(section, kind))
+        _check_limits_of_versions(described, resources[kind], provider, top.at(section, kind))
         if isinstance(described.template, TemplateSpec):
             template = resources[f"{kind}Template"]
             _check_limits_of_versions(
-                described.template, template, top.at(section, kind, "template")
+                described.template, template, provider, top.at(section, kind, "template")
             )
 
 
 def _check_limits_of_versions(
-    described: KindSpec | TemplateSpec, resource: Resource, reporter: PathReporter
+    described: KindSpec | TemplateSpec,
+    resource: Resource,
+    provider: Provider,
+    reporter: PathReporter,
 ) -> None:
-    _check_limits(described.part_limits, resource, resource.storage_version, reporter)
+    stored = resource.storage_version
+    _check_limits(described.part_limits, resource, stored, reporter)
+    _check_sample(described.part_limits, resource, provider, reporter)
     versions = {str(each.name): each for each in resource.versions}
     for name, written in (described.versions or {}).items():
         if name in versions:
@@ -159,6 +166,7 @@ def _check_limits(
         here, found = reporter.at("partLimits", part), schema
         for step in part.split("."):
             found = found.get("properties", {}).get(step, {})
+        check_limits(found, here)
         check_expressions(list(enumerate(written.validations or ())), found, here.at(_RULES))
         if written.required is not None and (part != _STATUS or resource.role.is_template):
             message = f"the required fields of {quote(part)} are marked on the fields themselves"
@@ -168,6 +176,27 @@ def _check_limits(
         elif written.required is not None:
             for index, name in enumerate(written.required):
                 _check_required(name, found.get("properties", {}), here.at("required", index))
+
+
+def _check_sample(
+    limits: Mapping[Any, PartLimits] | None,
+    resource: Resource,
+    provider: Provider,
+    reporter: PathReporter,
+) -> None:
+    """Report a smallest number of fields that the sample of the stored version cannot have."""
+    part = "spec.template.spec" if resource.role.is_template else "spec"
+    least = limits[part].min_properties if limits and part in limits else None
+    if not least:
+        return
+    known = build_spec_schema(resource, resource.storage_version).get("properties", {})
+    count = len(sample_spec(resource, provider))
+    # More fields than the spec knows are already reported.
+    if count < least <= len(known):
+        message = f"samples have only {count} fields to set, not {least}"
+        hint = "Lower minProperties, or add fields."
+        here = reporter.at("partLimits", part)
+        here.add_error("schema-bounds", message, hint, "minProperties")
 
 
 def _check_required(name: str, fields: Mapping[str, Any], reporter: PathReporter) -> None:
