@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     "managers",
     metavar="[TYPE=]COMMAND",
     multiple=True,
-    help="Start this manager, and the real core and API server beside it; requires Go.  Without"
+    help="Start this manager together with the real core and API server; requires Go.  Without"
     " a TYPE, it runs all providers in RELEASE.",
 )
 @click.option(
@@ -34,19 +34,26 @@ if TYPE_CHECKING:
     type=FOLDER,
     metavar="RELEASE",
     multiple=True,
-    help="Another release that clusters need; specify its manager with --manager TYPE=COMMAND.",
+    help="Another release that the clusters need; specify its manager with --manager TYPE=COMMAND.",
 )
 @core_option("The release of core to start.")
-@click.option("--env", metavar="NAME=VALUE", multiple=True, help="A variable of the managers.")
+@click.option(
+    "--env", metavar="NAME=VALUE", multiple=True, help="An environment variable for the managers."
+)
 @click.option(
     "--variable",
     "variables",
     metavar="NAME=VALUE",
     multiple=True,
-    help="A variable of the components or the cluster template.",
+    help="A variable for the components or the cluster template.",
 )
-@click.option("--flavor", default="", help="The cluster template with the objects.")
-@click.option("--objects", type=FOLDER, metavar="FILE", help="Objects instead of a template.")
+@click.option("--flavor", default="", help="Flavor of the cluster template to use.")
+@click.option(
+    "--objects",
+    type=FOLDER,
+    metavar="FILE",
+    help="File with objects to use instead of a cluster template.",
+)
 @click.option(
     "--apply",
     type=FOLDER,
@@ -65,7 +72,7 @@ if TYPE_CHECKING:
     type=float,
     default=180.0,
     show_default=True,
-    help="Seconds to wait for a state.",
+    help="Maximum seconds to wait for a state.",
 )
 @click.option(
     "--quiet",
@@ -74,7 +81,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Seconds to watch for unwanted changes.",
 )
-@click.option("--strict", is_flag=True, help="Exit with 1 on warnings as well.")
+@click.option("--strict", is_flag=True, help="Treat warnings as failures: exit with 1.")
 @click.option("--logs", type=FOLDER, metavar="DIR", help="Keep the logs of all processes in DIR.")
 @format_option("junit")
 @handle_exit

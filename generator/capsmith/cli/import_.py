@@ -53,7 +53,7 @@ def _checked(_context: click.Context, parameter: click.Parameter, value: str) ->
     type=FOLDER,
     default="provider.yaml",
     show_default=True,
-    help="The file to write; with --check the file to compare.",
+    help="The file to write, or to compare with --check.",
 )
 @click.option(
     "--name",

@@ -33,7 +33,9 @@ class _LinuxGroup(click.Group):
 
 
 _GATES = re.compile(r"[A-Za-z0-9]+=(true|false)(,[A-Za-z0-9]+=(true|false))*")
-_name_option = click.option("--name", metavar="NAME", help="The lab [default: the provider's].")
+_name_option = click.option(
+    "--name", metavar="NAME", help="Name of the lab [default: the provider's name]."
+)
 _core_option = core_option("The release of core.")
 
 
@@ -50,10 +52,18 @@ def lab() -> None:
 @lab.command()
 @_core_option
 @_name_option
-@click.option("--kubeconfig", type=FOLDER, metavar="FILE", help="Use this management cluster.")
+@click.option(
+    "--kubeconfig",
+    type=FOLDER,
+    metavar="FILE",
+    help="Use the management cluster in this kubeconfig.",
+)
 @click.option("--kind", is_flag=True, help="Create a cluster with kind and docker, and use it.")
 @click.option(
-    "--feature-gates", metavar="NAME=BOOL,...", default="", help="Of core and kubeadm's providers."
+    "--feature-gates",
+    metavar="NAME=BOOL,...",
+    default="",
+    help="Feature gates of core and the kubeadm providers.",
 )
 @handle_exit
 def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool, feature_gates: str) -> int:
@@ -179,7 +189,9 @@ def kubeconfig(name: str | None) -> int:
 @lab.command()
 @_name_option
 @click.option("--all", "all_", is_flag=True, help="End all labs.")
-@click.option("--force", is_flag=True, help="End it even if clusters exist outside of it.")
+@click.option(
+    "--force", is_flag=True, help="End the lab even if clusters exist that are not simulated."
+)
 @handle_exit
 def down(name: str | None, all_: bool, force: bool) -> int:
     """End a lab and remove its files, even after a crash.  Built tools are kept."""

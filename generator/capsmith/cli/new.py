@@ -44,7 +44,10 @@ def suggest_commands(folder: Path) -> tuple[str, ...]:
 
 def _beside_others(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
-        "-f", "--beside-others", is_flag=True, help="Allow other files in DIR; none is replaced."
+        "-f",
+        "--beside-others",
+        is_flag=True,
+        help="Allow other files in DIR; they are never replaced.",
     )(function)
 
 

@@ -29,7 +29,11 @@ _UP_TO_DATE = "is up to date."
 def _upgrade_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that also change provider.yaml."""
     for option in (
-        click.option("--release", metavar="SERIES", help="The release series [default: next]."),
+        click.option(
+            "--release",
+            metavar="SERIES",
+            help="The release series of the change [default: the next].",
+        ),
         click.option(
             "--drop-api-version",
             metavar="NAME",
@@ -40,7 +44,9 @@ def _upgrade_options(function: Callable[..., Any]) -> Callable[..., Any]:
             "--keep-api-version", is_flag=True, help="Change the shape of API versions in place."
         ),
         click.option(
-            "--api-version", metavar="NAME", help="The new API version [default: the next]."
+            "--api-version",
+            metavar="NAME",
+            help="The name of the new API version [default: the next].",
         ),
         click.option(
             "--contract", metavar="LIST", help="Follow these contracts: v1beta1,v1beta2 or v1beta2."

@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     help="Report what the installed release OLD loses when clusterctl replaces it with PATH.",
 )
 @click.option(
-    "--live", is_flag=True, help="Also check with the API server of a kubeconfig, in dry runs."
+    "--live", is_flag=True, help="Also ask the API server in a kubeconfig, with dry runs."
 )
 @click.option(
-    "--kubeconfig", type=FOLDER, metavar="FILE", help="The kubeconfig [default: that of kubectl]."
+    "--kubeconfig",
+    type=FOLDER,
+    metavar="FILE",
+    help="The kubeconfig [default: the one that kubectl uses].",
 )
 @click.option("--context", metavar="NAME", help="The context [default: the current one].")
 @click.option(
@@ -35,8 +38,8 @@ if TYPE_CHECKING:
 @click.option(
     "--target",
     metavar="RELEASES",
-    help="Releases of core, such as core=v1.13..v1.14 [default: all that capsmith knows; the "
-    "report names those that it knows from their source only].",
+    help="Releases of core, such as core=v1.13..v1.14 [default: all supported releases; the report "
+    "names those that are known only from their source].",
 )
 @click.option(
     "--role",
@@ -46,7 +49,7 @@ if TYPE_CHECKING:
     help="The role of a kind, such as InfraMachine, or none.",
 )
 @click.option("--version", "release", metavar="TAG", help="The version of the release.")
-@click.option("--advice", is_flag=True, help="Also report what breaks nothing.")
+@click.option("--advice", is_flag=True, help="Also report violations that break nothing.")
 @click.option("--select", metavar="IDS", multiple=True, help="Report only these rules: CC,CRD-02.")
 @click.option("--ignore", metavar="IDS", multiple=True, help="Do not report these rules.")
 @click.option(

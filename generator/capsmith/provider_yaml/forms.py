@@ -391,25 +391,33 @@ class Validation(SpecModel):
     """A validation rule in the Common Expression Language."""
 
     rule: Annotated[str, Field(min_length=1, max_length=8192)] = Field(
-        description="CEL expression; `self` is the value, `oldSelf` the one before the update."
+        description=(
+            "CEL expression; `self` is the value, `oldSelf` the value before the " "update."
+        )
     )
-    message: Text | None = Field(None, description="The message for the user when the rule fails.")
-    message_expression: Text | None = Field(None, description="CEL expression for the message.")
+    message: Text | None = Field(None, description="Message for the user if the rule is violated.")
+    message_expression: Text | None = Field(
+        None, description="CEL expression that evaluates to the message."
+    )
     reason: Reason | None = Field(None, description="Machine-readable reason for the rejection.")
-    field_path: str | None = Field(None, description="The field to blame, such as `.cidr`.")
-    optional_old_self: bool | None = Field(None, description="Whether it also runs on creation.")
+    field_path: str | None = Field(
+        None, description="Path to the field that the error names, such as `.cidr`."
+    )
+    optional_old_self: bool | None = Field(
+        None, description="Whether the rule also runs on creation, without an old value."
+    )
 
 
 class NameLimits(SpecModel):
     """Limits for object names, in addition to Kubernetes' own limits."""
 
-    min_length: Count | None = Field(None, description="Fewest characters.")
-    max_length: Count | None = Field(None, description="Most characters.")
+    min_length: Count | None = Field(None, description="Minimum length in characters.")
+    max_length: Count | None = Field(None, description="Maximum length in characters.")
     pattern: Annotated[str, Field(max_length=1000)] | None = Field(
-        None, description="RE2 regular expression; unanchored."
+        None, description="RE2 regular expression that must match anywhere in the name."
     )
     validations: Annotated[Many[Validation], Field(min_length=1)] | None = Field(
-        None, alias="x-kubernetes-validations", description="Rules in CEL."
+        None, alias="x-kubernetes-validations", description="CEL rules for the name."
     )
 
 
@@ -419,48 +427,61 @@ class FieldSchema(SpecModel):
     type: Literal["string", "integer", "number", "boolean", "object", "array"] | None = Field(
         None, description="JSON type of the value."
     )
-    format: str | None = Field(None, max_length=64, description="Such as int32, cidr, date-time.")
+    format: str | None = Field(
+        None, max_length=64, description="Format of the value, such as int32, cidr or date-time."
+    )
     title: Text | None = Field(None, description="Short name for display.")
-    description: Text | None = Field(None, description="Text of `kubectl explain`.")
+    description: Text | None = Field(None, description="Description for `kubectl explain`.")
     required: Required | None = Field(
-        None, description="true: this field must be set; a list: those properties must be."
+        None,
+        description="true if this field must be set, or a list of properties that must be set.",
     )
     immutable: bool | None = Field(
-        None, description="Whether the value may never change once it is set."
+        None, description="Whether the value can never change after it is set."
     )
     nullable: bool | None = Field(None, description="Whether null is allowed.")
     enum: Annotated[Many[Any], Field(min_length=1)] | None = Field(
-        None, description="The values that are allowed."
+        None, description="Allowed values."
     )
-    default: Any = Field(None, description="The value when none is given.")
+    default: Any = Field(None, description="Value of the field if it is absent.")
     example: Any = Field(
-        None, description="A value for samples and templates, where none can be derived."
+        None, description="Value for samples and templates if none can be derived."
     )
     pattern: Annotated[str, Field(max_length=1000)] | None = Field(
-        None, description="RE2 regular expression; unanchored."
+        None, description="RE2 regular expression that must match anywhere in the value."
     )
-    minimum: Number | None = Field(None, description="Smallest value.")
-    maximum: Number | None = Field(None, description="Greatest value.")
-    exclusive_minimum: bool | None = Field(None, description="Whether minimum itself is excluded.")
-    exclusive_maximum: bool | None = Field(None, description="Whether maximum itself is excluded.")
-    multiple_of: Number | None = Field(None, description="The value is a multiple of this.")
-    min_length: Count | None = Field(None, description="Fewest characters.")
-    max_length: Count | None = Field(None, description="Most characters.")
-    min_items: Count | None = Field(None, description="Fewest items.")
-    max_items: Count | None = Field(None, description="Most items.")
-    min_properties: Count | None = Field(None, description="Fewest keys.")
-    max_properties: Count | None = Field(None, description="Most keys.")
-    items: FieldLike | None = Field(None, description="The schema of an item.")
-    properties: Fields | None = Field(None, description="The fields of the object.")
+    minimum: Number | None = Field(None, description="Minimum value.")
+    maximum: Number | None = Field(None, description="Maximum value.")
+    exclusive_minimum: bool | None = Field(
+        None, description="Whether the value must be greater than `minimum`."
+    )
+    exclusive_maximum: bool | None = Field(
+        None, description="Whether the value must be less than `maximum`."
+    )
+    multiple_of: Number | None = Field(
+        None, description="Number of which the value must be a multiple."
+    )
+    min_length: Count | None = Field(None, description="Minimum length in characters.")
+    max_length: Count | None = Field(None, description="Maximum length in characters.")
+    min_items: Count | None = Field(None, description="Minimum number of items.")
+    max_items: Count | None = Field(None, description="Maximum number of items.")
+    min_properties: Count | None = Field(None, description="Minimum number of keys.")
+    max_properties: Count | None = Field(None, description="Maximum number of keys.")
+    items: FieldLike | None = Field(None, description="Schema of the items.")
+    properties: Fields | None = Field(None, description="Fields of the object.")
     additional_properties: FieldLike | None = Field(
-        None, description="The schema of a value of the map; its keys are free."
+        None, description="Schema of the values of a map with any keys."
     )
-    all_of: Alternatives | None = Field(None, description="Limits that all hold.")
-    any_of: Alternatives | None = Field(None, description="Limits of which at least one holds.")
-    one_of: Alternatives | None = Field(None, description="Limits of which exactly one holds.")
-    not_: FieldSchema | None = Field(None, alias="not", description="Limits that do not hold.")
+    all_of: Alternatives | None = Field(None, description="Schemas that must all match.")
+    any_of: Alternatives | None = Field(
+        None, description="Schemas of which at least one must match."
+    )
+    one_of: Alternatives | None = Field(
+        None, description="Schemas of which exactly one must match."
+    )
+    not_: FieldSchema | None = Field(None, alias="not", description="Schema that must not match.")
     validations: Annotated[Many[Validation], Field(min_length=1)] | None = Field(
-        None, alias="x-kubernetes-validations", description="Rules in CEL."
+        None, alias="x-kubernetes-validations", description="CEL rules for the value."
     )
     list_type: Literal["atomic", "set", "map"] | None = Field(
         None,
@@ -468,13 +489,15 @@ class FieldSchema(SpecModel):
         description="How the list is merged; atomic by default.",
     )
     list_map_keys: Annotated[Many[str], Field(min_length=1)] | None = Field(
-        None, alias="x-kubernetes-list-map-keys", description="Keys that identify an item."
+        None, alias="x-kubernetes-list-map-keys", description="Keys that together identify an item."
     )
     map_type: Literal["atomic", "granular"] | None = Field(
         None, alias="x-kubernetes-map-type", description="How the object is merged."
     )
     int_or_string: bool | None = Field(
-        None, alias="x-kubernetes-int-or-string", description="An integer or a string."
+        None,
+        alias="x-kubernetes-int-or-string",
+        description="Whether the value is an integer or a string.",
     )
     preserve_unknown: bool | None = Field(
         None,

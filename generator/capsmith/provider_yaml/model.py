@@ -37,20 +37,27 @@ ContractVersion = Literal["v1beta1", "v1beta2"]
 class ApiVersionSpec(SpecModel):
     """One version of the provider's API."""
 
-    name: forms.Version = Field(description="Such as v1alpha1.")
-    served: bool | None = Field(None, description="Whether it is served; true by default.")
+    name: forms.Version = Field(description="Name of the version, such as v1alpha1.")
+    served: bool | None = Field(
+        None, description="Whether the API server serves the version; true by default."
+    )
     storage: bool | None = Field(
-        None, description="Whether it is the storage version; by default the newest is."
+        None,
+        description=(
+            "Whether objects are stored in this version; by default the newest version "
+            "is the storage version."
+        ),
     )
     contract: ContractVersion | None = Field(
         None,
-        description="The contract that its shape follows; needed where `contracts` names two.",
+        description="Contract whose shape the version has; required if `contracts` names two.",
     )
     deprecated: bool | None = Field(
-        None, description="Whether the API server warns everyone who uses it; false by default."
+        None,
+        description="Whether the API server warns every user of the version; false by default.",
     )
     deprecation_warning: forms.Warning | None = Field(
-        None, description="The text of the warning; the API server has one of its own."
+        None, description="Text of the deprecation warning; by default the API server's own text."
     )
 
 
@@ -65,23 +72,36 @@ ApiVersionLike = Annotated[
 class WatchSpec(SpecModel):
     """Another kind to watch: its changes enqueue objects of the kind that declares the watch."""
 
-    api_version: forms.ObjectApiVersion = Field(description="Such as v1 or apps/v1.")
-    kind: forms.Kind = Field(description="The kind to watch.")
+    api_version: forms.ObjectApiVersion = Field(
+        description="API version of the kind, such as v1 or apps/v1."
+    )
+    kind: forms.Kind = Field(description="Name of the kind to watch.")
     by: Literal["ownerReference", "field", "label"] = Field(
-        description="How to find your objects: as owners of the changed one, by a field with "
-        "its name, or by a label of it with their name."
+        description=(
+            "How to find your objects: `ownerReference` for the owners of the changed "
+            "object, `field` for objects that name it in a field, `label` for the "
+            "object that a label on it names."
+        )
     )
     path: forms.SpecPath | None = Field(
-        None, description="With `by: field`, the field with the name, such as spec.sshKeyRef.name."
+        None,
+        description=(
+            "With `by: field`, the path to the field of your kind that names the "
+            "changed object, such as spec.sshKeyRef.name."
+        ),
     )
     label: forms.LabelKey | None = Field(
-        None, description="With `by: label`, the key of the label, such as acme.io/machine."
+        None,
+        description=(
+            "With `by: label`, the key of the label on the changed object, such as "
+            "acme.io/machine."
+        ),
     )
     resource: forms.ResourceName | None = Field(
-        None, description="The plural of the kind in URLs; derived unless given."
+        None, description="Plural of the kind in URLs; derived from the kind by default."
     )
     scope: Literal["Namespaced", "Cluster"] | None = Field(
-        None, description="Scope of the kind; Namespaced unless given."
+        None, description="Scope of the kind; Namespaced by default."
     )
 
 
@@ -92,18 +112,23 @@ class WebhooksSpec(SpecModel):
         None, description="Whether your code validates objects; false by default."
     )
     defaulting: bool | None = Field(
-        None, description="Whether your code fills in fields; false by default."
+        None, description="Whether your code sets defaults for fields; false by default."
     )
     deletion: bool | None = Field(
         None,
-        description="Whether your code validates deletions too; false by default. "
-        "Then nothing can be deleted while no manager runs.",
+        description=(
+            "Whether your code validates deletions too; false by default. If true, no "
+            "object can be deleted while no manager is running."
+        ),
     )
     templates: bool | None = Field(
-        None, description="Whether templates are treated like objects; true by default."
+        None,
+        description=(
+            "Whether templates are validated and defaulted like objects; true by " "default."
+        ),
     )
     timeout_seconds: Annotated[int, Field(ge=1, le=30)] | None = Field(
-        None, description="Seconds that the API server waits for the response; 10 by default."
+        None, description="Seconds that the API server waits for a response; 10 by default."
     )
 
 
@@ -112,26 +137,29 @@ class PrinterColumnSpec(SpecModel):
 
     name: forms.Line = Field(description="Heading of the column.")
     type: Literal["integer", "number", "string", "boolean", "date"] = Field(
-        description="How the value is shown."
+        description="Type of the value, which decides how kubectl prints it."
     )
-    json_path: forms.Line = Field(description="Where the value is, such as `.spec.size`.")
+    json_path: forms.Line = Field(description="Path to the value, such as `.spec.size`.")
     priority: Annotated[int, Field(ge=0, le=2**31 - 1)] = Field(
-        0, description="0 is always shown; greater ones with `-o wide`."
+        0,
+        description=(
+            "0 for columns that are always shown; greater for columns that need `-o " "wide`."
+        ),
     )
-    description: forms.Text | None = Field(None, description="The meaning of the column.")
+    description: forms.Text | None = Field(None, description="Meaning of the column.")
 
 
 class KubectlSpec(SpecModel):
     """The categories under which kubectl lists a kind, and the columns that kubectl prints."""
 
     categories: Many[forms.CrdName] | None = Field(
-        None, description="Categories for kubectl, besides cluster-api."
+        None, description="Categories for kubectl, in addition to cluster-api."
     )
     contract_category: bool | None = Field(
         None, description="Whether the kind is in the category cluster-api; true by default."
     )
     printer_columns: Many[PrinterColumnSpec] | None = Field(
-        None, description="Your columns of `kubectl get`, besides the contract's."
+        None, description="Your columns of `kubectl get`, in addition to the contract's columns."
     )
     contract_columns: bool | None = Field(
         None, description="Whether `kubectl get` shows the contract's columns; true by default."
@@ -143,37 +171,41 @@ class ContractFieldsSpec(SpecModel):
 
     spec: Fields | None = Field(
         None,
-        description="Fields of the contract in spec, with their schemas; templates repeat them.",
+        description="Schemas for the contract's fields in spec; templates have them too.",
     )
-    status: Fields | None = Field(
-        None, description="Fields of the contract in status, with their schemas."
-    )
+    status: Fields | None = Field(None, description="Schemas for the contract's fields in status.")
     without: Many[forms.ContractField] | None = Field(
         None,
-        description="Fields of the contract that the CRD does not have, such as "
-        "status.failureReason; of a template also metadata, which is spec.template.metadata.",
+        description=(
+            "Contract fields that the CRD leaves out, such as status.failureReason; for "
+            "a template also `metadata`, which means spec.template.metadata."
+        ),
     )
     exact: bool | None = Field(
         None,
-        description="Whether the schemas stay as they are written; by default capsmith adds the "
-        "properties that Cluster API or the manager use.",
+        description=(
+            "Whether the schemas are used unchanged; by default capsmith adds the "
+            "properties that Cluster API or the manager uses."
+        ),
     )
 
 
 class PartLimits(SpecModel):
     """Limits for a top-level part of an object, such as its status."""
 
-    min_properties: Count | None = Field(None, description="Fewest fields.")
-    max_properties: Count | None = Field(None, description="Most fields.")
+    min_properties: Count | None = Field(None, description="Minimum number of fields.")
+    max_properties: Count | None = Field(None, description="Maximum number of fields.")
     nullable: bool | None = Field(None, description="Whether null is allowed.")
-    default: Any = Field(None, description="The value when none is given.")
+    default: Any = Field(None, description="Value of the part if it is absent.")
     validations: Annotated[Many[Validation], Field(min_length=1)] | None = Field(
-        None, alias="x-kubernetes-validations", description="Rules in CEL on the whole part."
+        None, alias="x-kubernetes-validations", description="CEL rules for the whole part."
     )
     required: Many[forms.FieldName] | None = Field(
         None,
-        description="Of status: fields without which it is refused; the manager writes zero "
-        "values into them until your code has others.",
+        description=(
+            "Only for status: fields that every status must have; the manager writes "
+            "zero values until your code sets others."
+        ),
     )
 
 
@@ -185,30 +217,35 @@ class TemplateVersionSpec(SpecModel):
 
     spec: Fields | None = Field(
         None,
-        description="All your fields in spec.template.spec; those of the kind unless given. Your "
-        "code reads templates by the types of the kind.",
+        description=(
+            "All your fields in spec.template.spec; by default the kind's fields. Your "
+            "code reads templates with the types of the kind."
+        ),
     )
     validations: Many[Validation] | None = Field(
         None,
-        description="Rules in CEL on the whole of spec.template.spec; those of the kind unless "
-        "given.",
+        description=(
+            "CEL rules for the whole of spec.template.spec; by default the kind's " "rules."
+        ),
     )
     contract_fields: ContractFieldsSpec | None = Field(
-        None, description="Schemas of the contract's fields; those of the kind unless given."
+        None, description="Schemas for the contract's fields; by default the kind's schemas."
     )
     metadata: FieldLike | None = Field(
         None,
-        description="Schema of spec.template.metadata; labels and annotations are always in it.",
+        description="Schema of spec.template.metadata, which always has labels and annotations.",
     )
     required_parts: Many[TemplatePart] | None = Field(
         None,
-        description="Parts without which a template is refused; all but metadata unless given.",
+        description="Parts that every template must have; by default all parts except metadata.",
     )
     part_limits: (
         dict[Literal["spec", "spec.template", "spec.template.spec", "status"], PartLimits] | None
-    ) = Field(None, description="Limits for whole parts: {spec.template: {minProperties: 1}}.")
+    ) = Field(
+        None, description="Limits for whole parts, such as {spec.template: {minProperties: 1}}."
+    )
     printer_columns: Many[PrinterColumnSpec] | None = Field(
-        None, description="Your columns of `kubectl get` for the template; none unless given."
+        None, description="Columns of `kubectl get` for the template; none by default."
     )
 
 
@@ -216,24 +253,26 @@ class TemplateSpec(KubectlSpec, TemplateVersionSpec):
     """Differences between a kind and its template."""
 
     api_versions: Annotated[Many[ApiVersionLike], Field(min_length=1)] | None = Field(
-        None, description="API versions in which the template is; those of the kind unless given."
+        None, description="API versions that have the template; by default the kind's versions."
     )
     status: Fields | None = Field(
-        None, description="Your fields in status of the template, which your code writes."
+        None, description="Your fields in the template's status, which your code writes."
     )
     short_names: Many[forms.CrdName] | None = Field(
-        None, description="Short names of the template for kubectl; none unless given."
+        None, description="Short names of the template for kubectl; none by default."
     )
     object_name: NameLimits | None = Field(
-        None, description="Limits for the names of templates; none unless given."
+        None, description="Limits for the names of templates; none by default."
     )
     transition_rules: bool | None = Field(
         None,
-        description="Whether the template repeats rules that compare with the old value; false by "
-        "default: the dry run of a ClusterClass would fail in them.",
+        description=(
+            "Whether the template has the kind's rules that read the old value; false "
+            "by default, because the dry run of a ClusterClass would violate them."
+        ),
     )
     versions: dict[forms.Version, TemplateVersionSpec] | None = Field(
-        None, description="API versions in which the template is not as in the storage version."
+        None, description="API versions in which the template differs from the storage version."
     )
 
 
@@ -269,47 +308,53 @@ class VersionFieldsSpec(SpecModel):
 
     spec: Fields | None = Field(
         None,
-        description="All your fields in spec in this version; those of the kind unless given.",
+        description="All your fields in spec in this version; by default the kind's fields.",
     )
     status: Fields | None = Field(
         None,
-        description="All your fields in status in this version; those of the kind unless given.",
+        description="All your fields in status in this version; by default the kind's fields.",
     )
     validations: Many[Validation] | None = Field(
         None,
-        description="Rules in CEL on the whole spec in this version; those of the kind unless "
-        "given.",
+        description="CEL rules for the whole spec in this version; by default the kind's rules.",
     )
     object_validations: Many[Validation] | None = Field(
         None,
-        description="Rules in CEL on the whole object in this version; those of the kind unless "
-        "given.",
+        description=(
+            "CEL rules for the whole object in this version; by default the kind's " "rules."
+        ),
     )
     printer_columns: Many[PrinterColumnSpec] | None = Field(
         None,
-        description="Your columns of `kubectl get` in this version; unless given those of the "
-        "kind whose fields it has.",
+        description=(
+            "Your columns of `kubectl get` in this version; by default the kind's "
+            "columns whose fields this version has."
+        ),
     )
     contract_fields: ContractFieldsSpec | None = Field(
         None,
-        description="Schemas of the contract's fields in this version; those of the kind unless "
-        "given.",
+        description=(
+            "Schemas for the contract's fields in this version; by default the kind's " "schemas."
+        ),
     )
     required_parts: Many[Literal["spec"]] | None = Field(
         None,
-        description="[spec]: objects without spec are refused in this version, []: they are not; "
-        "as in the kind unless given.",
+        description=(
+            "[spec] if every object must have a spec in this version, [] if not; by "
+            "default as for the kind."
+        ),
     )
     part_limits: dict[Literal["spec", "status"], PartLimits] | None = Field(
         None,
-        description="Limits for whole parts of objects in this version; those of the kind unless "
-        "given.",
+        description=(
+            "Limits for whole parts of objects in this version; by default the kind's " "limits."
+        ),
     )
 
 
 _IMPLEMENTS = (
-    "The part of Cluster API's contract that the kind plays; Resource for a further kind of your "
-    "own, such as a network or an image."
+    "Role of the kind in Cluster API's contract; Resource for a kind that the contract does not "
+    "define, such as a network or an image."
 )
 
 
@@ -317,75 +362,94 @@ class KindSpec(KubectlSpec):
     """A kind of the provider's API; a subclass for each section adds what the kind implements."""
 
     implements: str = Field(description=_IMPLEMENTS)
-    description: forms.Text | None = Field(None, description="Text of `kubectl explain`.")
+    description: forms.Text | None = Field(None, description="Description for `kubectl explain`.")
     short_names: Many[forms.CrdName] | None = Field(
-        None, description="Short names for kubectl; derived from the kind unless given."
+        None, description="Short names for kubectl; derived from the kind by default."
     )
     scope: Literal["Namespaced", "Cluster"] | None = Field(
         None, description="Scope of a kind that implements Resource; Namespaced by default."
     )
     group: forms.Group | None = Field(
         None,
-        description="API group of a kind that implements Resource; that of the section by default.",
+        description=(
+            "API group of a kind that implements Resource; by default the section's " "group."
+        ),
     )
     plural: forms.CrdName | None = Field(
-        None, description="Plural of a kind that implements Resource; derived unless given."
+        None,
+        description=(
+            "Plural of a kind that implements Resource; derived from the kind by " "default."
+        ),
     )
     features: dict[str, bool] | None = Field(
-        None, description="Optional parts of the contract, switched on or off by name."
+        None, description="Optional features of the contract, enabled or disabled by name."
     )
     spec: Fields | None = Field(
-        None, description="Your fields in spec; capsmith adds the contract's."
+        None, description="Your fields in spec; capsmith adds the contract's fields."
     )
     status: Fields | None = Field(
-        None, description="Your fields in status; capsmith adds the contract's."
+        None, description="Your fields in status; capsmith adds the contract's fields."
     )
     contract_fields: ContractFieldsSpec | None = Field(
         None,
-        description="Schemas of the contract's fields, where CRDs that exist have other limits; "
-        "properties that Cluster API or the manager use are always added.",
+        description=(
+            "Schemas for the contract's fields, for existing CRDs with other limits; "
+            "properties that Cluster API or the manager uses are always added."
+        ),
     )
     required_parts: Many[Literal["spec"]] | None = Field(
         None,
-        description="[spec]: objects without spec are refused, []: they are not; by default they "
-        "are if the spec has required fields.",
+        description=(
+            "[spec] if every object must have a spec, [] if not; by default [spec] if "
+            "the spec has required fields."
+        ),
     )
     part_limits: dict[Literal["spec", "status"], PartLimits] | None = Field(
-        None, description="Limits for whole parts of objects: {status: {minProperties: 1}}."
+        None,
+        description="Limits for whole parts of objects, such as {status: {minProperties: 1}}.",
     )
     template: TemplateLike | None = Field(
         None,
-        description="false: no template kind, so that no ClusterClass can use the kind; "
-        "a mapping: what the template has otherwise than the kind.",
+        description=(
+            "false to generate no template kind, so that no ClusterClass can use the "
+            "kind; or a mapping with the differences between template and kind."
+        ),
     )
-    validations: Many[Validation] | None = Field(
-        None, description="Rules in CEL on the whole spec."
-    )
+    validations: Many[Validation] | None = Field(None, description="CEL rules for the whole spec.")
     object_validations: Many[Validation] | None = Field(
         None,
-        description="Rules in CEL on the whole object; templates do not repeat them. Of metadata "
-        "they see name and generateName only.",
+        description=(
+            "CEL rules for the whole object; templates do not have them. Of the "
+            "metadata, rules can read only name and generateName."
+        ),
     )
     object_name: NameLimits | None = Field(
-        None, description="Limits for the names of objects; templates do not repeat them."
+        None, description="Limits for the names of objects; templates do not have them."
     )
     api_versions: Annotated[Many[ApiVersionLike], Field(min_length=1)] | None = Field(
         None,
-        description="API versions of the provider in which the kind is, with what is otherwise "
-        "than in `apiVersions` at the top; all unless given.",
+        description=(
+            "API versions of the provider that have the kind, each with its differences "
+            "from `apiVersions` at the top level; all versions by default."
+        ),
     )
     versions: dict[forms.Version, VersionFieldsSpec] | None = Field(
         None,
-        description="API versions in which your fields differ from those of the storage version, "
-        "which are in `spec` and `status`; your code converts between them. Keep `versions: {}` "
-        "when the last one goes: clusterctl cannot remove the conversion webhook from a CRD.",
+        description=(
+            "API versions whose fields differ from those of the storage version, which "
+            "are in `spec` and `status`; your code converts between them. Keep "
+            "`versions: {}` after you remove the last version: clusterctl cannot remove "
+            "the conversion webhook from a CRD."
+        ),
     )
     watches: Many[WatchSpec] | None = Field(
-        None, description="Further kinds whose changes lead to a reconcile of this kind."
+        None, description="Additional kinds whose changes trigger a reconcile of this kind."
     )
     webhooks: WebhooksSpec | None = Field(
         None,
-        description="Validation and defaults by your code; prefer `validations` and `default`.",
+        description=(
+            "Validation and defaulting by your code; prefer `validations` and " "`default`."
+        ),
     )
 
 
@@ -397,8 +461,10 @@ class InfrastructureKindSpec(KindSpec):
     )
     machine_kind: forms.Kind | None = Field(
         None,
-        description="Kind of the machines of a pool with the feature machines; "
-        "needed where there are several.",
+        description=(
+            "Kind of a pool's machines, for the feature machines; required if there are "
+            "several machine kinds."
+        ),
     )
 
 
@@ -412,7 +478,7 @@ class ForeignKindSpec(SpecModel):
     """A kind of another provider."""
 
     group: forms.Group = Field(description="API group of the kind.")
-    kind: forms.Kind = Field(description="The kind.")
+    kind: forms.Kind = Field(description="Name of the kind.")
 
 
 BootstrapLike = Annotated[
@@ -429,9 +495,11 @@ class ControlPlaneKindSpec(KindSpec):
     implements: Literal["ControlPlane", "Resource"] = Field(description=_IMPLEMENTS)
     bootstrap: BootstrapLike | None = Field(
         None,
-        description="Kind of the bootstrap configurations of its Machines: one of the section "
-        "bootstrap, which may be omitted if there is only one, or {group: …, kind: …} of "
-        "another provider.",
+        description=(
+            "Kind of the bootstrap configurations of the control plane's Machines: a "
+            "kind in the section bootstrap, optional if there is only one, or {group: "
+            "…, kind: …} for a kind of another provider."
+        ),
     )
 
 
@@ -450,15 +518,20 @@ class AddonKindSpec(KindSpec):
 class HookSpec(SpecModel):
     """A hook of a runtime extension whose settings differ from the defaults."""
 
-    hook: HookName = Field(description="The hook of Cluster API's runtime SDK.")
+    hook: HookName = Field(description="Name of the hook in Cluster API's runtime SDK.")
     name: forms.Label | None = Field(
-        None, description="Its name in ClusterClasses; generate-patches for GeneratePatches."
+        None,
+        description=(
+            "Name of the handler in ClusterClasses; by default generate-patches for "
+            "GeneratePatches."
+        ),
     )
     timeout_seconds: Annotated[int, Field(ge=1, le=30)] | None = Field(
-        None, description="Seconds that core waits for the response; 10 by default."
+        None, description="Seconds that core waits for a response; 10 by default."
     )
     failure_policy: Literal["Fail", "Ignore"] | None = Field(
-        None, description="What core does without a response; Fail by default."
+        None,
+        description="Whether core fails or continues if there is no response; Fail by default.",
     )
 
 
@@ -486,20 +559,22 @@ ComponentSection = Literal[Section, "runtimeExtension"]
 class CredentialsSpec(SpecModel):
     """An identity kind: the credentials that it holds, and the kinds that use them."""
 
-    kind: forms.Kind = Field(description="Such as AcmeIdentity.")
+    kind: forms.Kind = Field(description="Name of the identity kind, such as AcmeIdentity.")
     keys: Annotated[Many[forms.SecretKey], Field(min_length=1)] | None = Field(
-        None, description="Keys that the Secret must hold; [token] unless given."
+        None, description="Keys that the Secret must have; [token] by default."
     )
     namespaced: bool | None = Field(
         None,
-        description="Whether identities are in the namespace of their clusters, with their "
-        "Secrets; false by default: cluster-scoped, with allowedNamespaces, and with Secrets in "
-        "the namespace of the manager.",
+        description=(
+            "Whether identities and their Secrets are in the namespace of the clusters "
+            "that use them; false by default: identities are then cluster-scoped, with "
+            "allowedNamespaces, and their Secrets are in the manager's namespace."
+        ),
     )
     secret: bool | None = Field(
         None, description="Whether identities refer to a Secret; true by default."
     )
-    spec: Fields | None = Field(None, description="Your fields in spec of the identity.")
+    spec: Fields | None = Field(None, description="Your fields in the identity's spec.")
 
 
 class PolicyRuleSpec(SpecModel):
@@ -509,13 +584,14 @@ class PolicyRuleSpec(SpecModel):
         description='API groups; "" is the core group.'
     )
     resources: Annotated[Many[forms.RbacResource], Field(min_length=1)] = Field(
-        description="Plurals in lower case, subresources with a slash."
+        description="Plurals in lower case; a subresource follows after a slash."
     )
     verbs: Annotated[Many[forms.RbacVerb], Field(min_length=1)] = Field(
-        description="Such as get, list and watch."
+        description="Verbs such as get, list and watch."
     )
     resource_names: Many[forms.ObjectName] | None = Field(
-        None, description="Only objects of these names."
+        None,
+        description="Names of the objects that the rule is limited to; all objects by default.",
     )
 
 
@@ -543,45 +619,59 @@ Kinds = Annotated[dict[forms.Kind, _KindSpec], Field(min_length=1)] | None
 class ProviderSpec(SpecModel):
     """Description of a Cluster API provider, from which capsmith generates its repository."""
 
-    capsmith: Literal[1] = Field(description="Version of this format: 1.")
+    capsmith: Literal[1] = Field(description="Version of this format, which is 1.")
     name: forms.ProviderName = Field(
-        description="Name that clusterctl knows: `clusterctl init --infrastructure acme`."
+        description=(
+            "Name of the provider for clusterctl, as in `clusterctl init " "--infrastructure acme`."
+        )
     )
-    title: forms.Line | None = Field(None, description="Name for people.")
-    description: forms.Text | None = Field(None, description="The purpose of the provider.")
-    owner: forms.Line | None = Field(None, description="The copyright holder.")
+    title: forms.Line | None = Field(None, description="Name of the provider for display.")
+    description: forms.Text | None = Field(None, description="Purpose of the provider.")
+    owner: forms.Line | None = Field(None, description="Copyright holder.")
     repository: forms.Repository = Field(
-        description="Address of the repository that releases the provider."
+        description="URL of the repository that releases the provider."
     )
     image: forms.Image | None = Field(
-        None, description="Image of the manager, without tag; derived from the repository."
+        None,
+        description=(
+            "Image of the manager, without a tag; derived from the repository by " "default."
+        ),
     )
     licence: forms.Licence | None = Field(
-        None, description="SPDX identifier; Apache-2.0 unless given."
+        None, description="SPDX identifier of the licence; Apache-2.0 by default."
     )
     package: forms.PackageName | None = Field(
-        None, description="Python package; derived from the repository."
+        None, description="Name of the Python package; derived from the repository by default."
     )
     contracts: Annotated[Many[ContractVersion], Field(min_length=1)] = Field(
-        description="Versions of Cluster API's contract that the provider serves."
+        description="Versions of Cluster API's contract that the provider supports."
     )
     api_versions: Annotated[Many[ApiVersionLike], Field(min_length=1)] | None = Field(
-        None, description="Versions of the provider's own API; [v1alpha1] unless given."
+        None, description="Versions of the provider's own API; [v1alpha1] by default."
     )
     releases: Annotated[dict[forms.Series, ContractVersion], Field(min_length=1)] = Field(
-        description="Release series and the contract that each serves: {v0.1: v1beta2}."
+        description="Release series, each with its contract, such as {v0.1: v1beta2}."
     )
     groups: dict[Section, forms.Group] | None = Field(
-        None, description="API groups; infrastructure.cluster.x-k8s.io and so on unless given."
+        None,
+        description=(
+            "API groups by section; infrastructure.cluster.x-k8s.io and similar groups "
+            "by default."
+        ),
     )
     namespaces: dict[ComponentSection, forms.Label] | None = Field(
-        None, description="Namespaces of the managers; <name>-system and so on unless given."
+        None,
+        description=(
+            "Namespaces of the managers by section; <name>-system and similar names by " "default."
+        ),
     )
     components: dict[Section, Annotated[Many[Section], Field(min_length=1)]] | None = Field(
         None,
-        description="Sections that clusterctl installs as one provider, with one manager, by the "
-        "section that gives its type: {infrastructure: [infrastructure, controlPlane]}; each "
-        "other section is a provider of its own.",
+        description=(
+            "Sections that clusterctl installs as one provider with one manager, by the "
+            "section that determines its type: {infrastructure: [infrastructure, "
+            "controlPlane]}. Every other section is a separate provider."
+        ),
     )
     infrastructure: Kinds[InfrastructureKindSpec] = Field(
         None, description="Kinds of the infrastructure provider."
@@ -599,36 +689,42 @@ class ProviderSpec(SpecModel):
     )
     credentials: CredentialsLike | None = Field(
         None,
-        description="Kind that names the Secret with the infrastructure's credentials, or several "
-        "kinds of identities.",
+        description=(
+            "Kind that refers to the Secret with the infrastructure's credentials, or "
+            "several identity kinds."
+        ),
     )
     rbac: Many[PolicyRuleSpec] | None = Field(
-        None, description="Permissions that your code needs beyond the contract's."
+        None, description="Permissions that your code needs in addition to the contract's."
     )
     sdk: forms.SdkName | None = Field(
         None,
-        description="Import name of the infrastructure's SDK, whose client a new repository opens "
-        "for each identity; dependencies has its requirement.",
+        description=(
+            "Import name of the infrastructure's SDK; new repositories open a client of "
+            "the SDK for each identity. List its requirement under dependencies."
+        ),
     )
     dependencies: Many[forms.Requirement] | None = Field(
         None, description="Python requirements of your code."
     )
     dev_dependencies: Many[forms.Requirement] | None = Field(
-        None, description="Python requirements of your tests, and of those who work on your code."
+        None, description="Python requirements of your tests and development tools."
     )
     runtime: Literal["vendored", "package"] | None = Field(
         None,
-        description="`vendored`: a copy of the runtime library in the repository (the default); "
-        "`package`: a dependency on its distribution.",
+        description=(
+            "`vendored` for a copy of the runtime library in the repository (the "
+            "default), `package` for a dependency on its distribution."
+        ),
     )
     blueprints: forms.Folder | None = Field(
-        None, description="Folder of blueprints that replace or join capsmith's."
+        None, description="Folder of blueprints that replace capsmith's or add to them."
     )
     flavors: Many[forms.Label] | None = Field(
-        None, description="Flavors of the cluster template; [topology] unless given."
+        None, description="Flavors of the cluster template; [topology] by default."
     )
     cluster_classes: Many[forms.Label] | None = Field(
-        None, description="ClusterClasses that are released; [<name>] unless given."
+        None, description="Names of the released ClusterClasses; [<name>] by default."
     )
 
     def has(self, section: ComponentSection) -> bool:
