@@ -391,21 +391,13 @@ class Validation(SpecModel):
     """A validation rule in the Common Expression Language."""
 
     rule: Annotated[str, Field(min_length=1, max_length=8192)] = Field(
-        description=(
-            "CEL expression; `self` is the value, `oldSelf` the value before the " "update."
-        )
+        description="CEL expression; `self` is the value and `oldSelf` its former value."
     )
     message: Text | None = Field(None, description="Message for the user if the rule is violated.")
-    message_expression: Text | None = Field(
-        None, description="CEL expression that evaluates to the message."
-    )
+    message_expression: Text | None = Field(None, description="CEL expression for the message.")
     reason: Reason | None = Field(None, description="Machine-readable reason for the rejection.")
-    field_path: str | None = Field(
-        None, description="Path to the field that the error names, such as `.cidr`."
-    )
-    optional_old_self: bool | None = Field(
-        None, description="Whether the rule also runs on creation, without an old value."
-    )
+    field_path: str | None = Field(None, description="Path to the invalid field, such as `.cidr`.")
+    optional_old_self: bool | None = Field(None, description="Whether it also runs on creation.")
 
 
 class NameLimits(SpecModel):
@@ -414,7 +406,7 @@ class NameLimits(SpecModel):
     min_length: Count | None = Field(None, description="Minimum length in characters.")
     max_length: Count | None = Field(None, description="Maximum length in characters.")
     pattern: Annotated[str, Field(max_length=1000)] | None = Field(
-        None, description="RE2 regular expression that must match anywhere in the name."
+        None, description="RE2 regular expression that part of the name must match."
     )
     validations: Annotated[Many[Validation], Field(min_length=1)] | None = Field(
         None, alias="x-kubernetes-validations", description="CEL rules for the name."
@@ -427,40 +419,27 @@ class FieldSchema(SpecModel):
     type: Literal["string", "integer", "number", "boolean", "object", "array"] | None = Field(
         None, description="JSON type of the value."
     )
-    format: str | None = Field(
-        None, max_length=64, description="Format of the value, such as int32, cidr or date-time."
-    )
+    format: str | None = Field(None, max_length=64, description="Format such as int32 or cidr.")
     title: Text | None = Field(None, description="Short name for display.")
     description: Text | None = Field(None, description="Description for `kubectl explain`.")
     required: Required | None = Field(
-        None,
-        description="true if this field must be set, or a list of properties that must be set.",
+        None, description="true for a required field, or a list of required properties."
     )
-    immutable: bool | None = Field(
-        None, description="Whether the value can never change after it is set."
-    )
+    immutable: bool | None = Field(None, description="Whether it must not change once set.")
     nullable: bool | None = Field(None, description="Whether null is allowed.")
     enum: Annotated[Many[Any], Field(min_length=1)] | None = Field(
         None, description="Allowed values."
     )
     default: Any = Field(None, description="Value of the field if it is absent.")
-    example: Any = Field(
-        None, description="Value for samples and templates if none can be derived."
-    )
+    example: Any = Field(None, description="Value for samples and templates.")
     pattern: Annotated[str, Field(max_length=1000)] | None = Field(
-        None, description="RE2 regular expression that must match anywhere in the value."
+        None, description="RE2 regular expression that part of the value must match."
     )
     minimum: Number | None = Field(None, description="Minimum value.")
     maximum: Number | None = Field(None, description="Maximum value.")
-    exclusive_minimum: bool | None = Field(
-        None, description="Whether the value must be greater than `minimum`."
-    )
-    exclusive_maximum: bool | None = Field(
-        None, description="Whether the value must be less than `maximum`."
-    )
-    multiple_of: Number | None = Field(
-        None, description="Number of which the value must be a multiple."
-    )
+    exclusive_minimum: bool | None = Field(None, description="Whether minimum is excluded.")
+    exclusive_maximum: bool | None = Field(None, description="Whether maximum is excluded.")
+    multiple_of: Number | None = Field(None, description="Number that divides the value.")
     min_length: Count | None = Field(None, description="Minimum length in characters.")
     max_length: Count | None = Field(None, description="Maximum length in characters.")
     min_items: Count | None = Field(None, description="Minimum number of items.")
@@ -472,13 +451,9 @@ class FieldSchema(SpecModel):
     additional_properties: FieldLike | None = Field(
         None, description="Schema of the values of a map with any keys."
     )
-    all_of: Alternatives | None = Field(None, description="Schemas that must all match.")
-    any_of: Alternatives | None = Field(
-        None, description="Schemas of which at least one must match."
-    )
-    one_of: Alternatives | None = Field(
-        None, description="Schemas of which exactly one must match."
-    )
+    all_of: Alternatives | None = Field(None, description="Schemas, all of which must match.")
+    any_of: Alternatives | None = Field(None, description="Schemas, any of which must match.")
+    one_of: Alternatives | None = Field(None, description="Schemas, just one of which must match.")
     not_: FieldSchema | None = Field(None, alias="not", description="Schema that must not match.")
     validations: Annotated[Many[Validation], Field(min_length=1)] | None = Field(
         None, alias="x-kubernetes-validations", description="CEL rules for the value."
@@ -495,9 +470,7 @@ class FieldSchema(SpecModel):
         None, alias="x-kubernetes-map-type", description="How the object is merged."
     )
     int_or_string: bool | None = Field(
-        None,
-        alias="x-kubernetes-int-or-string",
-        description="Whether the value is an integer or a string.",
+        None, alias="x-kubernetes-int-or-string", description="Allow both integers and strings."
     )
     preserve_unknown: bool | None = Field(
         None,
