@@ -171,8 +171,8 @@ def record_kept_scaffolds(
 ) -> dict[str, LockedFile]:
     """Return the next lock's entries for scaffolds that this run keeps, by path.
 
-    Their digest is still that of the content that the author started from.  ``offered`` records the
-    content that this run reports, so that each new content is reported only once.
+    Their digest is unchanged: it belongs to the content that the author started from.  ``offered``
+    records the content that this run reports, so that each new content is reported only once.
     """
     locked = lock.files if lock is not None else {}
     kept = {}

@@ -1,7 +1,7 @@
 """Convert resources to CustomResourceDefinitions, as plain data.
 
 The author's fields and the contract's fields form one structural schema.  Each version follows the
-contract of its own :class:`ApiVersion`.
+contract of its :class:`ApiVersion`.
 """
 
 from __future__ import annotations

@@ -252,7 +252,7 @@ def _literal(value: Any) -> str:
 
 
 def find_used_names(classes: Sequence[PythonClass], names: Iterable[str]) -> tuple[SafeText, ...]:
-    """Return those of ``names`` that the field types of ``classes`` contain, in the same order."""
+    """Return the members of ``names`` that occur in field types of ``classes``, in order."""
     fields = [field for cls in classes for field in cls.fields]
     words = {word for f in fields for word in _WORD.findall(QUOTED.sub("", f.annotation))}
     if any(f.assignment.startswith(" = field(") for f in fields):

@@ -51,7 +51,7 @@ class Hook(NamedTuple):
     timeout_seconds: int
     ignore_failures: bool
     since: str
-    """First release of core that has the hook; empty if it is as old as runtime extensions."""
+    """First release of core that has the hook; empty if it has always existed."""
     statement: str
 
 

@@ -1,4 +1,4 @@
-"""Parse YAML into a :class:`Document`: plain data, with line and column of keys and values.
+"""Parse YAML into a :class:`Document`: plain data, with the line and column of each key and value.
 
 Limits are checked on parser events before anything is built, and an alias counts as everything it
 expands to, so hostile input is processed cheaply.  This module opens no files and is independent of

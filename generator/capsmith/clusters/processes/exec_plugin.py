@@ -68,7 +68,7 @@ class ExecPlugin:
         return text_of(self._credentials(), "token")
 
     def certificate(self) -> tuple[str, str]:
-        """Return certificate and key in PEM, or empty strings if the command only returns tokens.
+        """Return the certificate and key in PEM, or empty strings if the command returns a token.
 
         Raises PluginError if the command fails.
         """

@@ -211,7 +211,7 @@ def add_owner(secret: Object, config: Object) -> list[dict[str, Any]]:
 
 
 def build_controller_reference(config: Object) -> dict[str, Any]:
-    """Return the owner reference that makes a configuration the controller (BC-06, SM-07)."""
+    """Return the owner reference with which a configuration controls its Secret (BC-06, SM-07)."""
     return {
         "apiVersion": config["apiVersion"],
         "kind": config["kind"],

@@ -63,7 +63,7 @@ class Annotations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingMachine:
-    """A Machine that is about to be created, recorded first so that no object is created twice."""
+    """A record of a Machine, written before its creation so that no object is created twice."""
 
     name: str
     domain: str | None

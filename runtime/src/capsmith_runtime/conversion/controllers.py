@@ -42,10 +42,10 @@ _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 class VersionBook:
-    """API versions by group and kind, for this repository's kinds and, once read, those of others.
+    """API versions by group and kind, for all kinds that this provider converts or refers to.
 
-    Other providers' versions expire: a provider may be installed later, or change its version.  The
-    information that a kind has no version expires sooner.
+    Versions of other providers' kinds are read when needed and expire: a provider may be installed
+    later, or change its version.  The information that a kind has no version expires sooner.
     """
 
     def __init__(

@@ -105,7 +105,7 @@ class DiscoverVariablesRequest:
     """Request for the variables that a ClusterClass's patch defines."""
 
     settings: Mapping[str, str]
-    """The ExtensionConfig's settings, overridden by those of the ClusterClass's patch."""
+    """The ExtensionConfig's settings, overridden by the settings of the ClusterClass's patch."""
 
 
 class Patches:

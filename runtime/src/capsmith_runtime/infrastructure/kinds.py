@@ -20,7 +20,7 @@ InfraMachineKind = Kind[InfraMachineReconciler[Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityKind:
-    """A kind of identity, which refers to Secrets with credentials or has fields of its own.
+    """A kind of identity, which refers to Secrets with credentials or has its own fields.
 
     A cluster-scoped identity lists the namespaces that may use it, and its Secret is in the
     manager's namespace.  A namespaced identity and its Secret are in the namespace that uses them.

@@ -43,13 +43,13 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class ReservationHolder:
-    """Holds a reserved address in the pool's usage until its IPAddress holds it."""
+    """Marks a reserved address as in use until its IPAddress does so."""
 
     uid: str
 
 
 class Reservations:
-    """One pool's reservations, by the claim's UID; each holds its address in the usage."""
+    """One pool's reservations by the claim's UID; a reserved address counts as in use."""
 
     def __init__(self, usage: PoolUsage) -> None:
         self._usage = usage
@@ -102,7 +102,7 @@ class Reservations:
 
 
 def read_reservations(pool: JSON) -> Iterator[Reservation]:
-    """Yield the reservations in a pool's status, including those of other managers."""
+    """Yield all reservations in a pool's status, whichever manager wrote them."""
     for entry in metadata.items(pool, "status", "allocation", "reservations"):
         number = parse_number(metadata.text(entry, "address"))
         if number is not None:

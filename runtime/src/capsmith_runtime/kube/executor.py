@@ -35,7 +35,7 @@ SLOW_SECONDS: Final = 0.5
 ANSWERED_SECONDS: Final = 3600.0
 """Seconds for which a tenant counts as responsive after one of its calls has ended."""
 LENT_THREADS: Final = 4
-"""Additional threads that replace those of slow calls, as a multiple of the configured number."""
+"""Maximum number of threads that replace threads of slow calls, in multiples of `threads`."""
 
 
 def _lend_nothing() -> None:

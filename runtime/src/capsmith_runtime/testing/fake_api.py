@@ -75,7 +75,7 @@ Fault = Callable[[str, str, JSON], None]
 class WriteLimit:
     """A fault that lets a number of writes through and refuses all later ones.
 
-    The effect is that of a crash between two requests: none of the later writes happens.
+    The effect is the same as that of a crash between two requests: no later write happens.
     """
 
     def __init__(self, writes: int) -> None:

@@ -44,7 +44,7 @@ class OptOut:
 
 @check("crd-name", OptOut)
 def check_crd_name(context: Context, params: OptOut) -> Iterator[Violation]:
-    """CRD-02: The name is the one that core computes from kind and group, with flect's plural."""
+    """CRD-02: The name is derived from the kind and the group as in core, with flect's plural."""
     for crd in context.bundle.crds:
         # The annotation switches off a check of clusterctl only; the name of a kind of the contract
         # is computed by core, whatever the annotation says.

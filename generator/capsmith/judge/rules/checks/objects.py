@@ -222,10 +222,11 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 
 
 def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tuple[Path, str, bool]]:
-    """Yield each violated limit of a value: path, reason, and whether all values below count.
+    """Yield each violated limit of a value: its path, the reason, and whether it is deep.
 
-    If ``complete``, nothing adds missing fields.  ``value`` must have the schema's type. Violations
-    that only concern nested values are not included.
+    A variable at any depth could fix a deep violation.  If ``complete``, nothing adds missing
+    fields.  ``value`` must have the schema's type.  Violations that only concern nested values are
+    not included.
     """
     value = fill_defaults(schema, value)
     for path, why in find_value_errors(value, {**_plain(schema), OPEN: True}):

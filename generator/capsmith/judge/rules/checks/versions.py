@@ -139,7 +139,7 @@ class KnownContracts:
 def check_metadata_agrees_with_labels(
     context: Context, params: KnownContracts
 ) -> Iterator[Violation]:
-    """GEN-09: The contract of the newest series is the greatest in the labels."""
+    """GEN-09: The newest series has the newest contract that the labels list."""
     labelled = {
         label.rpartition("/")[2] for crd in context.crds() for label in _contract_labels(crd)
     }

@@ -18,7 +18,7 @@ CLUSTER_NAME = f"{GROUP}/cluster-name"
 PAUSED = f"{GROUP}/paused"
 PROTECT = f"{IPAM}/protect-address"
 FIVE = {"addresses": ["10.0.0.0/29"], "prefix": 29, "gateway": "10.0.0.1"}
-"""Ranges with five addresses: those of network, broadcast and router are left out."""
+"""Ranges with five addresses, without the network, broadcast and gateway addresses."""
 
 
 class IPAMEnvironment(TestEnvironment):

@@ -1,4 +1,4 @@
-"""Pauses, moves, crashes and refused requests: none may lose or duplicate a machine."""
+"""Pauses, moves, crashes and refused requests, which must not lose or duplicate a machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
 
 class TestInfrastructureFaults(InfrastructureConformance):
-    """Pauses, moves, crashes and refused requests: none may lose or duplicate a machine."""
+    """Pauses, moves, crashes and refused requests, which must not lose or duplicate a machine."""
 
     @scenario
     async def test_nothing_is_deleted_while_paused(self, env: InfrastructureEnvironment) -> None:
@@ -104,7 +104,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
     async def test_a_crash_before_a_write_duplicates_nothing(
         self, env: InfrastructureEnvironment, lost: str
     ) -> None:
-        """A manager that crashes before it writes provider id or status creates no second server.
+        """A manager that crashes before it writes a provider id or status creates no second server.
 
         Proves: SM-09.
         """
