@@ -15,7 +15,7 @@ from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.commands.load import Loaded, load_text
 from capsmith.commands.upgrade import apply_request
 from capsmith.findings import has_errors
-from capsmith.output.conversion import list_converted_resources
+from capsmith.output.webhooks import list_converted_resources
 from capsmith.provider.model import Provider
 from capsmith.provider.versions import series_order
 from capsmith.provider_upgrade.request import UpgradeRequest

@@ -9,15 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from capsmith.errors import BlueprintError
-from capsmith.output.admission import has_admission, list_admitted_kinds
 from capsmith.output.clusterctl import Hosting, identify_hosting
-from capsmith.output.conversion import (
-    has_conversion,
-    has_migration,
-    has_webhooks,
-    list_converted_resources,
-    needs_webhook_server,
-)
 from capsmith.output.rbac import (
     aggregate_permissions,
     list_kubeadm_bootstrap_permissions,
@@ -25,6 +17,15 @@ from capsmith.output.rbac import (
 )
 from capsmith.output.runtime import Runtime
 from capsmith.output.version_types import has_version_functions, list_converted_versions
+from capsmith.output.webhooks import (
+    has_admission,
+    has_conversion,
+    has_migration,
+    has_webhooks,
+    list_admitted_kinds,
+    list_converted_resources,
+    needs_webhook_server,
+)
 from capsmith.provider.model import TOPOLOGY_FLAVOR, Component, Provider, Resource, Role
 from capsmith.provider_upgrade.changes import list_steps
 from capsmith.safetext import RelativePath, SafeText

@@ -18,22 +18,11 @@ from typing import Any
 from jinja2 import pass_context
 from jinja2.runtime import Context
 
-from capsmith.output.admission import has_admission, list_admitted_kinds
 from capsmith.output.clusterctl import (
     build_package_url,
     identify_hosting,
     list_template_variables,
     release_url,
-)
-from capsmith.output.conversion import (
-    compare_shapes,
-    find_contract_version,
-    has_conversion,
-    has_migration,
-    has_webhooks,
-    list_converted_resources,
-    list_migrated_resources,
-    needs_webhook_server,
 )
 from capsmith.output.crd import (
     build_contract_labels,
@@ -69,6 +58,18 @@ from capsmith.output.version_types import (
     list_converted_versions,
     list_hub_types,
     needs_hub,
+)
+from capsmith.output.webhooks import (
+    compare_shapes,
+    find_contract_version,
+    has_admission,
+    has_conversion,
+    has_migration,
+    has_webhooks,
+    list_admitted_kinds,
+    list_converted_resources,
+    list_migrated_resources,
+    needs_webhook_server,
 )
 from capsmith.provider.hooks import list_author_classes, list_author_names
 from capsmith.provider.model import Component, Provider
@@ -136,7 +137,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "crd": build_crd,
     "needs_messages": needs_messages,
     "required_status": list_required_status,
-    # output/admission.py, output/conversion.py: webhooks, and the migration of stored objects
+    # output/webhooks.py: webhooks, and the migration of stored objects
     "admitted_kinds": list_admitted_kinds,
     "has_admission": has_admission,
     "converted_resources": list_converted_resources,

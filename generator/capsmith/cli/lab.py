@@ -152,8 +152,8 @@ def status(name: str | None, format_: str) -> int:
 @handle_exit
 def logs(component: str | None, follow: bool, name: str | None) -> int:
     """Show the end of the log of COMPONENT: etcd, apiserver, core, manager … (default: all)."""
-    from capsmith.clusters.lab.logs import follow as new_lines
-    from capsmith.clusters.lab.logs import read_last_lines, select_logs
+    from capsmith.clusters.lab.status import follow as new_lines
+    from capsmith.clusters.lab.status import read_last_lines, select_logs
     from capsmith.console import Console
 
     console, folder = Console(), _existing(name, None)

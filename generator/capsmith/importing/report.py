@@ -13,7 +13,7 @@ from capsmith.findings import Finding, Location, Severity
 from capsmith.importing.compare import Difference, DifferenceKind
 from capsmith.importing.importer import ImportedCrd, has_own_kind
 from capsmith.importing.refusals import Refusal
-from capsmith.manifests.crd_types import find_wrong_types
+from capsmith.manifests.crds import find_wrong_types
 from capsmith.manifests.parse import Manifest
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.layout import find_nearest_mark

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Final, Literal, NamedTuple
 
-from capsmith.output.admission import has_admission
-from capsmith.output.conversion import has_conversion, has_migration
 from capsmith.output.rbac.model import Declarations
 from capsmith.output.slices import list_slices
+from capsmith.output.webhooks import has_admission, has_conversion, has_migration
 from capsmith.provider.model import Provider, Role
 from capsmith.safetext import RelativePath, SafeText
 from capsmith.tree import FileTree, GeneratedFile, Owner, digest

@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from capsmith.contract.model import ChangeKind, Contract, FieldChange, Where
-from capsmith.output.conversion import has_path
 from capsmith.output.crd import build_version_schema
+from capsmith.output.webhooks import has_path
 from capsmith.provider.model import ApiVersion, Provider, Resource, Schema
 from capsmith.safetext import VersionName
 

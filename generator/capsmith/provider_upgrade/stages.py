@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from capsmith.contract.model import Contract
-from capsmith.output.conversion import has_conversion
+from capsmith.output.webhooks import has_conversion
 from capsmith.provider.model import ApiVersion, Provider
 from capsmith.provider_upgrade.changes import (
     KindChanges,

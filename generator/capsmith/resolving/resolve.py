@@ -16,11 +16,6 @@ from capsmith.provider.derive import derive
 from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.model import Provider
 from capsmith.provider.sections import SECTION_TYPES
-from capsmith.resolving.checks.components import (
-    check_components,
-    check_services,
-    check_variables,
-)
 from capsmith.resolving.checks.contract_fields import check_contract_fields
 from capsmith.resolving.checks.fields import check_columns, check_fields
 from capsmith.resolving.checks.kinds import (
@@ -38,8 +33,11 @@ from capsmith.resolving.checks.names import check_names
 from capsmith.resolving.checks.rules import check_kind_rules, check_part_limits
 from capsmith.resolving.checks.sections import (
     check_bootstrap,
+    check_components,
     check_extension,
     check_sections,
+    check_services,
+    check_variables,
 )
 from capsmith.resolving.checks.versions import (
     check_kind_versions,

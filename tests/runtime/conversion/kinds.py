@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from capsmith.commands.load import load
-from capsmith.output.conversion import compare_shapes, list_converted_resources
 from capsmith.output.crd import build_version_schema
+from capsmith.output.webhooks import compare_shapes, list_converted_resources
 from capsmith.provider.model import Provider, Resource
 from capsmith_runtime.conversion.objects import ConvertedKind, Converter
 from capsmith_runtime.conversion.shape import Change

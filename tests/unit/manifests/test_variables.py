@@ -4,8 +4,14 @@ from typing import Any, SupportsIndex
 
 import pytest
 
-from capsmith.manifests.envsubst import MAX_DEPTH
-from capsmith.manifests.variables import CommentFinder, Trouble, find_required, scan, substitute
+from capsmith.manifests.variables import (
+    MAX_DEPTH,
+    CommentFinder,
+    Trouble,
+    find_required,
+    scan,
+    substitute,
+)
 from tests.unit.manifests.substitutions import FORMS, VALUES
 
 

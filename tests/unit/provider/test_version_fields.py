@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from capsmith.commands.load import load_text
-from capsmith.output.admission import list_admitted_kinds
 from capsmith.output.crd import build_crd
 from capsmith.output.explain import explain_resolution
 from capsmith.output.version_types import (
@@ -15,6 +14,7 @@ from capsmith.output.version_types import (
     list_converted_versions,
     needs_hub,
 )
+from capsmith.output.webhooks import list_admitted_kinds
 from capsmith.provider.model import Provider, Resource
 from capsmith.provider.versions import get_preferred_version, has_same_type
 from capsmith.provider_upgrade.request import UpgradeRequest, validate_request

@@ -10,7 +10,7 @@ import pytest
 
 from capsmith.cel_text import is_transition
 from capsmith.findings import Finding
-from capsmith.provider_yaml.cel.declared import escape
+from capsmith.provider_yaml.cel.environment import escape
 from capsmith.yamldoc.document import find_inside
 from tests.invalid.cases import judge
 

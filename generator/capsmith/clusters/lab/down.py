@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from capsmith.clusters.lab.folder import LabFolder, find_holders, is_held
-from capsmith.clusters.lab.kind import delete
+from capsmith.clusters.lab.real_cluster import delete_kind_cluster
 from capsmith.clusters.lab.state import read_lab, read_run
 from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.clusters.processes.user_kubeconfig import open_client
@@ -68,7 +68,7 @@ def end_lab(lab: LabFolder) -> None:
     run, state = read_run(lab.run_state), read_lab(lab.state)
     _end(lab.run_lock, run.pid if run else 0)
     _end(lab.lock, state.pid if state else _pid_in(lab))
-    delete(lab)
+    delete_kind_cluster(lab)
     lab.remove()
 
 

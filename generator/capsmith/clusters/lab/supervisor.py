@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from capsmith.clusters.lab.errors import LabError, convert_os_error, explain_process_error
-from capsmith.clusters.lab.existing_cluster import ExistingCluster
 from capsmith.clusters.lab.folder import LabFolder
+from capsmith.clusters.lab.real_cluster import ExistingCluster
 from capsmith.clusters.lab.servers import LabServers
 from capsmith.clusters.lab.state import restore_toolbox
 from capsmith.errors import CapsmithError

@@ -19,9 +19,13 @@ from capsmith.clusters.lab.errors import (
     keep_tail,
     lab_already_running,
 )
-from capsmith.clusters.lab.existing_cluster import copy_kubeconfig
 from capsmith.clusters.lab.folder import LabFolder
-from capsmith.clusters.lab.kind import create, delete, require_kind
+from capsmith.clusters.lab.real_cluster import (
+    copy_kubeconfig,
+    create_kind_cluster,
+    delete_kind_cluster,
+    require_kind,
+)
 from capsmith.clusters.lab.servers import module_names
 from capsmith.clusters.lab.state import LabState, read_lab
 from capsmith.clusters.processes.tools import Toolbox, core_releases, toolbox
@@ -75,7 +79,7 @@ def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabStat
         if request.kubeconfig is not None:
             copy_kubeconfig(request.kubeconfig, lab.kubeconfig)
         if request.kind:
-            create(lab, request.core, tools, progress)
+            create_kind_cluster(lab, request.core, tools, progress)
         _start(lab, request, tools, lock, progress)
         state = read_lab(lab.state)
         if state is None:
@@ -95,7 +99,7 @@ def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabStat
 def _undo(lab: LabFolder) -> None:
     """Stop and remove everything that a failed start created."""
     with suppress(LabError):
-        delete(lab)
+        delete_kind_cluster(lab)
     lab.remove()
 
 

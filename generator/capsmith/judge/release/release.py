@@ -16,14 +16,14 @@ import yaml
 
 from capsmith.findings import Finding, Location
 from capsmith.manifests.bundle import Artefact, artefact
-from capsmith.manifests.envsubst import (
+from capsmith.manifests.parse import SAMPLE, Manifest, read_substituted
+from capsmith.manifests.variables import (
     RefusedForm,
     Substitution,
     expand,
     parse_pieces,
     remove_blanks,
 )
-from capsmith.manifests.parse import SAMPLE, Manifest, read_substituted
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.layout import find_nearest_mark
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from string import Template
 from typing import Final
 
-from capsmith.output.conversion import list_converted_resources, list_migrated_resources
 from capsmith.output.crd import build_status_schema
 from capsmith.output.rbac.model import (
     Declarations,
@@ -22,6 +21,7 @@ from capsmith.output.rbac.model import (
     build_policy_rule,
 )
 from capsmith.output.slices import list_slices
+from capsmith.output.webhooks import list_converted_resources, list_migrated_resources
 from capsmith.provider.model import SECRET_REF, Component, PolicyRule, Provider, Resource, Role
 
 

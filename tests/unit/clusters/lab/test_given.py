@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from capsmith.clusters.lab.errors import LabError
-from capsmith.clusters.lab.existing_cluster import copy_kubeconfig
 from capsmith.clusters.lab.folder import LabFolder
-from capsmith.clusters.lab.kind import delete, require_kind
+from capsmith.clusters.lab.real_cluster import copy_kubeconfig, delete_kind_cluster, require_kind
 
 
 def test_kind_and_docker_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,10 +23,10 @@ def test_only_a_lab_of_kind_deletes_a_cluster(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     lab = LabFolder(tmp_path)
-    delete(lab)
+    delete_kind_cluster(lab)
     lab.kind.touch()
     with pytest.raises(LabError, match="kind delete failed"):
-        delete(lab)
+        delete_kind_cluster(lab)
     assert lab.kind.exists()
 
 

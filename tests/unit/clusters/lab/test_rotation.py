@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from capsmith.clusters.lab.folder import acquire, resolve_lab
-from capsmith.clusters.lab.logs import follow
+from capsmith.clusters.lab.status import follow
 from capsmith.clusters.lab.supervisor import rotate_logs
 
 

@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from capsmith.clusters.lab.simulated.kubelet import _node_info
-from capsmith.clusters.lab.simulated.machines import CLUSTER_NAME, Machines
-from capsmith.clusters.lab.simulated.workload import build_kubeconfig_secret, publish_kubeconfig
+from capsmith.clusters.lab.simulated.workload import (
+    CLUSTER_NAME,
+    Machines,
+    build_kubeconfig_secret,
+    publish_kubeconfig,
+)
 from tests.unit.judge.running.memory import NAMESPACE, Memory, MemoryClient
 
 JSON = dict[str, Any]

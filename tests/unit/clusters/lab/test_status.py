@@ -13,10 +13,17 @@ import pytest
 from capsmith.clusters.lab.errors import LabError
 from capsmith.clusters.lab.folder import LabFolder, acquire, resolve_lab
 from capsmith.clusters.lab.hints import format_hints
-from capsmith.clusters.lab.logs import follow, read_last_lines, select_logs
 from capsmith.clusters.lab.objects import Cluster, MachineObjects
 from capsmith.clusters.lab.state import ComponentState, LabState, RunState, write_state
-from capsmith.clusters.lab.status import format_lines, format_table, read_status, to_data
+from capsmith.clusters.lab.status import (
+    follow,
+    format_lines,
+    format_table,
+    read_last_lines,
+    read_status,
+    select_logs,
+    to_data,
+)
 from tests.unit.clusters.lab.objects import bootstrap, cluster, deployment, infrastructure, machine
 
 

@@ -1,14 +1,19 @@
-"""Run a lab in an existing cluster: only the provider's manager is a local process."""
+"""Run a lab in a real cluster: an existing one, or one that is created with docker and kind.
+
+Only the provider's manager is then a local process.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from http.client import HTTPException
 from pathlib import Path
 
-from capsmith.clusters.lab.errors import LabError
+from capsmith.clusters.lab.errors import LabError, keep_tail
 from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.state import LabState, write_state
 from capsmith.clusters.processes.kube import ApiError, KubeClient
@@ -102,3 +107,72 @@ def copy_kubeconfig(kubeconfig: Path, target: Path) -> None:
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(text)
+
+
+_NEEDED = ("docker", "kind")
+_SECONDS = 900
+
+
+def require_kind() -> None:
+    """Raise LabError if docker or kind is missing."""
+    missing = [name for name in _NEEDED if shutil.which(name) is None]
+    if missing:
+        hint = "Install them, or run capsmith lab up without --kind: it needs no containers."
+        raise LabError("lab-kind", f"not found on PATH: {', '.join(missing)}", hint=hint)
+
+
+def create_kind_cluster(
+    lab: LabFolder, series: str, tools: Toolbox, progress: Callable[[str], None]
+) -> None:
+    """Create a kind cluster with core and the kubeadm providers, and write its kubeconfig.
+
+    ``progress`` receives messages about the current step.
+    """
+    lab.kind.write_text(_name(lab))
+    progress(f"creating the cluster {_name(lab)} with kind")
+    kubeconfig = ["--kubeconfig", str(lab.kubeconfig)]
+    _run(["kind", "create", "cluster", "--name", _name(lab), "--wait", "180s", *kubeconfig], {})
+    progress("installing Cluster API with clusterctl init")
+    release = core_releases()[series]
+    clusterctl = str(tools.path(f"capi-{series}", "clusterctl"))
+    providers = [
+        f"--core=cluster-api:{release}",
+        f"--bootstrap=kubeadm:{release}",
+        f"--control-plane=kubeadm:{release}",
+    ]
+    home = {"XDG_CONFIG_HOME": str(lab.root), "CLUSTERCTL_DISABLE_VERSIONCHECK": "true"}
+    _run([clusterctl, "init", *providers, "--wait-providers", *kubeconfig], home)
+
+
+def delete_kind_cluster(lab: LabFolder) -> None:
+    """Delete the kind cluster of a lab, if it has one.
+
+    Raises LabError if kind fails.
+    """
+    if lab.kind.exists():
+        _run(["kind", "delete", "cluster", "--name", _name(lab)], {})
+        lab.kind.unlink()
+
+
+def _name(lab: LabFolder) -> str:
+    return f"capsmith-{lab.name}"
+
+
+def _run(command: list[str], environment: Mapping[str, str]) -> None:
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **environment},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+        )
+        output = done.stderr or done.stdout
+        code = done.returncode
+    except (OSError, subprocess.TimeoutExpired) as error:
+        output, code = str(error), 1
+    if code != 0:
+        message = f"{Path(command[0]).name} {command[1]} failed:\n{keep_tail(output)}"
+        hint = "Correct what it reports, and run the command again."
+        raise LabError("lab-kind", message, hint=hint)

@@ -1,14 +1,67 @@
-"""Find kinds that need conversion between API versions, or migration of stored objects."""
+"""Find kinds that need webhooks for admission or conversion, or migration of stored objects."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from capsmith.contract.model import ChangeKind, FieldChange, FieldConversion, Where
-from capsmith.output.admission import list_admitted_kinds
 from capsmith.output.crd import build_version_schema, is_converted
-from capsmith.provider.model import Component, Provider, Resource, Schema
+from capsmith.provider.model import Component, Provider, Resource, Schema, Webhooks
 from capsmith.provider.versions import version_order
+from capsmith.safetext import DnsSubdomain, VersionName
+
+
+class AdmittedKind(NamedTuple):
+    """A kind with admission webhooks."""
+
+    resource: Resource
+    template: Resource | None
+    """Template resource, if its objects are admitted like the kind's objects; otherwise None."""
+    webhooks: Webhooks
+
+    @property
+    def name(self) -> DnsSubdomain:
+        """Return ``<singular>.<group>``, the suffix of webhook names."""
+        return DnsSubdomain(f"{self.resource.singular}.{self.resource.group}")
+
+    @property
+    def versions(self) -> tuple[VersionName, ...]:
+        """Return the versions in which the API server sends objects to the webhooks.
+
+        The API server converts objects of other versions first (``matchPolicy: Equivalent``),
+        because the author's code handles only the fields of the storage version.
+        """
+        others = self.resource.version_fields or {}
+        return tuple(
+            version.name
+            for version in self.resource.versions
+            if version.served and version.name not in others
+        )
+
+    @property
+    def admitted(self) -> tuple[Resource, ...]:
+        """Return the resources whose objects the API server sends to the webhooks."""
+        return (self.resource,) if self.template is None else (self.resource, self.template)
+
+
+def list_admitted_kinds(component: Component) -> tuple[AdmittedKind, ...]:
+    """Return the kinds of a component that have admission webhooks."""
+    templates = {str(each.kind): each for each in component.resources if each.role.is_template}
+    return tuple(
+        AdmittedKind(
+            resource,
+            templates.get(f"{resource.kind}Template") if resource.webhooks.templates else None,
+            resource.webhooks,
+        )
+        for resource in component.resources
+        if resource.webhooks is not None
+    )
+
+
+def has_admission(provider: Provider) -> bool:
+    """Return whether any kind has admission webhooks."""
+    return any(list_admitted_kinds(component) for component in provider.components)
+
 
 Path = tuple[str, ...]
 
