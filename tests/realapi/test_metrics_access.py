@@ -58,7 +58,11 @@ def site(api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder = tmp_path_factory.mktemp("metrics")
     generated(Case("acme", EXAMPLES / "acme" / "provider.yaml"), folder / "repository")
     roles = yaml.safe_load_all((folder / "repository/config/rbac/role.yaml").read_text())
-    bound = {"manager-role": "metrics-manager", "metrics-reader": "metrics-reader"}
+    bound = {
+        "manager-role": "metrics-manager",
+        "metrics-reader": "metrics-reader",
+        "diagnostics-client": "diagnostics-client",
+    }
     objects = []
     for role in roles:
         objects += [role, _binding(role, bound[role["metadata"]["name"]])]
@@ -93,6 +97,13 @@ def test_only_authorized_clients_read_metrics(site: Site) -> None:
             status, body = await asyncio.to_thread(get, url, reader)
             assert (status, b"# TYPE workqueue_depth gauge" in body) == (200, True)
             assert b'certificate_expiration_timestamp_seconds{server="metrics"}' in body
+            dump = f"{metrics}/debug/dump"
+            assert await _status(get, dump) == 401
+            assert await _status(get, dump, reader) == 403
+            client = site.token("diagnostics-client")
+            async with asyncio.timeout(60):
+                while await _status(get, dump, client) != 200:
+                    await asyncio.sleep(1)
 
     asyncio.run(test())
 

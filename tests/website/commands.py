@@ -125,6 +125,8 @@ def check_make(arguments: list[str], repository: str) -> None:
 
 def check_help(program: str, arguments: list[str]) -> None:
     """Let the program parse its flags, as kubectl and clusterctl do before they print help."""
+    # What follows is another program's, in a container.
+    arguments = arguments[: arguments.index("--")] if "--" in arguments else arguments
     code, output = _help(program, *arguments)
     # An unknown subcommand shows the help of its parent.
     usages = [f"{Path(program).name} {each}" for each in arguments if not each.startswith("-")]

@@ -39,6 +39,7 @@ from capsmith_runtime.kube.process import (
     set_process_alarm,
 )
 from capsmith_runtime.kube.request_limit import RequestLimit
+from capsmith_runtime.kube.state_dump import dump_on_signal
 from capsmith_runtime.options import ExtraFlags, Options, parse
 from capsmith_runtime.reconcile.caches import WatchScope
 
@@ -96,6 +97,7 @@ async def _run_until_signal(component: Component, options: Options) -> None:
     stop, loop, metrics = asyncio.Event(), asyncio.get_running_loop(), Metrics()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop_or_exit, stop)
+    dump_on_signal(loop)
     client = LightkubeClient(
         metrics,
         field_manager=component.label,

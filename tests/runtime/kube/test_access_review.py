@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -18,7 +19,11 @@ from capsmith_runtime.kube.diagnostics import (
     UNKNOWN_BURST,
     UNKNOWN_PER_SECOND,
     AccessReviewer,
+    Diagnostics,
+    DiagnosticsOptions,
 )
+from capsmith_runtime.kube.http_server import Request, Response
+from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.testing.clock import VirtualLoop
 
 USER = {"username": "system:serviceaccount:monitoring:prometheus", "groups": ["g"], "uid": "1"}
@@ -177,3 +182,27 @@ async def test_errors_are_not_remembered() -> None:
     api.broken = False
 
     assert await reviewer.review("Bearer known", "GET", "/metrics") is HTTPStatus.OK
+
+
+async def test_debugging_needs_a_permission_of_its_own_by_https() -> None:
+    api = ScriptedApi()
+    options = DiagnosticsOptions(address="127.0.0.1:0")
+    diagnostics = Diagnostics(options, cast(KubeClient, api), Metrics(), {}, {})
+
+    def send(method: str, path: str, token: str) -> Awaitable[Response]:
+        request = Request(method, path, b"", "10.0.0.7", f"Bearer {token}")
+        return diagnostics._handle(request)
+
+    assert (await send("GET", "/debug/dump", "unknown")).status == 401
+    assert (await send("GET", "/debug/dump", "known")).status == 200
+    assert api.created[-1]["spec"]["nonResourceAttributes"] == {
+        "path": "/debug/dump",
+        "verb": "get",
+    }
+    api.allowed = False
+    assert (await send("PUT", "/debug/flags/v", "known")).status == 403
+    assert api.created[-1]["spec"]["nonResourceAttributes"] == {
+        "path": "/debug/flags/v",
+        "verb": "put",
+    }
+    assert (await send("PUT", "/metrics", "known")).status == 405

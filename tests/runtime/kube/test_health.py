@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
+from capsmith_runtime.kube import log
 from capsmith_runtime.kube.diagnostics import LIMITS, DiagnosticsServer, parse_address
 from capsmith_runtime.kube.http_server import HTTPLimits, Request
 from capsmith_runtime.kube.metrics import Metrics
@@ -201,3 +203,62 @@ def test_addresses(text: str, address: tuple[str | None, int]) -> None:
 def test_invalid_addresses(text: str) -> None:
     with pytest.raises(ValueError, match="host:port"):
         parse_address(text)
+
+
+@pytest.fixture
+def verbosity() -> Iterator[None]:
+    before = log.get_verbosity()
+    level = logging.getLogger(log.OWN).level
+    yield
+    log.set_verbosity(before)
+    logging.getLogger(log.OWN).setLevel(level)
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "status", "answer"),
+    [
+        ("PUT", b"5", 200, b"verbosity is 5"),
+        ("PUT", b" 10\n", 200, b"verbosity is 10"),
+        ("PUT", b"", 400, b"0 to 10"),
+        ("PUT", b"11", 400, b"0 to 10"),
+        ("PUT", b"-1", 400, b"0 to 10"),
+        ("PUT", b"9" * 5000, 400, b"0 to 10"),
+        ("DELETE", b"", 405, b""),
+    ],
+)
+@pytest.mark.usefixtures("verbosity")
+async def test_the_log_level_changes_at_run_time(
+    method: str, body: bytes, status: int, answer: bytes
+) -> None:
+    log.set_verbosity(2)
+    server = DiagnosticsServer("127.0.0.1:0", Metrics(), {})
+    response = await server._handle(Request(method, "/debug/flags/v", body, "127.0.0.1"))
+    shown = await server._handle(Request("GET", "/debug/flags/v", b"", "127.0.0.1"))
+
+    assert response.status == status
+    assert answer in response.body
+    assert shown.body == (b"%d\n" % int(body) if status == 200 else b"2\n")
+    is_debug = logging.getLogger(log.OWN).getEffectiveLevel() == logging.DEBUG
+    assert is_debug is (status == 200)
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status"),
+    [("/debug/dump", "GET", 200), ("/debug/dump", "POST", 405), ("/debug/pprof", "GET", 404)],
+)
+async def test_the_state_of_the_process_is_served(path: str, method: str, status: int) -> None:
+    server = DiagnosticsServer("127.0.0.1:0", Metrics(), {})
+    response = await server._handle(Request(method, path, b"", "::1"))
+
+    assert response.status == status
+    assert (b"\nthreads\n" in response.body) is (status == 200)
+
+
+@pytest.mark.parametrize("path", ["/debug/dump", "/debug/flags/v"])
+async def test_without_https_other_hosts_get_no_debugging(path: str) -> None:
+    server = DiagnosticsServer("127.0.0.1:0", Metrics(), {}, insecure=True)
+    probes = DiagnosticsServer("127.0.0.1:0", None, {})
+
+    assert (await server._handle(Request("GET", path, b"", "10.0.0.7"))).status == 403
+    assert (await server._handle(Request("PUT", path, b"4", "10.0.0.7"))).status == 403
+    assert (await probes._handle(Request("GET", path, b"", "127.0.0.1"))).status == 404

@@ -24,6 +24,8 @@ from capsmith_runtime.errors import ApiError
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
 from capsmith_runtime.kube.client import KubeClient, ResourceType
 from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.debug_endpoints import PREFIX as DEBUG_PREFIX
+from capsmith_runtime.kube.debug_endpoints import handle_debug_request
 from capsmith_runtime.kube.http_server import (
     HTTPLimits,
     HTTPServer,
@@ -49,6 +51,7 @@ _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _FORBIDDEN: Final = (
     "metrics are served on localhost only: set --diagnostics-cert-dir or --insecure-diagnostics"
 )
+_DEBUG_FORBIDDEN = "without HTTPS only clients on localhost may use it: set --diagnostics-cert-dir"
 
 
 def parse_address(address: str) -> tuple[str | None, int]:
@@ -103,6 +106,11 @@ class DiagnosticsServer:
         await self._server.close()
 
     async def _handle(self, request: Request) -> Response:
+        if request.path.startswith(DEBUG_PREFIX) and self._metrics is not None:
+            # Never to other hosts by HTTP, even if they may read metrics.
+            if not _is_loopback(request.peer):
+                return text_response(HTTPStatus.FORBIDDEN, _DEBUG_FORBIDDEN)
+            return await handle_debug_request(request)
         if request.method not in ("GET", "HEAD"):
             return text_response(HTTPStatus.METHOD_NOT_ALLOWED)
         if request.path == "/metrics" and self._metrics is not None:
@@ -346,19 +354,20 @@ class Diagnostics:
             await server.close()
 
     async def _handle(self, request: Request) -> Response:
-        if request.method not in ("GET", "HEAD"):
+        is_debug = request.path.startswith(DEBUG_PREFIX)
+        if not is_debug and request.method not in ("GET", "HEAD"):
             return text_response(HTTPStatus.METHOD_NOT_ALLOWED)
-        if request.path != "/metrics":
+        if not is_debug and request.path != "/metrics":
             return text_response(HTTPStatus.NOT_FOUND)
         try:
             status = await self._reviewer.review(
                 request.authorization, request.method, request.path, request.peer
             )
         except ApiError as error:
-            _log.warning("cannot review access to metrics", error=str(error))
+            _log.warning("cannot review access", path=request.path, error=str(error))
             return text_response(HTTPStatus.SERVICE_UNAVAILABLE)
         if status is HTTPStatus.TOO_MANY_REQUESTS:
             return replace(text_response(status), retry_after=math.ceil(1 / UNKNOWN_PER_SECOND))
         if status is not HTTPStatus.OK:
             return text_response(status)
-        return render_metrics(self._metrics)
+        return await handle_debug_request(request) if is_debug else render_metrics(self._metrics)

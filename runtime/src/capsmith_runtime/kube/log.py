@@ -69,12 +69,34 @@ def configure(verbosity: int = 2, fmt: str = "text", packages: Iterable[str] = (
     # record again.
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
-    level = logging.DEBUG if verbosity >= _DEBUG_VERBOSITY else logging.INFO
-    for package in (OWN, *packages):
-        logging.getLogger(package).setLevel(level)
+    _levels.packages = (OWN, *packages)
+    set_verbosity(verbosity)
     # The HTTP library logs every request at INFO.
     for library in ("httpx2", "httpcore2"):
         logging.getLogger(library).setLevel(logging.WARNING)
+
+
+class _Levels:
+    """The verbosity of this process, whose logging is global as well."""
+
+    packages: tuple[str, ...] = (OWN,)
+    verbosity: int = 2
+
+
+_levels: Final = _Levels()
+
+
+def set_verbosity(verbosity: int) -> None:
+    """Change the verbosity of a process whose logging is configured."""
+    _levels.verbosity = verbosity
+    level = logging.DEBUG if verbosity >= _DEBUG_VERBOSITY else logging.INFO
+    for package in _levels.packages:
+        logging.getLogger(package).setLevel(level)
+
+
+def get_verbosity() -> int:
+    """Return the current verbosity."""
+    return _levels.verbosity
 
 
 class TextFormatter(logging.Formatter):

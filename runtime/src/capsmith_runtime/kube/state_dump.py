@@ -1,0 +1,163 @@
+"""A description of the running process: its asyncio tasks, its threads, and what is in memory.
+
+It contains names of tasks, threads, types and lines of code, and no values: those may be secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import gc
+import resource
+import signal
+import sys
+import threading
+import traceback
+import tracemalloc
+from collections import Counter
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, Final
+
+from capsmith_runtime.kube.log import get_logger
+
+_log = get_logger("dump")
+
+FRAMES: Final = 30
+"""Maximum number of frames shown for each task and thread."""
+TASKS: Final = 2000
+TYPES: Final = 25
+"""Number of types, and of lines that allocate memory, that are shown."""
+SIGNAL: Final = "SIGUSR1"
+_AWAITED: Final = ("cr_await", "gi_yieldfrom", "ag_await")
+_FRAME: Final = ("cr_frame", "gi_frame", "ag_frame")
+
+
+def describe_tasks(loop: asyncio.AbstractEventLoop) -> list[str]:
+    """Return a line for each unfinished task: its name, and the calls in which it waits."""
+    tasks = sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name())
+    lines = [f"{task.get_name()}: {' > '.join(_calls(task))}" for task in tasks[:TASKS]]
+    if len(tasks) > TASKS:
+        lines.append(f"and {len(tasks) - TASKS} more")
+    return lines
+
+
+def describe_threads() -> list[str]:
+    """Return a line for each thread: its name, and the calls in which it is."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    return [
+        f"{names.get(ident, ident)}: {' > '.join(_stack(frame))}"
+        for ident, frame in sorted(sys._current_frames().items())
+    ]
+
+
+def describe_heap() -> list[str]:
+    """Return what occupies memory, as lines.
+
+    It visits all objects; call it in a thread, since it may take a second.
+    """
+    lines = [
+        f"maximum resident memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss} KiB",
+        f"garbage collector: counts {gc.get_count()}, frozen {gc.get_freeze_count()} objects,"
+        f" collections {[each['collections'] for each in gc.get_stats()]}",
+    ]
+    counts = Counter(_type_name(type(each)) for each in gc.get_objects())
+    lines += [f"{number} objects of {name}" for name, number in counts.most_common(TYPES)]
+    if not tracemalloc.is_tracing():
+        return [
+            *lines,
+            "start the manager with PYTHONTRACEMALLOC=1 to see where memory is allocated",
+        ]
+    found = tracemalloc.take_snapshot().statistics("lineno")[:TYPES]
+    return [
+        *lines,
+        *(f"{each.size} bytes in {each.count} blocks: {_place(each)}" for each in found),
+    ]
+
+
+async def describe_process() -> str:
+    """Return tasks, threads and memory of this process, with a heading for each."""
+    sections = {
+        "tasks": describe_tasks(asyncio.get_running_loop()),
+        "threads": describe_threads(),
+        "memory": await _describe_heap_in_thread(),
+    }
+    return "".join(
+        f"{name}\n" + "".join(f"  {line}\n" for line in lines) for name, lines in sections.items()
+    )
+
+
+def dump_on_signal(loop: asyncio.AbstractEventLoop) -> None:
+    """Log the state of the process whenever it receives SIGUSR1.
+
+    The stacks of all threads are also written to standard error immediately, even if the event
+    loop is blocked and logs nothing.
+    """
+    running = set[asyncio.Task[None]]()
+
+    def start() -> None:
+        task = loop.create_task(log_process(), name="dump")
+        running.add(task)
+        task.add_done_callback(running.discard)
+
+    number = signal.Signals[SIGNAL]
+    loop.add_signal_handler(number, start)
+    # After the handler of the event loop, which it calls: only code in C runs while Python code
+    # does not return.
+    faulthandler.register(number, all_threads=True, chain=True)
+
+
+async def log_process() -> None:
+    """Log tasks, threads and memory of this process, with a record for each line."""
+    for line in describe_tasks(asyncio.get_running_loop()):
+        _log.info("task", state=line)
+    for line in describe_threads():
+        _log.info("thread", state=line)
+    for line in await _describe_heap_in_thread():
+        _log.info("memory", state=line)
+    _log.info("end of dump")
+
+
+async def _describe_heap_in_thread() -> list[str]:
+    # Not the default executor, whose threads may all hang.
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[list[str]] = loop.create_future()
+
+    def describe() -> None:
+        lines = describe_heap()
+        loop.call_soon_threadsafe(lambda: None if found.cancelled() else found.set_result(lines))
+
+    threading.Thread(target=describe, name="dump", daemon=True).start()
+    return await found
+
+
+def _calls(task: asyncio.Task[Any]) -> Iterator[str]:
+    """Yield the calls of a task, the outermost first."""
+    waiting: Any = task.get_coro()
+    for _ in range(FRAMES):
+        frame = next((getattr(waiting, each) for each in _FRAME if hasattr(waiting, each)), None)
+        if frame is None:
+            return
+        yield _call(frame, frame.f_lineno)
+        waiting = next(
+            (getattr(waiting, each) for each in _AWAITED if hasattr(waiting, each)), None
+        )
+
+
+def _stack(frame: FrameType) -> Iterator[str]:
+    """Yield the innermost calls of a thread, the outermost of them first."""
+    for each, line in reversed(list(traceback.walk_stack(frame))[:FRAMES]):
+        yield _call(each, line)
+
+
+def _call(frame: FrameType, line: int) -> str:
+    return f"{frame.f_globals.get('__name__', '?')}.{frame.f_code.co_qualname}:{line}"
+
+
+def _type_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _place(statistic: tracemalloc.Statistic) -> str:
+    frame = statistic.traceback[0]
+    return f"{frame.filename}:{frame.lineno}"

@@ -1,0 +1,159 @@
+"""Dumps of a process: what they show, and that a blocked event loop does not prevent them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from capsmith_runtime.kube.state_dump import (
+    describe_heap,
+    describe_process,
+    describe_tasks,
+    describe_threads,
+)
+
+SECRET = "hunter2"
+
+
+async def inner(password: str, event: asyncio.Event) -> None:
+    await event.wait()
+
+
+async def outer(event: asyncio.Event) -> None:
+    await inner(SECRET, event)
+
+
+async def test_tasks_show_the_calls_in_which_they_wait() -> None:
+    event = asyncio.Event()
+    task = asyncio.create_task(outer(event), name="AcmeMachine-3")
+    await asyncio.sleep(0)
+    (line,) = [each for each in describe_tasks(asyncio.get_running_loop()) if "-3: " in each]
+    event.set()
+    await task
+
+    calls = line.removeprefix("AcmeMachine-3: ").split(" > ")
+    assert [each.rpartition(":")[0] for each in calls] == [
+        f"{__name__}.outer",
+        f"{__name__}.inner",
+        "asyncio.locks.Event.wait",
+    ]
+
+
+def test_threads_show_the_calls_in_which_they_are() -> None:
+    event = threading.Event()
+    thread = threading.Thread(target=event.wait, name="hook-open")
+    thread.start()
+    lines = [each for each in describe_threads() if each.startswith("hook-open: ")]
+    event.set()
+    thread.join()
+
+    assert len(lines) == 1
+    assert "threading.Event.wait" in lines[0]
+
+
+async def test_no_values_are_shown() -> None:
+    event = asyncio.Event()
+    task = asyncio.create_task(outer(event), name="open")
+    await asyncio.sleep(0)
+    text = await describe_process()
+    event.set()
+    await task
+
+    assert [line for line in text.splitlines() if not line.startswith(" ")] == [
+        "tasks",
+        "threads",
+        "memory",
+    ]
+    assert f"{__name__}.inner" in text
+    assert SECRET not in text
+
+
+@pytest.fixture
+def tracing() -> Iterator[None]:
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+def test_memory_is_shown_by_type() -> None:
+    lines = describe_heap()
+    assert any(line.endswith(" objects of builtins.dict") for line in lines)
+    assert "PYTHONTRACEMALLOC" in lines[-1]
+
+
+@pytest.mark.usefixtures("tracing")
+def test_memory_is_shown_by_line_if_allocations_are_traced() -> None:
+    kept = bytearray(50_000_000)
+    lines = describe_heap()
+
+    assert any(f"{len(kept) // 10**6}0" in line and __file__ in line for line in lines)
+
+
+PROGRAM = """
+import asyncio, sys, threading
+from capsmith_runtime.kube import log
+from capsmith_runtime.kube.state_dump import dump_on_signal
+
+async def main():
+    dump_on_signal(asyncio.get_running_loop())
+    print("ready", flush=True)
+    BODY
+
+log.configure(2, "text")
+asyncio.run(main())
+"""
+
+
+@contextmanager
+def process(body: str) -> Iterator[subprocess.Popen[str]]:
+    started = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.replace("BODY", body)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    try:
+        assert started.stdout
+        assert started.stdout.readline() == "ready\n"
+        yield started
+    finally:
+        started.kill()
+        started.communicate()
+
+
+def read_until(stream: Iterator[str] | None, part: str) -> list[str]:
+    lines: list[str] = []
+    assert stream is not None
+    for line in stream:
+        lines.append(line)
+        if part in line:
+            return lines
+    raise AssertionError(f"the process ended without {part}: {lines}")
+
+
+def test_a_signal_logs_everything_each_time() -> None:
+    with process("await asyncio.Event().wait()") as started:
+        for _ in range(2):
+            started.send_signal(signal.SIGUSR1)
+            lines = read_until(started.stderr, "end of dump")
+            for part in ("dump task state=", "dump thread state=", "dump memory state="):
+                assert any(part in line for line in lines), part
+        assert started.poll() is None
+
+
+def test_a_blocked_event_loop_shows_its_threads() -> None:
+    with process("threading.Event().wait()") as started:
+        started.send_signal(signal.SIGUSR1)
+        lines = read_until(started.stderr, "in main")
+
+    assert any("most recent call first" in line for line in lines)
