@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from capsmith.clusters.lab.simulated.kubeadm import read_configuration
+from capsmith.clusters.lab.simulated.kubelet import read_configuration
 from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON, KubeClient
 from capsmith.clusters.processes.repository import dump

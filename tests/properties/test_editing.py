@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from capsmith.commands.load import load_text
 from capsmith.findings import has_errors
 from capsmith.provider.draft import Draft
-from capsmith.provider_upgrade.request import UpgradeRequest, validate_request
-from capsmith.provider_upgrade.rewrite import update_values
+from capsmith.provider_upgrade.request import UpgradeRequest, update_values, validate_request
 from capsmith.yamldoc.document import Document
 from capsmith.yamldoc.editing import set_keys
 from tests.properties.layouts import Pen

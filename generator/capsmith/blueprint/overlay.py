@@ -15,9 +15,8 @@ from typing import Any
 from capsmith.blueprint.plan import CONDITIONS, BlueprintEntry, BlueprintScope
 from capsmith.findings import Finding, Location
 from capsmith.tree import Owner, digest_texts
-from capsmith.yamldoc.document import parse_document
+from capsmith.yamldoc.document import PathReporter, parse_document
 from capsmith.yamldoc.quote import quote, suggest
-from capsmith.yamldoc.reporter import PathReporter
 
 MOST_ROWS = 500
 _KEYS = ("source", "target", "for_each", "when", "owner", "executable")

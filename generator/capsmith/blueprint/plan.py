@@ -10,13 +10,13 @@ import yaml
 
 from capsmith.errors import BlueprintError
 from capsmith.output.clusterctl import Hosting, identify_hosting
+from capsmith.output.python_types import has_version_functions, list_converted_versions
 from capsmith.output.rbac import (
     aggregate_permissions,
     list_kubeadm_bootstrap_permissions,
     list_namespace_permissions,
 )
 from capsmith.output.runtime import Runtime
-from capsmith.output.version_types import has_version_functions, list_converted_versions
 from capsmith.output.webhooks import (
     has_admission,
     has_conversion,

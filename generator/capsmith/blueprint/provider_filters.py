@@ -31,7 +31,15 @@ from capsmith.output.crd import (
     needs_messages,
 )
 from capsmith.output.monitoring import build_alert_rules, format_dashboard
-from capsmith.output.python_types import generate_module
+from capsmith.output.python_types import (
+    find_converted_versions,
+    generate_module,
+    generate_version_module,
+    has_version_functions,
+    list_converted_versions,
+    list_hub_types,
+    needs_hub,
+)
 from capsmith.output.rbac import (
     Permission,
     aggregate_permissions,
@@ -50,14 +58,6 @@ from capsmith.output.topology import (
     build_topology,
     name_credentials,
     sample_spec,
-)
-from capsmith.output.version_types import (
-    find_converted_versions,
-    generate_version_module,
-    has_version_functions,
-    list_converted_versions,
-    list_hub_types,
-    needs_hub,
 )
 from capsmith.output.webhooks import (
     compare_shapes,
@@ -148,7 +148,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "serves_webhooks": needs_webhook_server,
     "shape_changes": compare_shapes,
     "version_of_contract": find_contract_version,
-    # output/version_types.py, output/python_types.py: Python modules of kinds and their versions
+    # output/python_types.py: Python modules of kinds and their versions
     "converted_versions": list_converted_versions,
     "fields_of": find_converted_versions,
     "has_version_functions": has_version_functions,

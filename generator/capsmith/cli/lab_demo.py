@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from capsmith.clusters.lab.demo import Show, check_template, create, ensure_run, watch
+from capsmith.clusters.lab.demo import Show, check_template, create, ensure_run, format_hints, watch
 from capsmith.clusters.lab.errors import lab_not_running
 from capsmith.clusters.lab.folder import LabFolder
-from capsmith.clusters.lab.hints import format_hints
 from capsmith.clusters.lab.objects import Cluster, ObjectRow, describe_changes, format_rows
 from capsmith.clusters.lab.provider import read_provider
 from capsmith.clusters.lab.state import read_lab

@@ -22,15 +22,14 @@ from capsmith.provider.model import Provider
 from capsmith.provider_upgrade.changes import find_lost_fields, list_steps
 from capsmith.provider_upgrade.facts import describe_upgrade
 from capsmith.provider_upgrade.manual_steps import list_manual_steps
-from capsmith.provider_upgrade.request import UpgradeRequest, validate_request
-from capsmith.provider_upgrade.rewrite import update_values
+from capsmith.provider_upgrade.request import UpgradeRequest, update_values, validate_request
 from capsmith.provider_upgrade.stages import find_next_step
 from capsmith.report import Report
 from capsmith.resolving.resolve import link_rules
 from capsmith.workspace.repository import Repository
+from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.editing import set_keys
 from capsmith.yamldoc.quote import join_names
-from capsmith.yamldoc.reporter import PathReporter
 
 
 def upgrade(

@@ -17,7 +17,7 @@ from capsmith.provider_upgrade.changes import (
     is_lost,
     list_kind_changes,
 )
-from capsmith.provider_upgrade.rewrite import increment_series, increment_version
+from capsmith.provider_upgrade.request import increment_series, increment_version
 
 _UPDATE = "capsmith update"
 

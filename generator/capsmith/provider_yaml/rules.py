@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capsmith.cel_text import is_transition, strip_literals
 from capsmith.provider_yaml.forms import FieldSchema, Validation
+from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import quote, suggest
-from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.cel.compile import RuleProblem

@@ -34,9 +34,8 @@ from capsmith.provider_yaml.satisfiable import (
     explain_many_required,
 )
 from capsmith.provider_yaml.values import find_value_errors, is_of_type, is_same_json
-from capsmith.yamldoc.document import Document
+from capsmith.yamldoc.document import Document, PathReporter
 from capsmith.yamldoc.quote import join_names, quote, suggest
-from capsmith.yamldoc.reporter import PathReporter
 
 _SCALARS = ("string", "integer", "number", "boolean")
 _LIST_TYPE, _MAP_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"

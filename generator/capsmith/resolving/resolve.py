@@ -45,8 +45,7 @@ from capsmith.resolving.checks.versions import (
     check_versions,
 )
 from capsmith.resolving.checks.watches import check_watches
-from capsmith.yamldoc.document import Document
-from capsmith.yamldoc.reporter import PathReporter
+from capsmith.yamldoc.document import Document, PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.model import ProviderSpec

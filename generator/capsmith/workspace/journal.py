@@ -38,12 +38,13 @@ from capsmith.workspace.files import (
     name_temporary,
     read_permissions,
     remove_empty_parents,
+    remove_unchanged,
     replace_file,
+    replace_unchanged,
     resolve_inside,
     resolve_without_symlinks,
     write_all,
 )
-from capsmith.workspace.moves import remove_unchanged, replace_unchanged
 
 
 class Write(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 from capsmith.commands.load import load_text
 from capsmith.output.crd import build_crd
 from capsmith.output.explain import explain_resolution
-from capsmith.output.version_types import (
+from capsmith.output.python_types import (
     generate_version_module,
     list_converted_versions,
     needs_hub,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from capsmith.workspace import moves
+from capsmith.workspace import files
 from capsmith.workspace.journal import Journal
 from capsmith.workspace.repository import Change, Repository
 
@@ -60,4 +60,4 @@ def before_each_move(patch: pytest.MonkeyPatch, act: Callable[[str], None]) -> N
 
     for name in ("replace", "rename", "link"):
         patch.setattr(os, name, moving(getattr(os, name)))
-    patch.setattr(moves, "_exchange", moving(moves._exchange))
+    patch.setattr(files, "_exchange", moving(files._exchange))

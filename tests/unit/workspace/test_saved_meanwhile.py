@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from capsmith.errors import Refused
-from capsmith.workspace import moves
+from capsmith.workspace import files
 from capsmith.workspace.journal import Journal
 from capsmith.workspace.repository import Change, Repository
 from tests.unit.workspace.changing import Died, before_each_move, change, contents, dying
@@ -118,7 +118,7 @@ def test_at_any_move(
 
     with monkeypatch.context() as patch:
         if not can_exchange:
-            patch.setattr(moves, "_find_exchange", lambda: None)
+            patch.setattr(files, "_find_exchange", lambda: None)
         before_each_move(patch, act)
         refusal = find_refusal(repository)
     is_refused = refusal is not None

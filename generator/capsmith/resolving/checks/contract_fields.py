@@ -9,8 +9,8 @@ from capsmith.contract.model import Contract, ContractField, Level
 from capsmith.provider.described_kinds import FIELD, is_machine_based
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider_yaml.field_schemas import convert_field
+from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import join_names, quote, suggest
-from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.model import ContractFieldsSpec, TemplateSpec

@@ -12,8 +12,8 @@ from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft
 from capsmith.provider.naming import name_attribute
 from capsmith.provider_yaml.field_schemas import convert_field, is_required
 from capsmith.provider_yaml.values import find_value_errors
+from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import quote, suggest
-from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.forms import FieldLike

@@ -18,8 +18,8 @@ from capsmith.resolving.checks.contract_fields import check_template_fields
 from capsmith.resolving.checks.fields import check_examples, check_own_fields
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 from capsmith.yamldoc.compose import Path
+from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import quote, suggest
-from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     pass

@@ -13,8 +13,8 @@ from capsmith.provider.described_kinds import (
 )
 from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider_yaml.field_schemas import convert_field, is_required
+from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import join_names, quote, suggest
-from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.model import KindSpec

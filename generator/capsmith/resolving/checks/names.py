@@ -12,8 +12,8 @@ from capsmith.output.clusterctl import Hosting, identify_hosting
 from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SectionType
 from capsmith.safetext import DnsLabel, ImageName
+from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import quote
-from capsmith.yamldoc.reporter import PathReporter
 
 _SYSTEM_NAMESPACES = """
     default kube-system kube-public kube-node-lease cert-manager capi-system

@@ -13,8 +13,8 @@ from capsmith.provider_yaml.model import TemplateSpec, TemplateVersionSpec
 from capsmith.provider_yaml.rules import check_expressions
 from capsmith.provider_yaml.structural import check_limits
 from capsmith.provider_yaml.values import find_value_errors
+from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import quote, suggest
-from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.forms import Validation

@@ -11,8 +11,8 @@ from capsmith.provider.draft import Draft
 from capsmith.provider.sections import SECTION_TYPES, SectionType
 from capsmith.resolving.checks.names import check_repeats
 from capsmith.safetext import DnsLabel
+from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import join_names, quote
-from capsmith.yamldoc.reporter import PathReporter
 
 _SECTION: Final = "bootstrap"
 

@@ -15,8 +15,8 @@ from capsmith.provider.versions import PartChanges, compare_parts
 from capsmith.provider_yaml.model import TemplateSpec
 from capsmith.resolving.checks.fields import check_columns, check_fields
 from capsmith.resolving.checks.names import check_repeats
+from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import join_names, quote, suggest
-from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.model import ApiVersionSpec, VersionFieldsSpec

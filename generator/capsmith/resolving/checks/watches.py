@@ -9,8 +9,8 @@ from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.naming import pluralise
 from capsmith.provider_yaml.field_schemas import convert_field
 from capsmith.safetext import DnsLabel
+from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import quote, suggest
-from capsmith.yamldoc.reporter import PathReporter
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.model import WatchSpec

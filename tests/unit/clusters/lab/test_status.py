@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from capsmith.clusters.lab.demo import format_hints
 from capsmith.clusters.lab.errors import LabError
 from capsmith.clusters.lab.folder import LabFolder, acquire, resolve_lab
-from capsmith.clusters.lab.hints import format_hints
 from capsmith.clusters.lab.objects import Cluster, MachineObjects
 from capsmith.clusters.lab.state import ComponentState, LabState, RunState, write_state
 from capsmith.clusters.lab.status import (

@@ -1,20 +1,27 @@
-"""Simulate machines and their kubelets: every server becomes a Node.
+"""Simulate machines and their kubelets, which register a Node for every server, and kubeadm.
 
 Each Kubelet manages one set of servers, and only the Nodes that it created, so that several can
-share a workload API server.
+share a workload API server.  For kubeadm, etcd runs outside the machines: on each machine, the
+control plane provider would check the health of an etcd member through a kubelet that forwards
+ports, which the simulation does not provide.
 """
 
 from __future__ import annotations
 
+import base64
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+import yaml
 
 from capsmith.clusters.lab.simulated.loop import reconcile_each
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.nodes import build_healthy_conditions
+from capsmith.clusters.processes.pki import Pki
 
 
 @dataclass(frozen=True)
@@ -155,3 +162,155 @@ def _node_info(server: Server) -> JSON:
         return {}
     others = dict.fromkeys(_NODE_INFO, "simulated")
     return {"nodeInfo": {**others, "kubeletVersion": version, "kubeProxyVersion": version}}
+
+
+_FILE = "/run/kubeadm/kubeadm"
+_NAMESPACE = "kube-system"
+_ROLE = "node-role.kubernetes.io/control-plane"
+_STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+_READY = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+
+
+class KubeadmKubelet(Kubelet):
+    """The kubelets of one cluster, after kubeadm has run."""
+
+    def tick(self) -> None:
+        """Update Nodes like :meth:`Kubelet.tick`, and remove the static Pods of deleted servers."""
+        super().tick()
+        names = {server.name for server in self._cloud.servers(self._cluster)}
+        for pod in self._client.list("v1", "Pod", _NAMESPACE):
+            if pod["spec"]["nodeName"] not in names:
+                self._client.delete(pod)
+
+    def node(self, server: Server) -> JSON:
+        """Return the Node of a server, with the role that its bootstrap data give it."""
+        node = super().node(server)
+        if read_configuration(server).control_plane:
+            node["metadata"]["labels"][_ROLE] = ""
+            node["spec"]["taints"] = [{"key": _ROLE, "effect": "NoSchedule"}]
+        return node
+
+    def _register(self, id: str, node: JSON) -> None:
+        """Join with a token, or initialize the cluster; then create the Node."""
+        (server,) = (each for each in self._cloud.servers(self._cluster) if each.id == id)
+        configuration = read_configuration(server)
+        if configuration.token:
+            # Not found as long as the token is not valid; the next tick tries again.
+            name = f"bootstrap-token-{configuration.token.partition('.')[0]}"
+            self._client.get("v1", "Secret", name, _NAMESPACE)
+        if configuration.cluster:
+            self._create(_config_map(configuration.cluster))
+        if configuration.control_plane:
+            # The control plane provider reads these mirror Pods to judge the health of its
+            # machines.
+            for component in _STATIC_PODS:
+                pod = _mirror_pod(component, server.name)
+                self._create(pod)
+                self._client.patch(pod, {"status": _running()}, "status")
+        # Last: core takes a machine with a Node for running, and everything else must be there by
+        # then.
+        super()._register(id, node)
+
+    def _create(self, obj: JSON) -> None:
+        try:
+            self._client.create(obj)
+        except ApiError as error:
+            if error.status != 409:
+                raise
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The kubeadm configuration in the bootstrap data of a machine."""
+
+    cluster: str
+    """ClusterConfiguration as YAML, on the machine that initializes the cluster; otherwise
+    empty."""
+    token: str
+    """Bootstrap token, on machines that join the cluster; otherwise empty."""
+    control_plane: bool
+
+
+def read_configuration(server: Server) -> Configuration:
+    """Read the configuration from a server's cloud-config; empty if it is not kubeadm's."""
+    documents = _documents(server.user_data or "")
+    cluster, join = (documents.get(f"{kind}Configuration") for kind in ("Cluster", "Join"))
+    return Configuration(
+        cluster=yaml.safe_dump(cluster) if cluster else "",
+        token=join["discovery"]["bootstrapToken"]["token"] if join else "",
+        control_plane=bool(cluster) or "controlPlane" in (join or {}),
+    )
+
+
+def _documents(user_data: str) -> dict[str, Any]:
+    """Return the documents of kubeadm's file by kind; empty for other providers' data."""
+    try:
+        data = yaml.safe_load(user_data)
+        files = data.get("write_files") or [] if isinstance(data, dict) else []
+        texts = [file["content"] for file in files if file["path"].startswith(_FILE)]
+        found = [document for text in texts for document in yaml.safe_load_all(text)]
+        return {document["kind"]: document for document in found}
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _config_map(cluster: str) -> JSON:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "kubeadm-config", "namespace": _NAMESPACE},
+        "data": {"ClusterConfiguration": cluster},
+    }
+
+
+def _mirror_pod(component: str, node: str) -> JSON:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{component}-{node}",
+            "namespace": _NAMESPACE,
+            "labels": {"component": component, "tier": "control-plane"},
+            "annotations": {"kubernetes.io/config.mirror": "simulated"},
+        },
+        "spec": {"nodeName": node, "containers": [{"name": component, "image": component}]},
+    }
+
+
+def _running() -> JSON:
+    conditions = [{"type": name, "status": "True"} for name in _READY]
+    return {"phase": "Running", "conditions": conditions}
+
+
+_FOLDER = "/etc/kubernetes/pki/external"
+_KIND = "KubeadmControlPlane"
+
+
+def add_external_etcd(
+    documents: list[JSON], etcd: str, pki: Pki, namespace: str, cluster: str
+) -> list[JSON]:
+    """Return a cluster's objects, changed to use an external etcd, and the etcd's Secrets.
+
+    ``etcd`` is the URL.  Objects without a kubeadm control plane are returned unchanged.
+    """
+    found = [each for each in documents if each["kind"] == _KIND]
+    if not found:
+        return documents
+    files = {"caFile": "ca.crt", "certFile": "client.crt", "keyFile": "client.key"}
+    external = {key: f"{_FOLDER}/{name}" for key, name in files.items()}
+    for each in found:
+        spec = each["spec"].setdefault("kubeadmConfigSpec", {})
+        configuration = spec.setdefault("clusterConfiguration", {})
+        configuration["etcd"] = {"external": {"endpoints": [etcd], **external}}
+    authority = {"tls.crt": pki.serving.cert}
+    client = {**authority, "tls.key": pki.serving.key}
+    secrets = {"etcd": authority, "apiserver-etcd-client": client}
+    return [*documents, *(_secret(namespace, cluster, *each) for each in secrets.items())]
+
+
+def _secret(namespace: str, cluster: str, purpose: str, files: Mapping[str, Path]) -> JSON:
+    """Return the Secret that the API server uses to connect to etcd."""
+    metadata = {"name": f"{cluster}-{purpose}", "namespace": namespace}
+    data = {key: base64.b64encode(path.read_bytes()).decode() for key, path in files.items()}
+    kind = {"apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret"}
+    return {**kind, "metadata": metadata, "data": data}

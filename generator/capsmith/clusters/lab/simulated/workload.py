@@ -20,8 +20,7 @@ from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 
-from capsmith.clusters.lab.simulated.kubeadm import KubeadmKubelet
-from capsmith.clusters.lab.simulated.kubelet import Server
+from capsmith.clusters.lab.simulated.kubelet import KubeadmKubelet, Server
 from capsmith.clusters.lab.simulated.loop import note
 from capsmith.clusters.lab.state import write_text
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
