@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, Final
 
@@ -16,6 +17,11 @@ from capsmith_runtime.contract.constants import CORE_GROUP
 from capsmith_runtime.contract.core import CoreReader
 from capsmith_runtime.contract.versions import CoreNotServedError, choose
 from capsmith_runtime.errors import ApiError
+from capsmith_runtime.features import (
+    UnknownFeatureGateError,
+    find_unknown_gates,
+    set_feature_gates,
+)
 from capsmith_runtime.kube import log
 from capsmith_runtime.kube.client import KubeClient, NamespacedName
 from capsmith_runtime.kube.clock import monotonic
@@ -77,6 +83,11 @@ def main(
     """
     options = parse(arguments, components, extras, distribution)
     component = load(options.component)
+    try:
+        _set_feature_gates(options, components, load)
+    except UnknownFeatureGateError as error:
+        print(f"--feature-gates: {error}", file=sys.stderr)
+        return 2
     # After the component is known, because its namespace is the default.
     options = options.with_default_namespace(component.namespace)
     package = load.__module__.partition(".")[0]
@@ -91,6 +102,17 @@ def main(
         _log.error("the manager ends", error=repr(error), exc_info=error)
         return 1
     return 0
+
+
+def _set_feature_gates(
+    options: Options, components: Sequence[str], load: Callable[[str], Component]
+) -> None:
+    if find_unknown_gates(options.feature_gates):
+        # clusterctl passes one variable to all components of a repository, whose modules are loaded
+        # separately: a gate of another component is no error.
+        for each in components:
+            load(each)
+    set_feature_gates(options.feature_gates)
 
 
 async def _run_until_signal(component: Component, options: Options) -> None:

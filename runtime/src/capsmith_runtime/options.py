@@ -13,6 +13,7 @@ from pathlib import Path
 from ssl import TLSVersion
 from typing import Final, Protocol
 
+from capsmith_runtime.features import parse_feature_gates
 from capsmith_runtime.kube.diagnostics import DiagnosticsOptions, parse_address
 from capsmith_runtime.kube.leaderelection import LeaseTimings
 from capsmith_runtime.kube.request_limit import BURST
@@ -74,6 +75,8 @@ class Options:
     hook_threads: int = 32
     graceful_shutdown_timeout: float = 300.0
     """Seconds for which a stopping manager waits for running reconciles."""
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    """Values of feature gates by name; the others have their default."""
     verbosity: int = 2
     logging_format: str = "text"
     kubeconfig: str = ""
@@ -159,6 +162,7 @@ def parse(
         hook_timeout=found.hook_timeout,
         hook_threads=found.hook_threads,
         graceful_shutdown_timeout=found.graceful_shutdown_timeout,
+        feature_gates=found.feature_gates,
         verbosity=found.v,
         logging_format=found.logging_format,
         kubeconfig=found.kubeconfig,
@@ -225,6 +229,8 @@ def _parser(
     stop = "limit for running reconciles when the manager stops"
     add("--graceful-shutdown-timeout", default=300.0, type=parse_duration, help=stop)
     _add_kube_flags(parser)
+    gates = "A=true,B=false"
+    add("--feature-gates", default=_DECLARED, type=_feature_gates, metavar="GATES", help=gates)
     if distribution:
         add("--version", action="version", version=_versions(distribution))
     for extra in extras:
@@ -307,6 +313,10 @@ def _requests_per_second(text: str) -> float:
     if not 0 <= rate < math.inf:
         raise ValueError(f"neither 0 nor positive: {text!r}")
     return rate
+
+
+def _feature_gates(text: str) -> dict[str, bool]:
+    return parse_feature_gates("" if text == _DECLARED else text)
 
 
 def _cipher_suites(text: str) -> str:

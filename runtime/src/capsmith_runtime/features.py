@@ -1,0 +1,84 @@
+"""Feature gates, which operators set with ``--feature-gates``.
+
+A gate exists as soon as the module that creates it has been imported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
+_gates: Final[dict[str, FeatureGate]] = {}
+
+
+class UnknownFeatureGateError(Exception):
+    """Raised if a value is set for a feature gate that does not exist."""
+
+
+class FeatureGate:
+    """A part of a provider that operators turn on or off.
+
+    Create it once, at the top level of a module that your reconcilers import.
+    """
+
+    def __init__(self, name: str, *, default: bool = False) -> None:
+        """Declare a gate.
+
+        ``name`` is in CamelCase, such as ``FastBoot``.  Raises ValueError for any other name, and
+        for one that another gate has.
+        """
+        if not _NAME.fullmatch(name) or name in _gates:
+            raise ValueError(f"not in CamelCase, or declared twice: {name!r}")
+        self.name = name
+        self.default = default
+        self._value = default
+        _gates[name] = self
+
+    @property
+    def is_enabled(self) -> bool:
+        """Return the value of the gate, which does not change while a manager runs."""
+        return self._value
+
+    @contextlib.contextmanager
+    def set_for_test(self, enabled: bool) -> Iterator[None]:
+        """Return a context manager that sets the gate during its block; for tests."""
+        before, self._value = self._value, enabled
+        try:
+            yield
+        finally:
+            self._value = before
+
+
+def find_unknown_gates(names: Mapping[str, bool]) -> list[str]:
+    """Return the names that no gate has, sorted."""
+    return sorted(names.keys() - _gates.keys())
+
+
+def set_feature_gates(values: Mapping[str, bool]) -> None:
+    """Set feature gates by name; the others keep their values.
+
+    Raises UnknownFeatureGateError, and sets none, if there is no gate with one of the names.
+    """
+    unknown = find_unknown_gates(values)
+    if unknown:
+        known = ", ".join(sorted(_gates)) or "none"
+        raise UnknownFeatureGateError(f"unknown: {', '.join(unknown)}; known: {known}")
+    for name, value in values.items():
+        _gates[name]._value = value
+
+
+def parse_feature_gates(text: str) -> dict[str, bool]:
+    """Return the values in a string such as ``A=true,B=false`` by name.
+
+    Raises ValueError for any other string; an empty one has no values.
+    """
+    values: dict[str, bool] = {}
+    for part in text.split(",") if text else ():
+        name, _, value = part.strip().partition("=")
+        if not _NAME.fullmatch(name) or value not in ("true", "false") or name in values:
+            raise ValueError(f"not Name=true or Name=false, each once: {part!r}")
+        values[name] = value == "true"
+    return values
