@@ -22,6 +22,7 @@ from capsmith_runtime.infrastructure import InfraMachineState
 from capsmith_runtime.kube import executor
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.request_limit import RequestLimit
 from capsmith_runtime.testing.fake_api import FakeApi
 from capsmith_runtime.testing.infrastructure.fake_core import FakeCore
 from tests.runtime.infrastructure.scripted_provider import (
@@ -100,7 +101,7 @@ class Api(FakeApi):
     is_trusted = True
     refuses_renewals = False
 
-    def __init__(self, metrics: Metrics, *, field_manager: str) -> None:
+    def __init__(self, metrics: Metrics, *, field_manager: str, limit: RequestLimit) -> None:
         super().__init__("v1beta2", PROVIDER.manifests)
         self.tasks = [asyncio.create_task(self._add_machine())]
 
