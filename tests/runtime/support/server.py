@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import urllib.request
 import uuid
 from pathlib import Path
 from typing import Any
@@ -131,15 +129,9 @@ class Api:
 
     def compact(self) -> None:
         """Make etcd forget everything but the present."""
-        answer = self._etcd_call("kv/range", {"key": "AA=="})
+        answer = self._etcd.call("kv/range", {"key": "AA=="})
         revision = answer["header"]["revision"]
-        self._etcd_call("kv/compaction", {"revision": revision, "physical": True})
-
-    def _etcd_call(self, method: str, body: JSON) -> JSON:
-        data = json.dumps(body).encode()
-        with urllib.request.urlopen(f"{self._etcd.url}/v3/{method}", data, timeout=60) as answer:
-            found: JSON = json.load(answer)
-            return found
+        self._etcd.call("kv/compaction", {"revision": revision, "physical": True})
 
     def _allow_account(self) -> None:
         rbac, role = "rbac.authorization.k8s.io", {"name": ACCOUNT}

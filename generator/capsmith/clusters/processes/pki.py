@@ -1,17 +1,22 @@
-"""A certificate authority and a ServiceAccount key, shared by all processes of a session.
+"""Certificate authorities and a ServiceAccount key, shared by all processes of a session.
 
+Keys are readable by this user only.
 Needs trustme, which only the extra `conformance` installs, so this module must be imported late.
 """
 
 from __future__ import annotations
 
 import base64
+import os
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 
 import trustme
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+
+from capsmith.clusters.processes.kube import create_api_server_context
 
 ADMIN_GROUP = "system:masters"
 
@@ -29,18 +34,19 @@ class Pki:
 
     def __init__(self, folder: Path, authority: trustme.CA | None = None) -> None:
         """Use an existing authority, or create one, and write the files immediately."""
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._folder = folder
         self._authority = authority or trustme.CA()
         self.ca = folder / "ca.crt"
         self._authority.cert_pem.write_to_path(self.ca)
         self.service_account = self._service_account_keys()
-        self.serving = self._write("serving", self._authority.issue_cert("127.0.0.1", "localhost"))
+        serving = self._authority.issue_cert("127.0.0.1", "localhost")
+        self.serving = _write_pair(folder, "serving", serving)
         # Go refuses a certificate whose list of names is empty, hence an unused name.
         admin = self._authority.issue_cert(
             "admin.invalid", common_name="admin", organization_name=ADMIN_GROUP
         )
-        self.admin = self._write("admin", admin)
+        self.admin = _write_pair(folder, "admin", admin)
 
     @classmethod
     def existing(cls, folder: Path) -> Pki:
@@ -58,12 +64,6 @@ class Pki:
         """Return the CA in base64, in the form used by webhook configurations and kubeconfigs."""
         return base64.b64encode(self.ca.read_bytes()).decode()
 
-    def _write(self, name: str, issued: trustme.LeafCert) -> KeyPair:
-        pair = KeyPair(self._folder / f"{name}.crt", self._folder / f"{name}.key")
-        issued.cert_chain_pems[0].write_to_path(pair.cert)
-        issued.private_key_pem.write_to_path(pair.key)
-        return pair
-
     def _service_account_keys(self) -> KeyPair:
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         pair = KeyPair(self._folder / "sa.pub", self._folder / "sa.key")
@@ -72,11 +72,67 @@ class Pki:
                 serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
             )
         )
-        pair.key.write_bytes(
+        _write_private(
+            pair.key,
             key.private_bytes(
                 serialization.Encoding.PEM,
                 serialization.PrivateFormat.TraditionalOpenSSL,
                 serialization.NoEncryption(),
-            )
+            ),
         )
         return pair
+
+
+@dataclass(frozen=True)
+class EtcdTLS:
+    """The certificates of an etcd and of its clients, by an authority of its own.
+
+    No other certificate of a session admits its holder to etcd: managers of providers get some of
+    them for their webhooks.
+    """
+
+    ca: Path
+    server: KeyPair
+    """Certificate of etcd, for clients and for its peer port."""
+    client: KeyPair
+    """Certificate of the API servers."""
+
+    @classmethod
+    def issue(cls, folder: Path) -> EtcdTLS:
+        """Create an authority, and write all certificates into ``folder``."""
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        authority = trustme.CA()
+        tls = cls.existing(folder)
+        authority.cert_pem.write_to_path(tls.ca)
+        _write_pair(folder, "server", authority.issue_cert("127.0.0.1", "localhost"))
+        _write_pair(folder, "client", authority.issue_cert("client.invalid"))
+        return tls
+
+    @classmethod
+    def existing(cls, folder: Path) -> EtcdTLS:
+        """Return the certificates that `issue` wrote into ``folder``."""
+        return cls(folder / "ca.crt", _name_pair(folder, "server"), _name_pair(folder, "client"))
+
+    def client_context(self) -> ssl.SSLContext:
+        """Return the settings with which a client connects."""
+        context = create_api_server_context(self.ca)
+        context.load_cert_chain(self.client.cert, self.client.key)
+        return context
+
+
+def _name_pair(folder: Path, name: str) -> KeyPair:
+    return KeyPair(folder / f"{name}.crt", folder / f"{name}.key")
+
+
+def _write_pair(folder: Path, name: str, issued: trustme.LeafCert) -> KeyPair:
+    pair = _name_pair(folder, name)
+    issued.cert_chain_pems[0].write_to_path(pair.cert)
+    _write_private(pair.key, issued.private_key_pem.bytes())
+    return pair
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """Write a file that no other user can read at any moment."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)

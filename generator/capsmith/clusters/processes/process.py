@@ -12,6 +12,7 @@ import os
 import random
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -232,12 +233,15 @@ def free_port() -> int:
     raise RuntimeError(f"no port is free among {_PORTS}")
 
 
-def probe_http(url: str) -> Callable[[], bool]:
-    """Return a probe that is true if a health endpoint responds with status 200."""
+def probe_http(url: str, context: ssl.SSLContext | None = None) -> Callable[[], bool]:
+    """Return a probe that is true if a health endpoint responds with status 200.
+
+    ``context`` has the certificates of the endpoint and of the client, for TLS.
+    """
 
     def probe() -> bool:
         try:
-            with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as response:
+            with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS, context=context) as response:
                 return bool(response.status == 200)
         except _NO_ANSWER:
             return False

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Protocol
 
 from capsmith.clusters.processes.audit import audit_flags
-from capsmith.clusters.processes.kube import ApiError, Credentials, KubeClient
+from capsmith.clusters.processes.kube import JSON, ApiError, Credentials, KubeClient
 from capsmith.clusters.processes.kubeconfig import render_admin_kubeconfig
-from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.pki import EtcdTLS, Pki
 from capsmith.clusters.processes.process import Process, free_port, go_environment, probe_http
 from capsmith.clusters.processes.tools import Toolbox
 
+ETCD_TLS = "etcd-tls"
+"""Name of the folder with the certificates of etcd, next to its data."""
 _CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "garbage-collector-controller",
@@ -28,14 +30,20 @@ class EtcdAddress(Protocol):
     """A running etcd, whichever process started it."""
 
     url: str
+    tls: EtcdTLS
 
 
 class Etcd:
-    """An etcd shared by all API servers, each of which has its own prefix."""
+    """An etcd shared by all API servers, each of which has its own prefix.
+
+    It accepts only clients and peers that have a certificate of its folder: any other user of the
+    computer can connect to its ports, and what it stores are Secrets and permissions.
+    """
 
     def __init__(self, tools: Toolbox, folder: Path) -> None:
-        client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
-        self.url = client
+        client, peer = (f"https://127.0.0.1:{free_port()}" for _ in range(2))
+        self.url, self.peer_url = client, peer
+        self.tls = EtcdTLS.issue(folder / ETCD_TLS)
         argv: list[str | Path] = [
             tools.path("k8s", "etcd"),
             "--name=etcd",
@@ -45,6 +53,7 @@ class Etcd:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=etcd={peer}",
+            *_etcd_tls_flags(self.tls),
             "--unsafe-no-fsync",
             "--log-level=warn",
         ]
@@ -56,7 +65,18 @@ class Etcd:
         Raises ProcessError if it fails.
         """
         self.process.start()
-        self.process.wait_ready(probe_http(f"{self.url}/health"))
+        self.process.wait_ready(probe_http(f"{self.url}/health", self.tls.client_context()))
+
+    def call(self, method: str, body: JSON) -> JSON:
+        """Call a method of the v3 API, such as ``kv/range``, and return the response.
+
+        Keys and values are in base64.  Raises OSError if etcd refuses the call.
+        """
+        request = urllib.request.Request(f"{self.url}/v3/{method}", json.dumps(body).encode())
+        context = self.tls.client_context()
+        with urllib.request.urlopen(request, timeout=60, context=context) as response:
+            found: JSON = json.load(response)
+            return found
 
     def read(self, prefix: str) -> list[bytes]:
         """Return the values of all keys that start with ``prefix``."""
@@ -64,9 +84,7 @@ class Etcd:
         end = first[:-1] + bytes([first[-1] + 1])
         keys = {"key": first, "range_end": end}
         body = {name: base64.b64encode(key).decode() for name, key in keys.items()}
-        request = urllib.request.Request(f"{self.url}/v3/kv/range", json.dumps(body).encode())
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            found = json.load(answer).get("kvs", [])
+        found = self.call("kv/range", body).get("kvs", [])
         return [base64.b64decode(each["value"]) for each in found]
 
     def stop(self) -> None:
@@ -197,9 +215,24 @@ class ControllerManager:
             return False
 
 
+def _etcd_tls_flags(tls: EtcdTLS) -> list[str]:
+    flags = []
+    for prefix in ("", "peer-"):
+        flags += [
+            f"--{prefix}cert-file={tls.server.cert}",
+            f"--{prefix}key-file={tls.server.key}",
+            f"--{prefix}trusted-ca-file={tls.ca}",
+            f"--{prefix}client-cert-auth",
+        ]
+    return flags
+
+
 def _apiserver_flags(pki: Pki, etcd: EtcdAddress, name: str, port: int) -> list[str]:
     return [
         f"--etcd-servers={etcd.url}",
+        f"--etcd-cafile={etcd.tls.ca}",
+        f"--etcd-certfile={etcd.tls.client.cert}",
+        f"--etcd-keyfile={etcd.tls.client.key}",
         # One etcd holds the data of several API servers.
         f"--etcd-prefix=/{name}",
         "--bind-address=127.0.0.1",

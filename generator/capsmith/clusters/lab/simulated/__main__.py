@@ -15,7 +15,8 @@ from capsmith.clusters.lab.simulated.workload import RunningEtcd, SimulatedClust
 from capsmith.clusters.lab.state import read_lab, restore_toolbox
 from capsmith.clusters.processes.errors import ProcessError
 from capsmith.clusters.processes.kube import ApiError
-from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.pki import EtcdTLS, Pki
+from capsmith.clusters.processes.servers import ETCD_TLS
 from capsmith.clusters.processes.user_kubeconfig import open_client
 
 _TICK_SECONDS = 0.2
@@ -35,7 +36,7 @@ def main() -> int:
     clusters = SimulatedClusters(
         restore_toolbox(state.tools, state.found),
         Pki.existing(lab.pki),
-        RunningEtcd(state.etcd),
+        RunningEtcd(state.etcd, EtcdTLS.existing(lab.root / ETCD_TLS)),
         open_client(Path(state.kubeconfig), keys),
         lab.root,
     )

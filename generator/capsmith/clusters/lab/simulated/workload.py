@@ -24,7 +24,7 @@ from capsmith.clusters.lab.simulated.kubelet import KubeadmKubelet, Server
 from capsmith.clusters.lab.simulated.loop import note
 from capsmith.clusters.lab.state import write_text
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
-from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.pki import EtcdTLS, Pki
 from capsmith.clusters.processes.process import free_port
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.tools import Toolbox
@@ -177,9 +177,10 @@ _TYPE = "Opaque"  # control plane providers leave a kubeconfig of this type alon
 
 @dataclass
 class RunningEtcd:
-    """The address of the lab's etcd."""
+    """The address of the lab's etcd, and the certificates of its clients."""
 
     url: str
+    tls: EtcdTLS
 
 
 @dataclass
