@@ -72,6 +72,15 @@ def test_the_vendored_runtime_is_a_plain_copy(case: Case, tmp_path: Path) -> Non
         assert RECORD not in files
 
 
+def _defined(tree: ast.Module) -> set[str]:
+    """Return the names of the functions, classes and annotated constants of a module."""
+    return {
+        each.name if isinstance(each, ast.FunctionDef | ast.ClassDef) else ast.unparse(each.target)
+        for each in tree.body
+        if isinstance(each, ast.FunctionDef | ast.ClassDef | ast.AnnAssign)
+    }
+
+
 def _exports(text: str) -> dict[str, str]:
     """Return the names that a module imports or lists as exports, with the path of their module."""
     tree = ast.parse(text)
@@ -84,8 +93,7 @@ def _exports(text: str) -> dict[str, str]:
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             listed = ast.literal_eval(node.value)
-            defined = {each.name for each in tree.body if isinstance(each, ast.FunctionDef)}
-            assert set(listed) <= defined | set(found)
+            assert set(listed) <= _defined(tree) | set(found)
     return found
 
 

@@ -29,7 +29,7 @@ def schema() -> int:
 @handle_exit
 def explain(rule: str, format_: str) -> int:
     """Explain the contract rule RULE, for example IC-05."""
-    from capsmith.commands.rules import explain_rule
+    from capsmith.commands.reference import explain_rule
     from capsmith.console import Console
     from capsmith.contract.explain import format_lines
 
@@ -50,7 +50,7 @@ def explain(rule: str, format_: str) -> int:
 @handle_exit
 def rules(page: str | None, contract: str | None, level: str | None, format_: str) -> int:
     """List the contract rules that capsmith knows."""
-    from capsmith.commands.rules import list_rules
+    from capsmith.commands.reference import list_rules
     from capsmith.console import Console
     from capsmith.contract.explain import format_row
 

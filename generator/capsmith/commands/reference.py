@@ -1,13 +1,16 @@
-"""The command `reference`: write the reference of the contract."""
+"""The commands `explain`, `rules` and `reference`: return rules, and write the reference."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from capsmith import resources
 from capsmith.commands.load import load_contracts
+from capsmith.contract import explain as explaining
 from capsmith.contract.access import load_access
 from capsmith.contract.compatibility import load_compatibility
+from capsmith.contract.load import load_all_rules
 from capsmith.contract.pages import load_pages
 from capsmith.errors import Refused
 from capsmith.reference import html, markdown
@@ -58,3 +61,33 @@ def _require_replaceable(file: Path) -> None:
             file=str(file),
             hint="Choose another folder with -o, or move the file.",
         )
+
+
+def explain_rule(rule_id: str) -> dict[str, Any]:
+    """Return all data of a rule.
+
+    Raises UnreadableInput, with similar ids, if the id is unknown.
+    """
+    found = explaining.explain(load_all_rules(resources.schemas()), rule_id)
+    return _with_source(found, _executed())
+
+
+def list_rules(page: str | None, contract: str | None, level: str | None) -> list[dict[str, Any]]:
+    """Return the rules that match every given filter.
+
+    Raises UnreadableInput for a page or contract that has no rules.
+    """
+    executed = _executed()
+    found = explaining.list_rules(load_all_rules(resources.schemas()), page, contract, level)
+    return [_with_source(rule, executed) for rule in found]
+
+
+def _executed() -> frozenset[str]:
+    """Return the release series of core that tests run with."""
+    core = load_compatibility(resources.schemas()).core
+    return frozenset(each.series for each in core.executed)
+
+
+def _with_source(rule: dict[str, Any], executed: frozenset[str]) -> dict[str, Any]:
+    """Return a rule with the releases that it names and that no test runs with."""
+    return {**rule, "coreFromSource": sorted(set(rule["core"].values()) - executed)}

@@ -17,7 +17,7 @@ from capsmith_runtime.admission.api import (
     ValidationResult,
     Validator,
 )
-from capsmith_runtime.admission.handlers import AdmissionHandler
+from capsmith_runtime.admission.controllers import AdmissionHandler
 from capsmith_runtime.admission.kinds import AdmittedKind
 from capsmith_runtime.kube.http_server import Request, Response
 from capsmith_runtime.kube.metrics import Metrics

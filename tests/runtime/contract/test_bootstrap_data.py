@@ -26,7 +26,7 @@ from capsmith_runtime.contract.bootstrap import (
     read_data_secret,
 )
 from capsmith_runtime.reconcile.results import NotAvailableError
-from capsmith_runtime.testing.bootstrap.builders import bootstrap_config, pool_bootstrap_config
+from capsmith_runtime.testing.bootstrap import bootstrap_config, pool_bootstrap_config
 from capsmith_runtime.testing.core import core_cluster
 
 OLD, NEW = V1Beta1BootstrapStatus(), V1Beta2BootstrapStatus()

@@ -7,7 +7,7 @@ import pytest
 from capsmith_runtime.contract import external_id
 from capsmith_runtime.contract.model import Condition
 from capsmith_runtime.controlplane import ControlPlaneHealth
-from capsmith_runtime.testing.controlplane.builders import control_plane
+from capsmith_runtime.testing.controlplane import control_plane
 
 
 @pytest.mark.parametrize("names", [["Available"], ["Ready"], ["A", "A"]])

@@ -23,10 +23,9 @@ from capsmith_runtime.kube.client import (
     Selection,
 )
 from capsmith_runtime.kube.metrics import Metrics
-from capsmith_runtime.migration import migrator as migrator_module
-from capsmith_runtime.migration import migrator as walk_module
+from capsmith_runtime.migration import controllers
 from capsmith_runtime.migration import options as migration_flags
-from capsmith_runtime.migration.migrator import (
+from capsmith_runtime.migration.controllers import (
     CRD,
     CRDMigrator,
     Walk,
@@ -153,7 +152,7 @@ def test_managed_fields_of_served_versions_are_kept() -> None:
 
 
 def test_writes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk_module, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(controllers, "PAUSE_SECONDS", 0.0)
     active, most = 0, 0
     limiter = WriteLimiter()
 
@@ -168,7 +167,7 @@ def test_writes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     walk = Walk(Api(25).client, process)
     asyncio.run(walk.run(THING))
     assert walk.processed == 25
-    assert most == walk_module.MAX_CONCURRENT_WRITES
+    assert most == controllers.MAX_CONCURRENT_WRITES
 
 
 def test_failures_stop_no_other_object_and_only_they_are_retried() -> None:
@@ -190,7 +189,7 @@ def test_failures_stop_no_other_object_and_only_they_are_retried() -> None:
 @pytest.mark.parametrize(
     ("error", "tried"),
     [
-        (create_api_error(422, "Invalid", ""), walk_module.MAX_FAILURES),
+        (create_api_error(422, "Invalid", ""), controllers.MAX_FAILURES),
         (create_api_error(429, "TooManyRequests", "", retry_after=3.0), 1),
     ],
 )
@@ -229,8 +228,8 @@ def test_expired_pages() -> None:
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Replace the clock of the migrator."""
     now = [1000.0]
-    monkeypatch.setattr(migrator_module, "monotonic", lambda: now[0])
-    monkeypatch.setattr(walk_module, "PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(controllers, "monotonic", lambda: now[0])
+    monkeypatch.setattr(controllers, "PAUSE_SECONDS", 0.0)
     return now
 
 
@@ -244,12 +243,12 @@ def test_api_servers_get_time_to_read_a_changed_crd(clock: list[float]) -> None:
         result: float | None = asyncio.run(migrator.reconcile(NAME)).requeue_after
         return result
 
-    assert reconciled() == migrator_module.SETTLE_SECONDS
+    assert reconciled() == controllers.SETTLE_SECONDS
     clock[0] += 4
     assert reconciled() == 1
     # Changed in the meantime: everybody has to learn that first.
     api.crd["metadata"]["generation"] = 2
-    assert reconciled() == migrator_module.SETTLE_SECONDS
+    assert reconciled() == controllers.SETTLE_SECONDS
     assert not api.patched
     clock[0] += 5
     assert reconciled() == 0

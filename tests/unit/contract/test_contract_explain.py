@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from capsmith import resources
-from capsmith.commands import rules
+from capsmith.commands import reference
 from capsmith.contract.explain import (
     explain,
     find_similar_ids,
@@ -62,7 +62,7 @@ def test_rules_on_releases_name_the_option(rule_id: str, option: str) -> None:
 
 
 def test_releases_that_no_test_runs_are_named() -> None:
-    unknown, run = rules.explain_rule("CP-33"), rules.explain_rule("CP-09")
+    unknown, run = reference.explain_rule("CP-33"), reference.explain_rule("CP-09")
 
     assert (unknown["coreFromSource"], run["coreFromSource"]) == (["v1.12"], [])
     assert "since v1.12 (v1.12 as read from source)." in "\n".join(format_lines(unknown))

@@ -9,20 +9,174 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import Cluster, is_deleted_for_move
+from capsmith_runtime.infrastructure.api import InfraClusterView, create_owner_reference
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
-from capsmith_runtime.kube.client import JSON, key_of
+from capsmith_runtime.infrastructure.prerequisites import find_infra_cluster
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
+from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.store import Delta
+from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.caches import Caches, cluster_name_of
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
+from capsmith_runtime.reconcile.patcher import Patcher
+from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.runner import ReconcileRunner
+from capsmith_runtime.reconcile.status_reporter import StatusReporter
 from capsmith_runtime.reconcile.watches import enqueue_object, on_change
+from capsmith_runtime.resource.api import Owner, ResourceDeleteScope, ResourceScope, ResourceState
 from capsmith_runtime.resource.caches import ResourceCaches, ResourceKind
-from capsmith_runtime.resource.controller import ResourceController
+
+
+class ResourceController:
+    """Reconciles one kind of resource, with or without a Cluster."""
+
+    def __init__(
+        self, kind: ResourceKind, resources: ResourceCaches, context: InfrastructureContext
+    ) -> None:
+        self.kind = kind
+        self._resources = resources
+        self._caches = context.caches
+        self._credentials = context.credentials
+        self._reporter = StatusReporter(kind, context)
+        self._author = AuthorStep(kind, context, self._reporter)
+        informer = resources.informers[kind.resource.kind]
+        self._runner = ReconcileRunner(
+            kind,
+            informer,
+            context,
+            self._reporter,
+            new_patcher=partial(Patcher, context.client, informer, context.writer),
+            forget=self._forget,
+        )
+
+    async def reconcile(self, key: NamespacedName) -> Result:
+        """Reconcile a resource.
+
+        Failures are reported in its conditions.
+        """
+        return await self._runner.run(key, self._reconcile)
+
+    async def _reconcile(self, key: NamespacedName, patcher: Patcher) -> Result:
+        if is_deleted_for_move(patcher.obj):
+            return Result()
+        name = self._resources.cluster_name(patcher.obj)
+        if metadata.is_deleting(patcher.obj):
+            return await self._reconcile_delete(key, patcher, name)
+        cluster = self._caches.core.cluster(key.namespace, name)
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
+            return Result()
+        if name is not None and cluster is None:
+            # The Cluster might be paused: ``clusterctl move`` and ``kubectl apply`` create it
+            # together with the resource, and an event of the Cluster enqueues this object.
+            waiting = Waiting(
+                constants.REASON_CLUSTER_NOT_FOUND, f"Cluster {name} does not exist", None
+            )
+            return await self._reporter.report_wait(patcher, waiting)
+        return await self._reconcile_normal(patcher, cluster)
+
+    async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster | None) -> Result:
+        await patcher.add_finalizer(self.kind)
+        taken = self._caches.held_ids.find_taken(patcher.obj)
+        if taken is not None:
+            return await self._reporter.report_wait(patcher, taken)
+        await self._adopt_identity(patcher, cluster)
+        spec = await self._author.decode_spec(patcher)
+        if spec is None:
+            return Result()
+        credentials = await self._credentials.of_cluster(patcher.obj)
+        if isinstance(credentials, Waiting):
+            return await self._reporter.report_wait(patcher, credentials)
+        scope = ResourceScope(
+            **self._author.scope_fields(patcher.obj),
+            _reference=create_owner_reference(self.kind.resource, patcher.obj),
+            spec=spec,
+            cluster=cluster,
+            owners=_owners(patcher.obj),
+            credentials=credentials,
+            infra_cluster=self._infra_cluster(patcher.obj, cluster),
+        )
+        hook = self._author.reconciler.reconcile_normal
+        state = await self._author.call(patcher, hook, scope, ResourceState)
+        if isinstance(state, Waiting):
+            return await self._reporter.report_wait(patcher, state)
+        status = self._reporter.author_status(patcher, state.status)
+        return await self._reporter.report_state(patcher, status, state)
+
+    async def _adopt_identity(self, patcher: Patcher, cluster: Cluster | None) -> None:
+        """Record the identity of the cluster's infrastructure, unless the object names one.
+
+        When a cluster is deleted, its infrastructure cluster may be gone before the resource.  The
+        resource still needs the credentials then, so the identity must stay until the resource is
+        gone.
+        """
+        spec = metadata.mapping(patcher.obj, "spec")
+        # An identity that the user has chosen is kept, even if it differs from the cluster's.
+        if not self._caches.kinds.identities or cluster is None or "identityRef" in spec:
+            return
+        infra_cluster = self._caches.infra_cluster_of(cluster) or {}
+        reference = metadata.mapping(infra_cluster, "spec", "identityRef")
+        if reference:
+            await patcher.write_spec({**spec, "identityRef": dict(reference)})
+
+    async def _reconcile_delete(
+        self, key: NamespacedName, patcher: Patcher, name: str | None
+    ) -> Result:
+        if self.kind.finalizer not in metadata.finalizers(patcher.obj):
+            return self._forget(key)
+        # Read live, because a pause that the cache does not contain yet must stop the deletion
+        # (SM-01).
+        cluster = await self._caches.core.live_cluster(key.namespace, name)
+        if await self._reporter.ensure_paused_condition(patcher, cluster):
+            return Result()
+        taken = self._caches.held_ids.find_taken(patcher.obj)
+        if taken is not None:
+            return await self._reporter.report_wait(patcher, taken)
+        scope = ResourceDeleteScope(
+            **self._author.delete_scope_fields(patcher.obj),
+            _credentials=await self._credentials.of_cluster(patcher.obj),
+            cluster=cluster,
+            owners=_owners(patcher.obj),
+            infra_cluster=self._infra_cluster(patcher.obj, cluster),
+        )
+        hook = self._author.reconciler.reconcile_delete
+        result = await self._author.call(patcher, hook, scope, Deleted)
+        if isinstance(result, Waiting):
+            return await self._reporter.report_wait(patcher, result)
+        await patcher.remove_finalizer(self.kind.finalizer)
+        return self._forget(key)
+
+    def _forget(self, key: NamespacedName) -> Result:
+        self._reporter.forget(key)
+        self._author.forget(key)
+        return Result()
+
+    def _infra_cluster(self, obj: JSON, cluster: Cluster | None) -> InfraClusterView | None:
+        name = self._resources.cluster_name(obj)
+        if name is None:
+            return None
+        namespace = metadata.namespace(obj)
+        return find_infra_cluster(self._caches, namespace, cluster, name)
+
+
+def _owners(obj: JSON) -> tuple[Owner, ...]:
+    return tuple(
+        Owner(
+            group=metadata.text(reference, "apiVersion").rpartition("/")[0],
+            kind=metadata.text(reference, "kind"),
+            name=metadata.text(reference, "name"),
+            uid=metadata.text(reference, "uid"),
+            controller=reference.get("controller") is True,
+        )
+        for reference in metadata.items(obj, "metadata", "ownerReferences")
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Waiting
-from capsmith_runtime.testing.addon.builders import WorkloadObjects
+from capsmith_runtime.testing.addon import WorkloadObjects
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest
 from capsmith_runtime.workload.client import ClusterUnreachableError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from capsmith_runtime.component import Component
-from capsmith_runtime.migration import controllers, migrator
+from capsmith_runtime.migration import controllers
 from capsmith_runtime.testing.conformance.base import Case, Conformance
 from capsmith_runtime.testing.provider import ProviderUnderTest
 from tests.runtime.scenarios.migration.environment import MigrationEnvironment, names_of
@@ -47,7 +47,7 @@ class MigrationConformance(Conformance):
     @pytest.fixture
     def env(self, case: ComponentCase, monkeypatch: pytest.MonkeyPatch) -> MigrationEnvironment:
         """A management cluster without a manager, whose migration does not wait."""
-        monkeypatch.setattr(migrator, "SETTLE_SECONDS", 0.02)
-        monkeypatch.setattr(migrator, "PAUSE_SECONDS", 0.001)
+        monkeypatch.setattr(controllers, "SETTLE_SECONDS", 0.02)
+        monkeypatch.setattr(controllers, "PAUSE_SECONDS", 0.001)
         monkeypatch.setattr(controllers, "RETRY_SECONDS", (0.02, 0.1))
         return MigrationEnvironment(case.provider, case.component)

@@ -1,9 +1,99 @@
 """Builders for unit tests of validators and defaulters; they need no API server."""
 
-from capsmith_runtime.testing.admission.requests import admission_object
-from capsmith_runtime.testing.core import spec_from
+from __future__ import annotations
+
+import asyncio
+import base64
+import copy
+import json
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from capsmith_runtime.admission.api import AdmissionObject
+from capsmith_runtime.admission.controllers import AdmissionHandler
+from capsmith_runtime.admission.kinds import AdmittedKind
+from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.kube.http_server import Request
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.testing.core import NAMESPACE, spec_from
 
 __all__ = [
     "admission_object",
     "spec_from",
 ]
+
+
+Spec = TypeVar("Spec")
+
+
+def admission_object(spec: Spec, name: str = "object", **changes: Any) -> AdmissionObject[Spec]:
+    """Create an object with a typed spec; ``changes`` replace its other fields."""
+    fields: dict[str, Any] = {
+        "name": name,
+        "namespace": NAMESPACE,
+        "labels": {},
+        "annotations": {},
+        "spec": spec,
+    }
+    return AdmissionObject(**fields | changes)
+
+
+@dataclass(frozen=True)
+class AdmissionResponse:
+    """A webhook's decision."""
+
+    object: JSON
+    """The object with the webhook's defaults."""
+    refusal: str
+    """Reason why the object was rejected; empty if it was accepted."""
+
+
+def create(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
+    """Return the decision about a new object, to which defaults are applied first."""
+    response = AdmissionResponse(obj, "")
+    if kind.defaulter is not None:
+        response = _send(kind, kind.mutate_path, obj)
+    if kind.validator is not None and not response.refusal:
+        response = _send(kind, kind.validate_path, response.object)
+    return response
+
+
+def default(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
+    """Return the response with a new object's defaults, from a new instance of the defaulter."""
+    return _send(kind, kind.mutate_path, obj)
+
+
+def _send(kind: AdmittedKind, path: str, obj: JSON) -> AdmissionResponse:
+    group, _, version = obj["apiVersion"].rpartition("/")
+    request = {
+        "uid": "1",
+        "operation": "CREATE",
+        "kind": {"group": group, "version": version, "kind": obj["kind"]},
+        "object": obj,
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+    async def main() -> bytes:
+        handler = AdmissionHandler(kind, Metrics(), threads=1)
+        body = json.dumps(review).encode()
+        return (await handler.routes[path](Request("POST", path, body))).body
+
+    response = json.loads(asyncio.run(main()))["response"]
+    operations = json.loads(base64.b64decode(response.get("patch", "W10=")))
+    refusal = response["status"]["message"] if not response["allowed"] else ""
+    return AdmissionResponse(_patched(obj, operations), refusal)
+
+
+def _patched(obj: JSON, operations: list[dict[str, Any]]) -> JSON:
+    result = copy.deepcopy(obj)
+    for operation in operations:
+        _, *steps = operation["path"].split("/")
+        *parents, last = [step.replace("~1", "/").replace("~0", "~") for step in steps]
+        holder = result
+        for step in parents:
+            holder = holder[step]
+        if operation["op"] == "remove":
+            del holder[last]
+        else:
+            holder[last] = operation["value"]
+    return result

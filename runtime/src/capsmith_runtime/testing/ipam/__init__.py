@@ -1,14 +1,15 @@
 """Scope builders for unit tests of IPAM providers; they need no API server."""
 
-from capsmith_runtime.testing.core import (
-    core_cluster,
-    spec_from,
-)
-from capsmith_runtime.testing.ipam.builders import (
-    address_claim,
-    address_release,
-    pool,
-)
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from ipaddress import ip_address
+from typing import Any, TypeVar
+
+from capsmith_runtime.ipam.api import AddressClaim, AddressRelease, Pool
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.reconcile.sessions import ScopeSession
+from capsmith_runtime.testing.core import NAMESPACE, core_cluster, spec_from
 
 __all__ = [
     "address_claim",
@@ -17,3 +18,53 @@ __all__ = [
     "pool",
     "spec_from",
 ]
+
+
+Spec = TypeVar("Spec")
+
+
+def pool(
+    spec: Spec, fields: Mapping[str, Any], name: str = "pool", *, session: object = None
+) -> Pool[Spec]:
+    """Create a pool; ``fields`` are the fields under ``spec`` in the object."""
+    return Pool(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        spec=spec,
+        raw_spec=fields,
+        _session=ScopeSession(session),
+    )
+
+
+def address_claim(
+    of: Pool[Spec], name: str = "claim", *, taken: Iterable[str] = (), session: object = None
+) -> AddressClaim[Spec]:
+    """Create a claim for an address from the pool ``of``, which belongs to no Cluster."""
+    return AddressClaim(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        pool=of,
+        cluster=None,
+        taken=frozenset(map(ip_address, taken)),
+        _session=ScopeSession(session),
+    )
+
+
+def address_release(
+    of: Pool[Any], name: str = "claim", *, address: str | None = None, session: object = None
+) -> AddressRelease:
+    """Create a claim on the pool ``of`` that is being deleted."""
+    return AddressRelease(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        logger=get_logger("test"),
+        pool_name=of.name,
+        raw_pool_spec=of.raw_spec,
+        address=ip_address(address) if address is not None else None,
+        _session=ScopeSession(session),
+    )

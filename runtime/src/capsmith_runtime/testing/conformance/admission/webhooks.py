@@ -9,7 +9,7 @@ from capsmith_runtime.admission.controllers import AdmissionWebhook
 from capsmith_runtime.admission.kinds import AdmittedKind
 from capsmith_runtime.component import Component
 from capsmith_runtime.kube.client import JSON
-from capsmith_runtime.testing.admission.requests import create, default
+from capsmith_runtime.testing.admission import create, default
 from capsmith_runtime.testing.authored_objects import authored_objects
 from capsmith_runtime.testing.conformance.authored import TEMPLATES
 from capsmith_runtime.testing.conformance.base import Case, Conformance

@@ -13,7 +13,7 @@ from capsmith_runtime.component import Component
 from capsmith_runtime.extension.controllers import RuntimeExtensionServer
 from capsmith_runtime.extension.dispatch import API_VERSION, Handler
 from capsmith_runtime.testing.conformance.base import Case, Conformance, scenario
-from capsmith_runtime.testing.extension.builders import REQUESTS
+from capsmith_runtime.testing.extension import REQUESTS
 from capsmith_runtime.testing.extension.environment import ExtensionEnvironment
 from capsmith_runtime.testing.manifests import Manifests
 from capsmith_runtime.testing.provider import ProviderUnderTest
