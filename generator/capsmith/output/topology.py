@@ -133,7 +133,7 @@ class Topology:
     pool: Own | None
     """Machine pool that the flavor uses instead of a MachineDeployment; None for other flavors."""
     pools: tuple[Own, ...]
-    """All pool kinds with a template; each becomes a worker class named like the kind."""
+    """All pool kinds with a template; each becomes a worker class named after the kind."""
 
     def pool_variables(self, pool: Own) -> tuple[ClassVariable, ...]:
         """Return the variables that have the same meaning for a pool and for machines."""

@@ -79,7 +79,7 @@ class TestAddressFaults(IPAMConformance):
     async def test_two_managers_allocate_no_address_twice(self, env: IPAMEnvironment) -> None:
         """Two managers that both consider themselves the leader allocate no address twice.
 
-        Only the manager that writes the pool first allocates.
+        Only the manager whose write of the pool comes first can allocate.
 
         Proves: IP-08, IP-09, SM-09.
         """
