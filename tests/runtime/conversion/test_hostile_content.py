@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from capsmith_runtime.conversion.controllers import respond
 from capsmith_runtime.conversion.fields import VersionFields
-from capsmith_runtime.conversion.objects import ANNOTATION, ConversionError, Converter
+from capsmith_runtime.conversion.objects import ANNOTATION, ConversionError, Converter, is_equal
+from capsmith_runtime.conversion.values import copy_value
 from tests.runtime.conversion import test_fields as fields
 from tests.runtime.conversion.kinds import NEW, OLD, kinds, named, resources
 
@@ -169,3 +170,12 @@ def test_a_failure_names_the_object() -> None:
     result = asyncio.run(respond(review, Converter(kinds(), fail)))["response"]["result"]
 
     assert result == {"status": "Failure", "message": "default/one: OverflowError: too large"}
+
+
+def test_a_copy_shares_no_part_with_its_original() -> None:
+    value: dict[str, Any] = {"a": [{"b": [1, True, None, "x"]}, []], "c": {}}
+    copied = copy_value(value)
+    assert is_equal(copied, value)
+    copied["a"][0]["b"].append(2)
+    copied["c"]["d"] = 1
+    assert value == {"a": [{"b": [1, True, None, "x"]}, []], "c": {}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from capsmith_runtime.conversion.shape import (
     convert_backward,
     convert_forward,
 )
-from capsmith_runtime.conversion.values import MISSING, Data
+from capsmith_runtime.conversion.values import MISSING, Data, copy_value
 from capsmith_runtime.errors import ApiError
 
 # When the object is converted back, each field gets its original value, unless it was changed in
@@ -235,7 +234,7 @@ class _ObjectConversion:
 
         The annotation keeps the fields that it cannot express.
         """
-        metadata = copy.deepcopy(obj.get("metadata") or {})
+        metadata = copy_value(obj.get("metadata") or {})
         annotations = metadata.pop("annotations", None) or {}
         source = {part: obj[part] for part in PARTS if part in obj}
         converted = self._between(source, self.source, self.target, is_strict=True)
@@ -291,7 +290,7 @@ class _ObjectConversion:
         If ``is_strict``, the author's function may reject the data on the way to the hub.
         """
         fields, contracts = self.kind.fields, self.kind.contracts
-        result = copy.deepcopy(data)
+        result = copy_value(data)
         if source in fields:
             report = None if is_strict else self.report
             fields[source].convert(result, to_hub=True, report=report)

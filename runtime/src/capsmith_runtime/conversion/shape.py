@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from capsmith_runtime.conversion.values import (
     Data,
     Path,
     ValueContext,
+    copy_value,
     find_retained_parents,
     get_value,
     pop_value,
@@ -45,7 +45,7 @@ class ConversionContext:
 
 def convert_forward(data: Data, changes: Sequence[Change], context: ConversionContext) -> Data:
     """Return a copy of ``data`` that is converted from contract v1beta1's format to v1beta2's."""
-    result = copy.deepcopy(data)
+    result = copy_value(data)
     value_context = _value_context(data, context)
     # All values are removed before any is set: the new path of one change may be the old path of
     # another.
@@ -71,7 +71,7 @@ def convert_forward(data: Data, changes: Sequence[Change], context: ConversionCo
 
 def convert_backward(data: Data, changes: Sequence[Change], context: ConversionContext) -> Data:
     """Return a copy of ``data`` that is converted from contract v1beta2's format to v1beta1's."""
-    result = copy.deepcopy(data)
+    result = copy_value(data)
     value_context = _value_context(data, context)
     retained = find_retained_parents(change.old for change in changes)
     values = [(change, pop_value(result, change.new, retained)) for change in changes if change.new]

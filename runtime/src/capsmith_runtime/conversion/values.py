@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from capsmith_runtime.contract import times
 
 Data = dict[str, Any]
 Path = tuple[str, ...]
+T = TypeVar("T")
 
 
 class _Missing:
@@ -28,6 +29,19 @@ MISSING: Final = _Missing()
 _EVERYWHERE: Final[Set[Path]] = {
     *((), ("spec",), ("status",), ("spec", "template"), ("spec", "template", "spec"))
 }
+
+
+def copy_value(value: T) -> T:
+    """Return a deep copy of a JSON value.
+
+    `copy.deepcopy` takes several times as long, because it also handles cycles and shared parts,
+    and conversions block the event loop meanwhile.
+    """
+    if isinstance(value, dict):
+        return cast(T, {key: copy_value(item) for key, item in value.items()})
+    if isinstance(value, list):
+        return cast(T, [copy_value(item) for item in value])
+    return value
 
 
 def get_value(data: Data, path: Path) -> Any:
