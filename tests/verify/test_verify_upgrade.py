@@ -107,6 +107,7 @@ CHANGES: dict[str, tuple[str, Callable[[Release], object]]] = {
         lambda r: _fields(r)["size"].update({"x-kubernetes-validations": [{"rule": "false"}]}),
     ),
     "type": ("UP-07", lambda r: _fields(r)["count"].update(type="string")),
+    "status-gone": ("UP-19", lambda r: _versions(r)[-1].pop("subresources")),
     "field-gone": ("UP-08", lambda r: _fields(r).pop("count")),
     "field-of-items-gone": (
         "UP-08",
@@ -133,7 +134,7 @@ def test_a_loss_is_found(case: str, tmp_path: Path) -> None:
     """Each rule is that of a case.
 
     Proves: UP-01, UP-02, UP-03, UP-04, UP-05, UP-06, UP-07, UP-08.
-    Proves: UP-09, UP-10, UP-11, UP-12, UP-13, UP-14, UP-16.
+    Proves: UP-09, UP-10, UP-11, UP-12, UP-13, UP-14, UP-16, UP-19.
     """
     rule, change = CHANGES[case]
     new = copy.deepcopy(release())

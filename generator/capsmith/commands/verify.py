@@ -12,6 +12,7 @@ from typing import NamedTuple
 from capsmith import resources
 from capsmith.commands.load import load_contracts
 from capsmith.contract.compatibility import load_compatibility
+from capsmith.contract.keywords import load_keywords
 from capsmith.contract.load import load_live_rules, load_upgrade_rules
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.kustomized import (
@@ -100,7 +101,9 @@ def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
         verdict = verify(release, contracts, options, baseline)
     else:
         rules = load_upgrade_rules(resources.schemas())
-        verdict = verify_upgrade(_release([request.upgrade]), release, rules, options, baseline)
+        installed = _release([request.upgrade])
+        keywords = load_keywords(resources.schemas())
+        verdict = verify_upgrade(installed, release, rules, keywords, options, baseline)
     # Rules for these releases are read from their source; no test has run them.
     unknown = tuple(core for core in verdict.cores if core not in targets.executed)
     verdict = replace(verdict, from_source=unknown)

@@ -14,6 +14,7 @@ from capsmith.contract.model import (
     Actor,
     AuditedTest,
     ChangeKind,
+    Comparison,
     EffectClass,
     FieldConversion,
     FieldOrigin,
@@ -163,6 +164,24 @@ class RulesFile(FileModel):
 
     source: str
     rules: list[RuleEntry]
+
+
+class KeywordEntry(FileModel):
+    """A keyword of structural schemas, and what a change of its value breaks."""
+
+    keyword: str
+    compare: Annotated[Comparison, _AS_TEXT]
+    narrowed: str = ""
+    widened: str = ""
+    limit: str = ""
+    reason: str
+
+
+class KeywordsFile(FileModel):
+    """The file ``releases/keywords.yaml``."""
+
+    source: str
+    keywords: list[KeywordEntry]
 
 
 class PageRowEntry(FileModel):

@@ -437,3 +437,41 @@ class Contract:
     def support_end(self) -> str:
         """Return the announced end of support, for display; empty if not announced."""
         return str(self.end) if self.end is not None else ""
+
+
+class Comparison(StrEnum):
+    """How two values of a keyword are compared."""
+
+    STRUCTURE = "structure"
+    """As part of the walk through both schemas."""
+    LOWER_LIMIT = "lower-limit"
+    UPPER_LIMIT = "upper-limit"
+    EXCLUSIVE_LIMIT = "exclusive-limit"
+    DIVISOR = "divisor"
+    FORM = "form"
+    """Any other value accepts other values."""
+    FORMAT = "format"
+    CHOICES = "choices"
+    NULLABLE = "nullable"
+    VALIDATIONS = "validations"
+    ALL_OF = "all-of"
+    ANY_OF = "any-of"
+    FLAG = "flag"
+    LIST_TYPE = "list-type"
+    MAP_TYPE = "map-type"
+    KEYS = "keys"
+    IGNORED = "ignored"
+
+
+class Keyword(NamedTuple):
+    """A keyword, and the rules that a change of its value breaks."""
+
+    name: str
+    comparison: Comparison
+    narrowed: str
+    """Id of the rule that fewer accepted values break; empty if that is harmless."""
+    widened: str
+    """Id of the rule that more accepted values break; empty if that is harmless."""
+    limit: str
+    """Keyword with the limit that the keyword excludes, or an empty string."""
+    reason: str

@@ -8,115 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from capsmith.contract.model import Rule
+from capsmith.contract.model import Keyword, Rule
 from capsmith.judge.release.judge import read_series_contract
 from capsmith.judge.release.model import Breach, ReleaseViolation, VerifyOptions
 from capsmith.judge.release.release import ReleaseFiles
+from capsmith.judge.release.schema_changes import (
+    PRUNED,
+    TYPE,
+    TYPE_OF_ALL,
+    SchemaChange,
+    find_schema_changes,
+)
 from capsmith.judge.release.targets import Core, choose, filter_installable
 from capsmith.manifests.bundle import NONE, Artefact, Bundle, find_roles, split
-from capsmith.manifests.crds import OPEN, Crd, describe
+from capsmith.manifests.crds import Crd, CrdVersion
 from capsmith.manifests.kustomize import CLUSTER_SCOPED
-from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, texts_of
-
-_OF_CONTROLLERS = frozenset({"apiVersion", "kind", "metadata", "status"})
-_LOWER = ("minimum", "minLength", "minItems", "minProperties")
-_UPPER = ("maximum", "maxLength", "maxItems", "maxProperties")
-_FORMS = ("pattern", "format", "multipleOf")
-
-
-class SchemaChange(NamedTuple):
-    """A difference between two schemas that affects stored objects."""
-
-    rule: str
-    field: str
-    """Dotted path to the field, where ``[]`` means list items and ``{}`` means map values."""
-    message: str
-
-
-def find_schema_changes(old: Any, new: Any) -> Iterator[SchemaChange]:
-    """Yield the differences between a version's schemas, except in metadata and status."""
-    before, after = mapping_of(old, "properties"), mapping_of(new, "properties")
-    for name, part in before.items():
-        if name in _OF_CONTROLLERS:
-            continue
-        if name in after:
-            yield from _of_field(part, after[name], name)
-        elif not _keeps_unknown(new):
-            yield SchemaChange("UP-08", name, "is no longer declared")
-    # A new required field breaks stored objects even where the old release did not know the field.
-    yield from _required(old, new, "")
-
-
-def _of_field(old: Any, new: Any, path: str) -> Iterator[SchemaChange]:
-    # A change of type says everything: limits of different types cannot be compared.
-    if describe(mapping_of(old)) != describe(mapping_of(new)):
-        # A part that keeps unknown fields and has no type accepts what was stored, whatever it is.
-        if not _keeps_unknown(new) or "type" in mapping_of(new):
-            kinds = (describe(mapping_of(each)) for each in (old, new))
-            yield SchemaChange("UP-07", path, " was {} and is now {}".format(*kinds).strip())
-        return
-    for text in _narrowed(mapping_of(old), mapping_of(new)):
-        yield SchemaChange("UP-06", path, text)
-    before, after = mapping_of(old).get("default"), mapping_of(new).get("default")
-    # The API server fills in defaults when it reads: stored objects change without a write.
-    if before != after:
-        yield SchemaChange("UP-09", path, f"had the default {before!r} and now has {after!r}")
-    yield from _required(old, new, path)
-    parts = mapping_of(new, "properties")
-    for name, part in mapping_of(old, "properties").items():
-        if name in parts:
-            yield from _of_field(part, parts[name], f"{path}.{name}")
-        elif not _keeps_unknown(new):
-            yield SchemaChange("UP-08", f"{path}.{name}", "is no longer declared")
-    for key, mark in (("items", "[]"), ("additionalProperties", "{}")):
-        if mapping_of(old, key) and mapping_of(new, key):
-            yield from _of_field(old[key], new[key], path + mark)
-
-
-def _required(old: Any, new: Any, path: str) -> Iterator[SchemaChange]:
-    before = set(texts_of(old, "required"))
-    for name in texts_of(new, "required"):
-        has_default = "default" in mapping_of(new, "properties", name)
-        if name not in before and name not in _OF_CONTROLLERS and not has_default:
-            yield SchemaChange("UP-05", f"{path}.{name}".removeprefix("."), "is now required")
-
-
-def _narrowed(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield descriptions of the values that the old schema accepts and the new schema refuses."""
-    choices, left = list_of(old, "enum"), list_of(new, "enum")
-    if left and not choices:
-        yield f"now accepts only {', '.join(map(str, left))}"
-    elif gone := [str(choice) for choice in choices if left and choice not in left]:
-        yield f"no longer accepts {', '.join(gone)}"
-    for keys, sign in ((_LOWER, 1), (_UPPER, -1)):
-        for key in keys:
-            before, after = _number(old.get(key)), _number(new.get(key))
-            if after is not None and (before is None or (after - before) * sign > 0):
-                yield f"has {key} {after}, {'not before' if before is None else f'not {before}'}"
-    for key in _FORMS:
-        if key in new and new[key] != old.get(key):
-            yield f"has {key} {new[key]}, {f'not {old[key]}' if key in old else 'not before'}"
-    if old.get("nullable") is True and new.get("nullable") is not True:
-        yield "no longer accepts null"
-    known = {mapping_of(rule).get("rule") for rule in list_of(old, "x-kubernetes-validations")}
-    for rule in list_of(new, "x-kubernetes-validations"):
-        text = mapping_of(rule).get("rule")
-        # Such a rule compares with the old object, and says nothing about stored values.
-        if text not in known and "oldSelf" not in str(text):
-            yield f"has a new rule {text!r}"
-
-
-def _number(value: Any) -> int | float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number else None
-
-
-def _keeps_unknown(schema: Any) -> bool:
-    data = mapping_of(schema)
-    return data.get(OPEN) is True or "additionalProperties" in data
-
+from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 
 _HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _DELETED = frozenset({*_HOOKS, "Namespace", "CustomResourceDefinition"})
@@ -124,14 +33,21 @@ _DELETED = frozenset({*_HOOKS, "Namespace", "CustomResourceDefinition"})
 
 
 def judge_upgrade(
-    old: ReleaseFiles, new: ReleaseFiles, rules: Mapping[str, Rule], options: VerifyOptions
+    old: ReleaseFiles,
+    new: ReleaseFiles,
+    rules: Mapping[str, Rule],
+    keywords: Mapping[str, Keyword],
+    options: VerifyOptions,
 ) -> tuple[ReleaseViolation, ...]:
-    """Return the violations when ``new`` replaces ``old``, in reading order, including advice."""
+    """Return the violations when ``new`` replaces ``old``, in reading order, including advice.
+
+    ``keywords`` are the keywords of schemas that are compared.
+    """
     before, after = _whole(old, options), _whole(new, options)
     installed = {id(manifest) for manifest in before.manifests}
     found = []
     cores = filter_installable(options.cores, read_series_contract(after))
-    for breach in _losses(before, after, cores):
+    for breach in _losses(before, after, cores, keywords):
         release = old if id(breach.manifest) in installed else new
         location = release.locate(breach.manifest, breach.path)
         found.append(ReleaseViolation.of(rules[breach.rule], breach, location, cores))
@@ -146,7 +62,9 @@ def _whole(release: ReleaseFiles, options: VerifyOptions) -> Bundle:
     return replace(whole, roles=find_roles(whole, options.roles))
 
 
-def _losses(old: Bundle, new: Bundle, cores: tuple[Core, ...]) -> Iterator[Breach]:
+def _losses(
+    old: Bundle, new: Bundle, cores: tuple[Core, ...], keywords: Mapping[str, Keyword]
+) -> Iterator[Breach]:
     after = {crd.manifest.name: crd for crd in new.crds}
     services = {(text_of(m.document, "metadata", "namespace"), m.name) for m in new.of("Service")}
     for crd in old.crds:
@@ -157,7 +75,9 @@ def _losses(old: Bundle, new: Bundle, cores: tuple[Core, ...]) -> Iterator[Breac
             )
             continue
         yield from _of_versions(crd, successor)
-        yield from _of_schemas(crd, successor)
+        yield from _of_schemas(crd, successor, keywords)
+        yield from _of_storage(crd, successor, keywords)
+        yield from _of_subresources(crd, successor)
         yield from _of_conversion(crd, successor, services)
         yield from _of_labels(crd, successor, cores)
     yield from _of_metadata(old, new)
@@ -186,19 +106,77 @@ def _of_versions(old: Crd, new: Crd) -> Iterator[Breach]:
             yield Breach("UP-03", new.manifest, message, path)
 
 
-def _of_schemas(old: Crd, new: Crd) -> Iterator[Breach]:
+def _of_schemas(old: Crd, new: Crd, keywords: Mapping[str, Keyword]) -> Iterator[Breach]:
     """Yield the schema changes of versions that both CRDs have; each only in the first version."""
     after = {version.name: version.schema for version in new.versions}
-    seen = set()
+    seen: set[SchemaChange] = set()
     for version in old.versions:
         schema = after.get(version.name)
-        for change in find_schema_changes(version.schema, schema) if schema else ():
+        for change in find_schema_changes(version.schema, schema, keywords) if schema else ():
             # Versions often share their fields, and the same change in each would fill the report.
             if change not in seen:
                 seen.add(change)
                 message = f"{new.kind} {version.name}: {change.field} {change.message}"
                 place = new.schema_path(version.name, change.field)
                 yield Breach(change.rule, new.manifest, message, place)
+
+
+_SHOWN = 8
+"""Maximum number of fields in one message."""
+
+
+def _of_storage(old: Crd, new: Crd, keywords: Mapping[str, Keyword]) -> Iterator[Breach]:
+    """Yield what objects lose when they are stored in another version and nothing converts them."""
+    before, after = _find_stored(old), _find_stored(new)
+    names = {version.name for version in new.versions}
+    # A release without the old version cannot be installed (UP-01).
+    if before is None or after is None or before.name == after.name or before.name not in names:
+        return
+    # The merge patch keeps the conversion that the new release does not mention.
+    conversion = {
+        **old.manifest.mapping("spec", "conversion"),
+        **new.manifest.mapping("spec", "conversion"),
+    }
+    if conversion.get("strategy", "None") != "None":
+        return
+    changes = list(find_schema_changes(before.schema, after.schema, keywords))
+    lost = [change.field for change in changes if change.rule in (TYPE, TYPE_OF_ALL, PRUNED)]
+    if lost:
+        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+        message = (
+            f"{new.kind}: objects are stored in {before.name} with {', '.join(lost[:_SHOWN])}{more}"
+            f", which {after.name} does not have in that form, but nothing converts them"
+        )
+        place = new.schema_path(after.name)[:3]
+        yield Breach("UP-17", new.manifest, message, place)
+    for change in changes:
+        if change.rule in ("UP-05", "UP-06"):
+            message = (
+                f"{new.kind} {after.name}: {change.field} {change.message}, unlike {before.name}"
+            )
+            place = new.schema_path(after.name, change.field)
+            yield Breach(change.rule, new.manifest, message, place)
+
+
+def _find_stored(crd: Crd) -> CrdVersion | None:
+    return next((version for version in crd.versions if version.storage), None)
+
+
+def _of_subresources(old: Crd, new: Crd) -> Iterator[Breach]:
+    after = {version.name: version for version in new.versions}
+    for version in old.versions:
+        successor = after.get(version.name)
+        if successor is None or not (version.served and successor.served):
+            continue
+        place = new.schema_path(version.name)[:3]
+        for name, rule in (("status", "UP-19"), ("scale", "UP-21")):
+            if name in version.subresources and name not in successor.subresources:
+                message = f"{new.kind} {version.name}: subresource {name} is gone"
+                yield Breach(rule, new.manifest, message, place)
+        scales = [mapping_of(each.subresources, "scale") for each in (version, successor)]
+        if all(scales) and scales[0] != scales[1]:
+            message = f"{new.kind} {version.name}: scale reads or writes other fields than before"
+            yield Breach("UP-21", new.manifest, message, (*place, "subresources", "scale"))
 
 
 def _of_conversion(old: Crd, new: Crd, services: set[tuple[str, str]]) -> Iterator[Breach]:

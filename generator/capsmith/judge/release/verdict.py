@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from capsmith.contract.model import Contract, EffectClass, Rule
+from capsmith.contract.model import Contract, EffectClass, Keyword, Rule
 from capsmith.judge.release.judge import judge, list_not_judged
 from capsmith.judge.release.model import Ignored, ReleaseViolation, Verdict, VerifyOptions
 from capsmith.judge.release.release import ReleaseFiles, read_lines
@@ -39,6 +39,7 @@ def verify_upgrade(
     before: ReleaseFiles,
     after: ReleaseFiles,
     rules: Mapping[str, Rule],
+    keywords: Mapping[str, Keyword],
     options: VerifyOptions,
     baseline: Mapping[str, int] | None = None,
 ) -> Verdict:
@@ -46,7 +47,7 @@ def verify_upgrade(
 
     ``baseline`` holds the number of accepted occurrences of each violation, by fingerprint.
     """
-    violations = judge_upgrade(before, after, rules, options)
+    violations = judge_upgrade(before, after, rules, keywords, options)
     both = ReleaseFiles(texts={**before.texts, **after.texts})
     return _verdict(violations, both, options, baseline)
 

@@ -1,0 +1,133 @@
+"""Compare the schemas of two releases: what happens to stored objects of the old one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from capsmith.contract.model import Keyword
+from capsmith.judge.release.keyword_changes import INT_OR_STRING, find_keyword_changes
+from capsmith.manifests.crds import OPEN, describe
+from capsmith.manifests.parse import mapping_of, texts_of
+
+_OF_API_SERVER = frozenset({"apiVersion", "kind", "metadata"})
+_STATUS = "status"
+_EMBEDDED = "x-kubernetes-embedded-resource"
+TYPE, TYPE_OF_ALL, PRUNED = "UP-07", "UP-18", "UP-08"
+"""Rules on types, on types of fields that each object has, and on fields that are pruned."""
+
+
+class SchemaChange(NamedTuple):
+    """A difference between two schemas that affects stored objects."""
+
+    rule: str
+    field: str
+    """Dotted path to the field, where ``[]`` means list items and ``{}`` means map values."""
+    message: str
+
+
+def find_schema_changes(
+    old: Any, new: Any, keywords: Mapping[str, Keyword]
+) -> Iterator[SchemaChange]:
+    """Yield the differences between two schemas of a kind, except in metadata.
+
+    Of status only changes of types are yielded: controllers write all other values again.
+    """
+    comparison = _Comparison(keywords)
+    for change in comparison.find(mapping_of(old), mapping_of(new), "", is_set=True):
+        if change.field != _STATUS and not change.field.startswith(f"{_STATUS}."):
+            yield change
+        elif change.rule in (TYPE, TYPE_OF_ALL):
+            yield change._replace(rule=TYPE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """A walk through two schemas."""
+
+    keywords: Mapping[str, Keyword]
+
+    def find(
+        self, old: Mapping[str, Any], new: Mapping[str, Any], path: str, *, is_set: bool
+    ) -> Iterator[SchemaChange]:
+        """Yield the changes of a field; ``is_set`` means that each object has a value."""
+        # A change of type says everything: limits of different types cannot be compared.
+        if not _types(old) <= _types(new):
+            kinds = (describe(each) for each in (old, new))
+            rule = TYPE_OF_ALL if is_set else TYPE
+            yield SchemaChange(rule, path, "was {} and is now {}".format(*kinds))
+            return
+        for change in find_keyword_changes(old, new, self.keywords):
+            yield SchemaChange(change.rule, path, change.message)
+        before, after = old.get("default"), new.get("default")
+        # The API server fills in defaults when it reads: stored objects change without a write.
+        if before != after:
+            message = f"had the default {before!r} and now has {after!r}"
+            yield SchemaChange("UP-09", path, message)
+        yield from _required(old, new, path)
+        yield from self._below(old, new, path, is_set=is_set)
+
+    def _below(
+        self, old: Mapping[str, Any], new: Mapping[str, Any], path: str, *, is_set: bool
+    ) -> Iterator[SchemaChange]:
+        parts, required = mapping_of(new, "properties"), texts_of(old, "required")
+        for name, part in mapping_of(old, "properties").items():
+            if _is_of_api_server(old, path, name):
+                continue
+            below = f"{path}.{name}".removeprefix(".")
+            has_value = name in required or "default" in mapping_of(part) or below == "spec"
+            successor = parts.get(name, new.get("additionalProperties"))
+            if isinstance(successor, Mapping):
+                yield from self.find(
+                    mapping_of(part), successor, below, is_set=is_set and has_value
+                )
+            elif name not in parts and not _keeps_unknown(new):
+                yield SchemaChange(PRUNED, below, "is no longer declared")
+        yield from self._others(old, new, path)
+
+    def _others(
+        self, old: Mapping[str, Any], new: Mapping[str, Any], path: str
+    ) -> Iterator[SchemaChange]:
+        for key, mark in (("items", "[]"), ("additionalProperties", "{}")):
+            before, after = mapping_of(old, key), mapping_of(new, key)
+            if before and after:
+                yield from self.find(before, after, path + mark, is_set=False)
+        is_closed = _keeps_unknown(old) and not _keeps_unknown(new)
+        if is_closed and "object" in _types(new):
+            yield SchemaChange(PRUNED, path or "object", "no longer keeps undeclared fields")
+
+
+def _is_of_api_server(schema: Mapping[str, Any], path: str, name: str) -> bool:
+    return (not path or schema.get(_EMBEDDED) is True) and name in _OF_API_SERVER
+
+
+def _required(old: Mapping[str, Any], new: Mapping[str, Any], path: str) -> Iterator[SchemaChange]:
+    before = set(_without_default(old))
+    for name in _without_default(new):
+        if name not in before and not (not path and name in {*_OF_API_SERVER, _STATUS}):
+            yield SchemaChange("UP-05", f"{path}.{name}".removeprefix("."), "is now required")
+
+
+def _without_default(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the required fields that the API server does not fill in."""
+    for name in texts_of(schema, "required"):
+        if "default" not in mapping_of(schema, "properties", name):
+            yield name
+
+
+_ANY = frozenset({"array", "boolean", "integer", "number", "object", "string"})
+
+
+def _types(schema: Mapping[str, Any]) -> frozenset[str]:
+    """Return the JSON types of the values that a schema accepts."""
+    if schema.get(INT_OR_STRING) is True:
+        return frozenset({"integer", "string"})
+    kind = schema.get("type")
+    if kind == "number":
+        return frozenset({"integer", "number"})
+    return frozenset({str(kind)}) if kind else _ANY
+
+
+def _keeps_unknown(schema: Mapping[str, Any]) -> bool:
+    return schema.get(OPEN) is True or "additionalProperties" in schema

@@ -1,0 +1,274 @@
+"""What upgrades do to stored objects, keyword by keyword and version by version."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capsmith import resources
+from capsmith.contract.keywords import load_keywords
+from capsmith.contract.load import load_upgrade_rules
+from capsmith.judge.release.schema_changes import find_schema_changes
+from tests.verify.places import run
+from tests.verify.releases import crd, violations, write
+
+KEYWORDS = load_keywords(resources.schemas())
+LABEL = {"cluster.x-k8s.io/v1beta2": "v1alpha1_v1"}
+OPEN = "x-kubernetes-preserve-unknown-fields"
+INT_OR_STRING = "x-kubernetes-int-or-string"
+TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
+LIST: dict[str, Any] = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["a", "b"],
+        "properties": {"a": TEXT, "b": TEXT},
+    },
+}
+MAP = {"type": "object", "additionalProperties": TEXT}
+OBJECT = {"type": "object", "properties": {"a": TEXT}}
+
+
+def _keyed(*keys: str) -> dict[str, Any]:
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+
+
+BOTH = {INT_OR_STRING: True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
+CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any], set[str], set[str]]] = {
+    "type": (TEXT, NUMBER, {"UP-07"}, {"UP-07"}),
+    "x-kubernetes-int-or-string": (BOTH, TEXT, {"UP-07"}, set()),
+    "number": ({"type": "number"}, NUMBER, {"UP-07"}, set()),
+    "properties": (OBJECT, {"type": "object"}, {"UP-08"}, set()),
+    "additionalProperties": (MAP, OBJECT, {"UP-08"}, set()),
+    "values": (MAP, {**MAP, "additionalProperties": NUMBER}, {"UP-07"}, {"UP-07"}),
+    OPEN: ({**OBJECT, OPEN: True}, OBJECT, {"UP-08"}, set()),
+    "items": (LIST, {"type": "array", "items": OBJECT}, {"UP-08"}, {"UP-05"}),
+    "required": (OBJECT, {**OBJECT, "required": ["a"]}, {"UP-05"}, set()),
+    "default": (TEXT, {**TEXT, "default": "a"}, {"UP-09"}, {"UP-09"}),
+    "minimum": (NUMBER, {**NUMBER, "minimum": 1}, {"UP-06"}, set()),
+    "minLength": (TEXT, {**TEXT, "minLength": 1}, {"UP-06"}, set()),
+    "minItems": (LIST, {**LIST, "minItems": 1}, {"UP-06"}, set()),
+    "minProperties": (MAP, {**MAP, "minProperties": 1}, {"UP-06"}, set()),
+    "no limit": (TEXT, {**TEXT, "minLength": 0}, set(), set()),
+    "maximum": (NUMBER, {**NUMBER, "maximum": 9}, {"UP-06"}, set()),
+    "maxLength": (TEXT, {**TEXT, "maxLength": 9}, {"UP-06"}, set()),
+    "maxItems": ({**LIST, "maxItems": 9}, {**LIST, "maxItems": 8}, {"UP-06"}, set()),
+    "maxProperties": (MAP, {**MAP, "maxProperties": 9}, {"UP-06"}, set()),
+    "exclusiveMinimum": (
+        {**NUMBER, "minimum": 1},
+        {**NUMBER, "minimum": 1, "exclusiveMinimum": True},
+        {"UP-06"},
+        set(),
+    ),
+    "exclusiveMaximum": (
+        {**NUMBER, "maximum": 9},
+        {**NUMBER, "maximum": 9, "exclusiveMaximum": True},
+        {"UP-06"},
+        set(),
+    ),
+    "multipleOf": ({**NUMBER, "multipleOf": 3}, {**NUMBER, "multipleOf": 6}, {"UP-06"}, set()),
+    "pattern": (TEXT, {**TEXT, "pattern": "^a"}, {"UP-06"}, set()),
+    "format": (TEXT, {**TEXT, "format": "date-time"}, {"UP-06"}, set()),
+    "format of numbers": (NUMBER, {**NUMBER, "format": "int32"}, set(), set()),
+    "enum": (TEXT, {**TEXT, "enum": ["a"]}, {"UP-06"}, set()),
+    "wider enum": ({**TEXT, "enum": ["a", "b"]}, {**TEXT, "enum": ["a"]}, {"UP-06"}, set()),
+    "nullable": ({**TEXT, "nullable": True}, TEXT, {"UP-06"}, set()),
+    "x-kubernetes-validations": (
+        TEXT,
+        {**TEXT, "x-kubernetes-validations": [{"rule": "self != 'a'"}]},
+        {"UP-06"},
+        set(),
+    ),
+    "allOf": (TEXT, {**TEXT, "allOf": [{"minLength": 1}]}, {"UP-06"}, set()),
+    "anyOf": (TEXT, {**TEXT, "anyOf": [{"minLength": 1}]}, {"UP-06"}, set()),
+    "wider anyOf": (
+        {**TEXT, "anyOf": [{"minLength": 9}, {"maxLength": 1}]},
+        {**TEXT, "anyOf": [{"minLength": 9}]},
+        {"UP-06"},
+        set(),
+    ),
+    "generated anyOf": ({INT_OR_STRING: True}, BOTH, set(), set()),
+    "oneOf": (TEXT, {**TEXT, "oneOf": [{"minLength": 1}]}, {"UP-06"}, set()),
+    "not": (TEXT, {**TEXT, "not": {"minLength": 9}}, {"UP-06"}, set()),
+    "x-kubernetes-embedded-resource": (
+        {"type": "object", OPEN: True},
+        {"type": "object", OPEN: True, "x-kubernetes-embedded-resource": True},
+        {"UP-06"},
+        {"UP-08"},
+    ),
+    "x-kubernetes-list-type": (
+        LIST,
+        {**LIST, **_keyed("a")},
+        {"UP-06"},
+        {"UP-20"},
+    ),
+    "x-kubernetes-list-map-keys": (
+        {**LIST, **_keyed("a", "b")},
+        {**LIST, **_keyed("a")},
+        {"UP-06"},
+        {"UP-20"},
+    ),
+    "x-kubernetes-map-type": (
+        OBJECT,
+        {**OBJECT, "x-kubernetes-map-type": "atomic"},
+        {"UP-20"},
+        {"UP-20"},
+    ),
+    "description": (TEXT, {**TEXT, "description": "a"}, set(), set()),
+    "title": (TEXT, {**TEXT, "title": "a"}, set(), set()),
+    "example": (TEXT, {**TEXT, "example": "a"}, set(), set()),
+    "externalDocs": (TEXT, {**TEXT, "externalDocs": {"url": "https://a.b"}}, set(), set()),
+}
+"""An old and a new schema, the rules that the change breaks, and those of its reverse."""
+REFUSED = {
+    *("uniqueItems", "id", "$schema", "$ref", "definitions", "dependencies"),
+    *("patternProperties", "additionalItems"),
+}
+"""Keywords that the API server refuses or does not read."""
+
+
+def _below(place: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has a field with ``schema`` at a place."""
+    wrapped = {
+        "field": schema,
+        "object": {"type": "object", "properties": {"inner": schema}},
+        "items": {"type": "array", "items": schema},
+        "map": {"type": "object", "additionalProperties": schema},
+    }[place]
+    spec = {"type": "object", "properties": {"part": wrapped}}
+    return {"type": "object", "properties": {"spec": spec}}
+
+
+@pytest.mark.parametrize("place", ["field", "object", "items", "map"])
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_change_breaks_its_rules(name: str, place: str) -> None:
+    """Proves: UP-05, UP-06, UP-07, UP-08, UP-09, UP-20."""
+    old, new, forward, backward = CHANGES[name]
+    schemas = _below(place, old), _below(place, new)
+    for before, after, expected in (
+        (*schemas, forward),
+        (*reversed(schemas), backward),
+        (schemas[0], schemas[0], set()),
+    ):
+        assert {each.rule for each in find_schema_changes(before, after, KEYWORDS)} == expected
+
+
+def test_each_keyword_has_a_case_and_known_rules() -> None:
+    assert set(KEYWORDS) == (set(CHANGES) & set(KEYWORDS)) | REFUSED
+    rules = {name for each in KEYWORDS.values() for name in (each.narrowed, each.widened) if name}
+    assert rules <= set(load_upgrade_rules(resources.schemas()))
+
+
+def _changed(before: dict[str, Any], after: dict[str, Any], required: list[str]) -> set[str]:
+    spec = {"type": "object", "required": required, "properties": {"a": before}}
+    old: dict[str, Any] = {"type": "object", "properties": {"spec": spec}}
+    new = copy.deepcopy(old)
+    new["properties"]["spec"]["properties"]["a"] = after
+    return {each.rule for each in find_schema_changes(old, new, KEYWORDS)}
+
+
+def test_a_type_that_each_object_has() -> None:
+    """Proves: UP-18."""
+    assert _changed({**NUMBER, "default": 1}, {**TEXT, "default": "1"}, []) == {"UP-18"}
+    assert _changed(NUMBER, TEXT, ["a"]) == {"UP-18"}
+    assert _changed(NUMBER, TEXT, []) == {"UP-07"}
+
+
+def test_null_becomes_a_new_default() -> None:
+    old = {**TEXT, "nullable": True, "default": "a"}
+    assert _changed(old, {**TEXT, "default": "a"}, []) == set()
+
+
+def test_a_default_that_is_gone_leaves_a_required_field_without_a_value() -> None:
+    assert "UP-05" in _changed({**TEXT, "default": "a"}, TEXT, ["a"])
+
+
+def test_only_types_count_in_status() -> None:
+    def status(field: dict[str, Any]) -> dict[str, Any]:
+        part = {"type": "object", "properties": {"a": field}}
+        return {"type": "object", "properties": {"status": part}}
+
+    limited = {**NUMBER, "maximum": 1}
+    assert list(find_schema_changes(status(NUMBER), status(limited), KEYWORDS)) == []
+    (change,) = find_schema_changes(status(MAP), status(LIST), KEYWORDS)
+    assert (change.rule, change.field) == ("UP-07", "status.a")
+
+
+OLD: dict[str, Any] = {"failureDomains": MAP, "size": TEXT}
+
+
+def _stored(folder: Path, old: dict[str, Any], new: dict[str, Any], **options: Any) -> set[str]:
+    """Return the rules on an upgrade in which objects are stored in v1 instead of v1alpha1."""
+    before = crd("AcmeMachine", LABEL, ("v1", "v1alpha1"), old)
+    after = crd("AcmeMachine", LABEL, ("v1alpha1", "v1"), old)
+    after["spec"]["versions"][1] = crd("AcmeMachine", LABEL, ("v1",), new)["spec"]["versions"][0]
+    before["spec"]["conversion"] = options.get("before", {"strategy": "None"})
+    after["spec"].update({k: v for k, v in options.items() if k == "conversion"})
+    for name, content in (("old", before), ("new", after)):
+        (folder / name).mkdir()
+        write(folder / name, content)
+    found = violations(str(folder / "new"), "--upgrade", str(folder / "old"))
+    return {each["id"] for each in found if "v1alpha1" in each["message"]}
+
+
+LOST: dict[str, dict[str, Any]] = {
+    "a-field-is-renamed": {"domains": MAP, "size": TEXT},
+    "a-map-becomes-a-list": {"failureDomains": LIST, "size": TEXT},
+    "a-scalar-has-another-type": {"failureDomains": MAP, "size": NUMBER},
+    "a-value-of-a-map-has-another-type": {
+        "failureDomains": {"type": "object", "additionalProperties": NUMBER},
+        "size": TEXT,
+    },
+}
+
+
+@pytest.mark.parametrize("case", LOST)
+def test_values_are_lost_when_another_version_is_stored(case: str, tmp_path: Path) -> None:
+    """Proves: UP-17."""
+    assert "UP-17" in _stored(tmp_path, OLD, LOST[case])
+    result = run(str(tmp_path / "new"), "--upgrade", str(tmp_path / "old"))
+    assert result.exit_code == 1
+
+
+def test_nothing_is_lost_in_a_wider_version(tmp_path: Path) -> None:
+    assert _stored(tmp_path, OLD, {**OLD, "more": TEXT}) == set()
+
+
+def test_nothing_is_lost_where_a_webhook_converts(tmp_path: Path) -> None:
+    client = {"url": "https://a.example.com"}
+    webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
+    conversion = {"strategy": "Webhook", "webhook": webhook}
+    assert _stored(tmp_path, OLD, LOST["a-field-is-renamed"], conversion=conversion) == set()
+
+
+def test_a_conversion_that_is_not_mentioned_stays(tmp_path: Path) -> None:
+    client = {"url": "https://a.example.com"}
+    webhook = {"clientConfig": client, "conversionReviewVersions": ["v1"]}
+    before = {"strategy": "Webhook", "webhook": webhook}
+    assert _stored(tmp_path, OLD, LOST["a-field-is-renamed"], before=before) == set()
+
+
+def test_limits_of_the_version_that_is_stored_now(tmp_path: Path) -> None:
+    assert _stored(tmp_path, OLD, {**OLD, "size": {**TEXT, "maxLength": 3}}) == {"UP-06"}
+
+
+def _scaled(folder: Path, change: dict[str, Any]) -> set[str]:
+    scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    old = crd("AcmeMachine", LABEL, ("v1alpha1", "v1"))
+    old["spec"]["versions"][1]["subresources"]["scale"] = scale
+    new = copy.deepcopy(old)
+    new["spec"]["versions"][1]["subresources"] = {"status": {}, **change}
+    for name, content in (("old", old), ("new", new)):
+        (folder / name).mkdir()
+        write(folder / name, content)
+    found = violations(str(folder / "new"), "--upgrade", str(folder / "old"))
+    return {each["id"] for each in found}
+
+
+@pytest.mark.parametrize("change", [{}, {"scale": {"specReplicasPath": ".spec.other"}}])
+def test_scale_stays(change: dict[str, Any], tmp_path: Path) -> None:
+    """Proves: UP-21."""
+    assert _scaled(tmp_path, change) == {"UP-21"}
