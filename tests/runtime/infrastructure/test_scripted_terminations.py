@@ -6,11 +6,19 @@ import asyncio
 from dataclasses import replace
 
 from capsmith_runtime.infrastructure import Deleted, InfraMachineState, Terminated
+from capsmith_runtime.infrastructure.terminations import (
+    HOLD_SECONDS,
+    WINDOW_SECONDS,
+    MachineGroup,
+    TerminationTracker,
+)
+from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from tests.runtime.infrastructure import scripted_provider
 from tests.runtime.infrastructure.scripted_provider import (
     PROVISIONED,
+    MachineScope,
     ScriptedMachines,
     ScriptFactory,
     add_machine,
@@ -70,3 +78,167 @@ class TestTerminatedResults(ScriptedMachines):
         await env.eventually("reported", lambda: ready_condition(env, key)[0] == "False")
         env.api.remove(env.machine_kind.resource.kind, key)
         await env.eventually("deleted", lambda: env.is_gone(env.machine_kind, key))
+
+    @scenario
+    async def test_a_single_empty_answer_is_not_acted_upon(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        script = normal(UP, TERMINATED, UP)
+        key = await add_machine(env)
+        await env.eventually("it is looked at again", lambda: len(script.calls) >= 4)
+        await env.quiet()
+        assert ready_condition(env, key) == ("True", "Ready")
+        assert not env.api.all("Event")
+
+    @scenario
+    async def test_two_empty_answers_with_a_good_one_between_are_not_acted_upon(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        script = normal(UP, TERMINATED, UP, TERMINATED, UP)
+        key = await add_machine(env)
+        await env.eventually("it is looked at again", lambda: len(script.calls) >= 6)
+        await env.quiet()
+        assert ready_condition(env, key) == ("True", "Ready")
+
+    @scenario
+    async def test_a_machine_that_was_given_up_needs_no_second_look_after_a_restart(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        script = normal(UP, TERMINATED)
+        key = await add_machine(env)
+        await env.eventually("reported", lambda: ready_condition(env, key)[0] == "False")
+        await env.quiet()
+        calls = len(script.calls)
+        await env.restart()
+        await env.eventually("it is looked at", lambda: len(script.calls) > calls)
+        await asyncio.sleep(100)
+        assert len(script.calls) == calls + 1
+        assert ready_condition(env, key) == ("False", "ServerNotFound")
+
+
+class TestMassTerminations(ScriptedMachines):
+    """Many machines of a cluster whose servers disappear together."""
+
+    @scenario
+    async def test_no_machine_is_given_up_while_the_whole_cluster_disappears(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        """A cloud that answers with an empty list must not replace all machines."""
+        keys = await _add_machines(env, normal)
+        normal(TERMINATED)
+        await env.restart()
+        held = ("True", "TerminationHeld")
+        await env.eventually("held", lambda: all(ready_condition(env, key) == held for key in keys))
+        assert "terminations_held 4.0" in env.metrics.render().decode()
+        events = {(event["type"], event["reason"]) for event in env.api.all("Event")}
+        assert events == {("Warning", "TerminationHeld")}
+
+        # A manager without memory of the first answers gives up no machine either.
+        await env.restart()
+        await _after(300, env)
+        assert [ready_condition(env, key) for key in keys] == [held] * len(keys)
+
+    @scenario
+    async def test_held_machines_are_ready_when_their_servers_are_found_again(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        keys = await _add_machines(env, normal)
+        script = normal(TERMINATED)
+        await env.restart()
+        await env.eventually("held", lambda: _are_all(env, keys, "TerminationHeld"))
+        script.results = [_up]
+        await _after(300, env)
+        assert _are_all(env, keys, "Ready")
+        assert "terminations_held 0.0" in env.metrics.render().decode()
+
+    @scenario
+    async def test_a_third_of_a_cluster_is_given_up(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        """One of four machines may disappear; the others are not affected."""
+        keys = await _add_machines(env, normal)
+        normal(lambda machine: TERMINATED if machine.name == "m0" else _up(machine))
+        await env.restart()
+        await env.eventually("given up", lambda: ready_condition(env, keys[0])[0] == "False")
+        assert _are_all(env, keys[1:], "Ready")
+
+
+def _up(machine: MachineScope) -> InfraMachineState:
+    return replace(UP, provider_id=f"acme://{machine.name}", requeue_after=None)
+
+
+async def _add_machines(
+    env: InfrastructureEnvironment, normal: ScriptFactory
+) -> list[NamespacedName]:
+    """Add four provisioned machines of one cluster."""
+    normal(_up)
+    cluster = await env.running_cluster()
+    return [await env.running_machine(cluster, f"m{number}") for number in range(4)]
+
+
+def _are_all(env: InfrastructureEnvironment, keys: list[NamespacedName], reason: str) -> bool:
+    return all(ready_condition(env, key)[1] == reason for key in keys)
+
+
+async def _after(seconds: float, env: InfrastructureEnvironment) -> None:
+    """Let virtual time pass, until the manager is quiet again."""
+    await asyncio.sleep(seconds)
+    await env.quiet()
+
+
+class TestTerminationTracker:
+    """Which terminated machines are given up, and when."""
+
+    def test_what_stays_terminated_for_an_hour_is_given_up(self) -> None:
+        now, tracker = _tracker()
+        group = [MachineGroup("Cluster default/c", 4)]
+        for machine in range(4):
+            tracker.seconds_to_second_look(machine, group)
+        now[0] = 30.0
+        assert all(tracker.find_excess(machine, group) for machine in range(4))
+        now[0] += HOLD_SECONDS
+        assert [tracker.find_excess(machine, group) for machine in range(4)] == [None] * 4
+
+    def test_the_rest_of_a_third_may_be_given_up_after_others_recover(self) -> None:
+        now, tracker = _tracker()
+        group = [MachineGroup("Cluster default/c", 6)]
+        for machine in range(4):
+            tracker.seconds_to_second_look(machine, group)
+        now[0] = 30.0
+        assert tracker.find_excess(0, group) == group[0]
+        assert tracker.count_held() == 1
+        tracker.forget(2)
+        tracker.forget(3)
+        assert tracker.find_excess(0, group) is None
+        assert tracker.count_held() == 0
+
+    def test_machines_that_were_given_up_count_for_the_window(self) -> None:
+        now, tracker = _tracker()
+        group = [MachineGroup("Cluster default/c", 3)]
+        tracker.seconds_to_second_look("a", group)
+        tracker.give_up("a")
+        now[0] = WINDOW_SECONDS - 1
+        tracker.seconds_to_second_look("b", group)
+        assert tracker.find_excess("b", group) == group[0]
+        now[0] = WINDOW_SECONDS
+        assert tracker.find_excess("b", group) is None
+
+    def test_one_machine_of_a_small_cluster_may_be_given_up(self) -> None:
+        _, tracker = _tracker()
+        for machines in (1, 2):
+            group = [MachineGroup(f"Cluster default/{machines}", machines)]
+            tracker.seconds_to_second_look(machines, group)
+            assert tracker.find_excess(machines, group) is None
+
+    def test_an_identity_counts_over_all_its_clusters(self) -> None:
+        _, tracker = _tracker()
+        identity = MachineGroup("identity AcmeIdentity/a", 9)
+        groups = [[MachineGroup(f"Cluster default/{n}", 1), identity] for n in range(9)]
+        for machine in range(4):
+            tracker.seconds_to_second_look(machine, groups[machine])
+        assert tracker.find_excess(0, groups[0]) == identity
+
+
+def _tracker() -> tuple[list[float], TerminationTracker]:
+    now = [0.0]
+    return now, TerminationTracker(30.0, lambda: now[0])

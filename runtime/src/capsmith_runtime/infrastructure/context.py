@@ -6,6 +6,10 @@ from dataclasses import dataclass, fields
 
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.credentials import CredentialsResolver
+from capsmith_runtime.infrastructure.terminations import (
+    SECOND_LOOK_DEBOUNCES,
+    TerminationTracker,
+)
 from capsmith_runtime.infrastructure.workload_client import WorkloadAccess
 from capsmith_runtime.reconcile.context import ControllerContext
 
@@ -16,6 +20,7 @@ class InfrastructureContext(ControllerContext):
 
     caches: InfrastructureCaches
     credentials: CredentialsResolver
+    terminations: TerminationTracker
     workload: WorkloadAccess | None = None
     """Clients of workload clusters; None if no kind has the feature ``workloadClient``."""
 
@@ -29,4 +34,12 @@ class InfrastructureContext(ControllerContext):
         """Return the manager's context with the infrastructure's caches and workload clients."""
         common = {field.name: getattr(context, field.name) for field in fields(ControllerContext)}
         credentials = CredentialsResolver(caches, caches.core.scope.own_namespace)
-        return cls(**common, caches=caches, credentials=credentials, workload=workload)
+        terminations = TerminationTracker(SECOND_LOOK_DEBOUNCES * context.debounce_seconds)
+        caches.core.metrics.terminations_held.set_function(terminations.count_held)
+        return cls(
+            **common,
+            caches=caches,
+            credentials=credentials,
+            terminations=terminations,
+            workload=workload,
+        )

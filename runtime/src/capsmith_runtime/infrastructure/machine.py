@@ -6,6 +6,7 @@ A machine without problems costs three writes: finalizer with external id, provi
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -27,14 +28,15 @@ from capsmith_runtime.infrastructure.prerequisites import (
     create_bootstrap_reader,
     find_core_blocker,
 )
+from capsmith_runtime.infrastructure.terminations import TerminatedMachines
 from capsmith_runtime.infrastructure.workload_client import create_workload_client
-from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.reconcile.author_step import AuthorStep
+from capsmith_runtime.reconcile.author_step import AuthorStep, check_result
 from capsmith_runtime.reconcile.caches import cluster_name_of
 from capsmith_runtime.reconcile.patcher import Patcher
-from capsmith_runtime.reconcile.results import Deleted, Waiting
+from capsmith_runtime.reconcile.results import Deleted, Terminated, Waiting
 from capsmith_runtime.reconcile.runner import ReconcileRunner
 from capsmith_runtime.reconcile.sessions import Credentials
 from capsmith_runtime.reconcile.status_reporter import StatusReporter
@@ -51,6 +53,9 @@ class InfraMachineController:
         self._caches = context.caches
         self._reporter = StatusReporter(kind, context, has_failure_fields=lambda _: True)
         self._author = AuthorStep(kind, context, self._reporter)
+        self._terminated = TerminatedMachines(
+            kind, self._caches, context.terminations, context.events, self._reporter
+        )
         self._runner = ReconcileRunner(
             kind,
             informer,
@@ -111,7 +116,10 @@ class InfraMachineController:
             patcher.obj, spec, cluster, machine, infrastructure, credentials, addresses
         )
         hook = self._author.reconciler.reconcile_normal
-        state = await self._author.call(patcher, hook, scope, InfraMachineState)
+        state = await self._author.call_checked(patcher, hook, scope, partial(_check_state, hook))
+        if isinstance(state, Terminated):
+            return await self._terminated.handle(patcher, cluster, state)
+        self._terminated.forget(key_of(patcher.obj))
         if isinstance(state, Waiting):
             return await self._wait(patcher, state)
         return await self._write_state(patcher, state)
@@ -141,6 +149,7 @@ class InfraMachineController:
         # already gone.
         if self.kind.finalizer not in metadata.finalizers(patcher.obj):
             return self._forget(key)
+        self._terminated.forget(key)
         name = machine.cluster_name if machine is not None else cluster_name_of(patcher.obj)
         # Read live, because a pause that the cache does not contain yet must stop the deletion
         # (SM-01).
@@ -190,6 +199,7 @@ class InfraMachineController:
     def _forget(self, key: NamespacedName) -> Result:
         self._reporter.forget(key)
         self._author.forget(key)
+        self._terminated.forget(key)
         return Result()
 
     def _scope(
@@ -240,6 +250,14 @@ class InfraMachineController:
             provider_id=_provider_id(obj),
             is_control_plane=_is_control_plane(obj, machine),
         )
+
+
+def _check_state(
+    hook: Callable[..., object], result: object
+) -> InfraMachineState | Terminated | Waiting:
+    if isinstance(result, Terminated):
+        return result
+    return check_result(hook, result, InfraMachineState)
 
 
 def _is_control_plane(obj: JSON, machine: Machine | None) -> bool:

@@ -81,6 +81,9 @@ class Metrics:
         )
         terminal = "Reconciles that ended with a failure that no retry resolves."
         self.terminal_failures = self._counter("terminal_failures", terminal, "controller")
+        self.terminations_held = self._gauge(
+            "terminations_held", "Terminated machines that are not given up because too many are."
+        )
         self.reconciles_active = self._gauge(
             "reconciles_active", "Reconciles that run now.", "controller"
         )

@@ -54,6 +54,9 @@ class Terminated:
     The machine stays provisioned and keeps its provider id.  Ready becomes False, which the Machine
     shows as InfrastructureReady.  Health checks and control planes replace the Machine.  In
     contract v1beta1 it is a terminal failure (IM-11).
+
+    It takes effect after a second call, 30 seconds later by default, that returns it too, and not
+    while more than a third of the machines of the cluster or the identity disappear.
     """
 
     reason: str

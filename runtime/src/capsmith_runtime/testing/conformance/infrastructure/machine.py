@@ -220,7 +220,7 @@ class TestTerminatedMachines(InfrastructureConformance):
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
         provider_id = env.core.infra_machine(key)["spec"]["providerID"]
-        _remove_server(env)
+        _remove_servers(env)
         await env.restart()
         await env.eventually(
             "Ready is False", lambda: condition(env.core.infra_machine(key), "Ready")[0] == "False"
@@ -237,6 +237,34 @@ class TestTerminatedMachines(InfrastructureConformance):
         assert reason not in ("InternalError", "InvalidResult", "ProviderIDChanged")
 
     @scenario
+    async def test_servers_that_disappear_together_are_not_created_again(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """A cluster whose servers all disappear stays provisioned, and gets no other servers.
+
+        The cause may be an outage of the infrastructure: the machines are not given up together.
+
+        Proves: IM-01, IM-03.
+        """
+        cluster = await env.running_cluster()
+        keys = [await env.running_machine(cluster, name) for name in ("m1", "m2", "m3")]
+        _remove_servers(env)
+        await env.restart()
+        await env.eventually(
+            "the machines are reported",
+            lambda: all(
+                condition(env.core.infra_machine(key), "Ready")[1] != "Ready" for key in keys
+            ),
+        )
+        await env.quiet()
+        assert env.infrastructure.servers() == [], "servers were created a second time"
+        for key in keys:
+            obj = env.core.infra_machine(key)
+            assert env.core.provisioned(obj)
+            # An author's code that raises an error instead of returning Terminated is not held.
+            assert condition(obj, "Ready")[1] not in ("InternalError", "ProviderIDChanged")
+
+    @scenario
     async def test_a_machine_without_a_server_can_be_replaced(
         self, env: InfrastructureEnvironment
     ) -> None:
@@ -247,7 +275,7 @@ class TestTerminatedMachines(InfrastructureConformance):
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
         provider_id = env.core.infra_machine(key)["spec"]["providerID"]
-        _remove_server(env)
+        _remove_servers(env)
         env.api.remove(env.machine_kind.resource.kind, key)
         await env.eventually("it is deleted", lambda: env.is_gone(env.machine_kind, key))
         assert env.infrastructure.servers() == []
@@ -257,7 +285,7 @@ class TestTerminatedMachines(InfrastructureConformance):
         assert len(env.infrastructure.servers()) == 1
 
 
-def _remove_server(env: InfrastructureEnvironment) -> None:
+def _remove_servers(env: InfrastructureEnvironment) -> None:
     assert isinstance(env.infrastructure, RemovesServers)
-    (server,) = env.infrastructure.servers()
-    env.infrastructure.remove_server(server)
+    for server in env.infrastructure.servers():
+        env.infrastructure.remove_server(server)

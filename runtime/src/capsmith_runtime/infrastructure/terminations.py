@@ -1,0 +1,203 @@
+"""Machines that the author's code reports as Terminated, which other controllers then replace.
+
+One empty answer of a cloud must not cost a server, and an outage must not cost a cluster.  A
+machine is given up only after a second look, and only while few machines of its cluster and of its
+identity disappear.  Node health is independent of this: a MachineHealthCheck that observes Nodes
+replaces Machines whose servers are really gone, whatever is decided here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from capsmith_runtime.contract import conditions, constants, metadata
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.errors import TerminalError
+from capsmith_runtime.infrastructure.caches import BY_IDENTITY, InfrastructureCaches
+from capsmith_runtime.infrastructure.kinds import InfraMachineKind
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
+from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.controller import Result
+from capsmith_runtime.kube.events import EventRecorder
+from capsmith_runtime.reconcile.caches import BY_CLUSTER
+from capsmith_runtime.reconcile.patcher import Patcher, ready
+from capsmith_runtime.reconcile.results import Terminated
+from capsmith_runtime.reconcile.status_reporter import StatusReporter, limit_message
+
+SECOND_LOOK_DEBOUNCES: Final = 15.0
+"""Delay of the second look, as a multiple of the debounce of statuses: 30 seconds by default."""
+WINDOW_SECONDS: Final = 600.0
+"""Seconds during which a machine that was given up counts.
+
+This is the default sync period, within which each machine of a cluster is looked at: a shorter
+window would miss an outage that shows at the resyncs only.
+"""
+HOLD_SECONDS: Final = 3600.0
+"""Seconds after which a machine that is still reported as Terminated is given up nevertheless."""
+HELD_LOOK_SECONDS: Final = 60.0
+_SHARE: Final = 3
+"""One machine of so many may be given up within the window."""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineGroup:
+    """The machines of one cluster, or of one identity."""
+
+    name: str
+    """Name for messages, unique among all groups."""
+    machines: int
+    """Number of machines, including those that are not provisioned yet."""
+
+
+@dataclass(slots=True)
+class _Suspect:
+    """A machine whose last answer was Terminated, and which is not given up."""
+
+    since: float
+    groups: tuple[str, ...]
+    held_since: float | None = None
+
+
+class TerminationTracker:
+    """Decides which terminated machines are given up; shared by all kinds of a manager.
+
+    Its state is lost when the manager restarts, except that held machines show it in their status.
+    """
+
+    def __init__(self, second_look: float, clock: Callable[[], float] = monotonic) -> None:
+        """Initialise without machines; ``second_look`` is in seconds."""
+        self._second_look = second_look
+        self._clock = clock
+        self._suspects: dict[Hashable, _Suspect] = {}
+        self._suspected: Counter[str] = Counter()
+        self._given_up: defaultdict[str, deque[float]] = defaultdict(deque)
+
+    def count_held(self) -> int:
+        """Return the number of machines that are held at present."""
+        return sum(each.held_since is not None for each in self._suspects.values())
+
+    def seconds_to_second_look(self, machine: Hashable, groups: Sequence[MachineGroup]) -> float:
+        """Record that a machine is terminated, and return the seconds until the next look.
+
+        The result is 0 if an earlier look said the same, and nothing else was said since.
+        """
+        if machine not in self._suspects:
+            names = tuple(group.name for group in groups)
+            self._suspects[machine] = _Suspect(self._clock(), names)
+            self._suspected.update(names)
+        return max(0.0, self._suspects[machine].since + self._second_look - self._clock())
+
+    def find_excess(self, machine: Hashable, groups: Sequence[MachineGroup]) -> MachineGroup | None:
+        """Return a group of which too many machines terminate; None if ``machine`` may be given up.
+
+        A machine may be given up in any case when it was held for ``HOLD_SECONDS``.  Call
+        :meth:`seconds_to_second_look` first.
+        """
+        suspect, now = self._suspects[machine], self._clock()
+        if suspect.held_since is not None and now - suspect.held_since >= HOLD_SECONDS:
+            return None
+        excess = next((group for group in groups if self._is_excessive(group)), None)
+        if excess is None:
+            suspect.held_since = None
+        elif suspect.held_since is None:
+            suspect.held_since = now
+        return excess
+
+    def give_up(self, machine: Hashable) -> None:
+        """Record that a terminated machine is given up."""
+        suspect = self._suspects.get(machine)
+        self.forget(machine)
+        for name in suspect.groups if suspect is not None else ():
+            self._given_up[name].append(self._clock())
+
+    def forget(self, machine: Hashable) -> None:
+        """Drop a machine that is not terminated, or that is being deleted."""
+        suspect = self._suspects.pop(machine, None)
+        for name in suspect.groups if suspect is not None else ():
+            self._suspected[name] -= 1
+            if not self._suspected[name]:
+                del self._suspected[name]
+
+    def _is_excessive(self, group: MachineGroup) -> bool:
+        given_up = self._given_up[group.name]
+        while given_up and given_up[0] <= self._clock() - WINDOW_SECONDS:
+            given_up.popleft()
+        if not given_up:
+            del self._given_up[group.name]
+        # A single machine may always be given up, also in a cluster of two.
+        allowed = max(1, group.machines // _SHARE)
+        return len(given_up) + self._suspected[group.name] > allowed
+
+
+class TerminatedMachines:
+    """Handles the result Terminated for the machines of one kind."""
+
+    def __init__(
+        self,
+        kind: InfraMachineKind,
+        caches: InfrastructureCaches,
+        tracker: TerminationTracker,
+        events: EventRecorder,
+        reporter: StatusReporter,
+    ) -> None:
+        self._kind = kind
+        self._caches = caches
+        self._tracker = tracker
+        self._events = events
+        self._reporter = reporter
+
+    def forget(self, key: NamespacedName) -> None:
+        """Drop a machine that is not terminated, or that is being deleted."""
+        self._tracker.forget(self._machine(key))
+
+    async def handle(self, patcher: Patcher, cluster: Cluster, terminated: Terminated) -> Result:
+        """Give a machine up, or return when to look at it again.
+
+        Raises TerminalError if the machine is given up, with the failure reported.
+        """
+        machine = self._machine(key_of(patcher.obj))
+        # The manager that gave it up may have been another one.
+        if not patcher.shows(constants.READY_CONDITION, status="False", reason=terminated.reason):
+            groups = tuple(self._groups(patcher.obj, cluster))
+            left = self._tracker.seconds_to_second_look(machine, groups)
+            if left > 0:
+                return Result(left)
+            excess = self._tracker.find_excess(machine, groups)
+            if excess is not None:
+                return await self._hold(patcher, terminated, excess)
+        self._tracker.give_up(machine)
+        error = TerminalError(terminated.reason, terminated.message, status=terminated.status)
+        await self._reporter.report_failure(patcher, error)
+        raise error
+
+    async def _hold(self, patcher: Patcher, terminated: Terminated, excess: MachineGroup) -> Result:
+        """Leave the status of Ready as it is, and state in its reason that the machine is held."""
+        reason = constants.REASON_TERMINATION_HELD
+        message = limit_message(
+            f"{terminated.reason}: {terminated.message}; not acted upon yet, because more than a"
+            f" third of the machines of {excess.name} terminate"
+        )
+        shown = metadata.items(patcher.obj, "status", "conditions")
+        condition = conditions.find(shown, constants.READY_CONDITION) or {}
+        if condition.get("reason") != reason:
+            self._events.warn(patcher.obj, reason, message)
+        await patcher.write_conditions(ready(condition.get("status") == "True", reason, message))
+        return Result(HELD_LOOK_SECONDS)
+
+    def _groups(self, obj: JSON, cluster: Cluster) -> Iterator[MachineGroup]:
+        name = f"{cluster.namespace}/{cluster.name}"
+        yield MachineGroup(f"Cluster {name}", self._count(BY_CLUSTER, name))
+        for identity in self._caches.kinds.recorded_identity_keys(obj):
+            # The namespace is empty for a cluster-scoped identity.
+            label = identity.replace("//", "/")
+            yield MachineGroup(f"identity {label}", self._count(BY_IDENTITY, identity))
+
+    def _count(self, index: str, value: str) -> int:
+        informers = self._caches.machines.values()
+        return sum(len(informer.by_index(index, value)) for informer in informers)
+
+    def _machine(self, key: NamespacedName) -> Hashable:
+        return self._kind.resource.kind, key
