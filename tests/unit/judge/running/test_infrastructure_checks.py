@@ -5,11 +5,15 @@ No process runs, and nothing waits: core, provider and API server are in memory.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from capsmith.judge.running.checks import INFRASTRUCTURE
+from capsmith.judge.running.checks.shared import ensure_main_cluster, wait_for_condition
 from capsmith.judge.running.model import Skipped, Violated
 from tests.unit.judge.running.infrastructure import open_session
+from tests.unit.judge.running.memory import condition
 
 CHECKS = {check.name: check for check in INFRASTRUCTURE}
 WITHOUT_POOLS = [name for name in CHECKS if not name.startswith("pool-")]
@@ -140,6 +144,25 @@ def test_a_step_that_failed_skips_the_checks_that_need_it() -> None:
 def test_every_check_has_a_fault_or_a_reason() -> None:
     without = {"cluster-failure-domains", *NOT_HERE}
     assert {row[0] for row in (*FAULTS, *POOL_FAULTS)} == set(CHECKS) - without
+
+
+def test_a_condition_may_become_true_after_the_object_is_provisioned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A machine pool is provisioned with its first machine, and ready with its last."""
+    session = open_session()
+    cluster = ensure_main_cluster(session)
+    wait = session.history.wait
+
+    def become_available(probe: Callable[[], bool], seconds: float) -> bool:
+        conditions = [*cluster["status"]["conditions"], condition("Available", "True")]
+        session.client.patch(cluster, {"status": {"conditions": conditions}}, "status")
+        return wait(probe, seconds)
+
+    with pytest.raises(Violated, match="condition Available is missing"):
+        wait_for_condition(session, cluster, "Available", "True")
+    monkeypatch.setattr(session.history, "wait", become_available)
+    assert wait_for_condition(session, cluster, "Available", "True")["status"] == "True"
 
 
 def test_nothing_is_left() -> None:

@@ -6,7 +6,7 @@ import base64
 from functools import partial
 
 from capsmith.clusters.processes.kube import JSON
-from capsmith.judge.running.checks.shared import check_conditions, require_condition
+from capsmith.judge.running.checks.shared import check_conditions, wait_for_condition
 from capsmith.judge.running.cluster_session import (
     OWNERLESS_CONFIG,
     WHOLE,
@@ -90,7 +90,7 @@ def _once(session: ClusterSession) -> None:
 
 def _ready(session: ClusterSession) -> None:
     for _, config in session.configs():
-        require_condition(session, config, "Ready", "True")
+        wait_for_condition(session, config, "Ready", "True")
 
 
 def _conditions(session: ClusterSession) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 import yaml
 
 from capsmith.clusters.processes.kube import JSON
-from capsmith.judge.running.checks.shared import check_conditions, require_condition
+from capsmith.judge.running.checks.shared import check_conditions, wait_for_condition
 from capsmith.judge.running.cluster_session import (
     OWNERLESS_CONFIG,
     WHOLE,
@@ -137,7 +137,7 @@ def _available(session: ClusterSession) -> None:
     kind, name = session.control_plane_kind, session.control_plane_name
     what, path = "the condition Available is not True", "status.conditions[Available]"
     obj = session.wait(kind, name, partial(_is, "Available", "True"), what, path)
-    require_condition(session, obj, "Available", "True")
+    wait_for_condition(session, obj, "Available", "True")
 
 
 def _conditions(session: ClusterSession) -> None:

@@ -11,7 +11,7 @@ from capsmith.judge.running.checks.shared import (
     ensure_main_cluster,
     ensure_main_machine,
     refuse_effects,
-    require_condition,
+    wait_for_condition,
 )
 from capsmith.judge.running.contract import endpoint, failure_domains
 from capsmith.judge.running.model import ConformanceCheck, Skipped, Violated
@@ -62,7 +62,7 @@ def _failure_domains(session: Session) -> None:
 
 
 def _ready(session: Session) -> None:
-    require_condition(session, ensure_main_cluster(session), "Ready", "True")
+    wait_for_condition(session, ensure_main_cluster(session), "Ready", "True")
 
 
 def _conditions(session: Session) -> None:

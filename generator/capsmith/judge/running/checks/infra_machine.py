@@ -22,7 +22,7 @@ from capsmith.judge.running.checks.shared import (
     ensure_main_cluster,
     ensure_main_machine,
     refuse_effects,
-    require_condition,
+    wait_for_condition,
 )
 from capsmith.judge.running.contract import failure_domains, is_provisioned, provider_id
 from capsmith.judge.running.model import ConformanceCheck, Skipped, Violated
@@ -108,7 +108,7 @@ def _failure_domain(session: Session) -> None:
 
 
 def _ready(session: Session) -> None:
-    require_condition(session, ensure_main_machine(session), "Ready", "True")
+    wait_for_condition(session, ensure_main_machine(session), "Ready", "True")
 
 
 def _conditions(session: Session) -> None:

@@ -16,7 +16,7 @@ from capsmith.judge.running.checks.shared import (
     ensure_main_cluster,
     refer_to_missing_bootstrap,
     refuse_effects,
-    require_condition,
+    wait_for_condition,
 )
 from capsmith.judge.running.contract import (
     PAUSED,
@@ -329,7 +329,7 @@ def _check_machine(session: Session, pool: JSON, machine: JSON) -> None:
 
 
 def _ready(session: Session, kind: str) -> None:
-    require_condition(session, ensure_main_pool(session, kind), "Ready", "True")
+    wait_for_condition(session, ensure_main_pool(session, kind), "Ready", "True")
 
 
 def _conditions(session: Session, kind: str) -> None:

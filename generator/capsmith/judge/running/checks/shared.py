@@ -188,6 +188,22 @@ def require_condition(session: Session, obj: JSON, kind: str, status: str) -> JS
     return found
 
 
+def wait_for_condition(session: Session, obj: JSON, kind: str, status: str) -> JSON:
+    """Wait until the condition of type ``kind`` of an object has ``status``, and return it.
+
+    A provider may provision an object first and report it as ready later: a pool is provisioned
+    with its first machine and ready with its last.  Raises Violated on a timeout.
+    """
+    of, name = obj["kind"], obj["metadata"]["name"]
+
+    def holds() -> bool:
+        found = find_condition(session.latest(of, name), kind)
+        return found is not None and found.get("status") == status
+
+    session.history.wait(holds, session.patience(name, f"condition {kind} of {of}"))
+    return require_condition(session, session.latest(of, name), kind, status)
+
+
 def _has_owner(obj: JSON) -> bool:
     return bool(obj["metadata"].get("ownerReferences"))
 
