@@ -25,6 +25,7 @@ from capsmith_runtime.features import (
 from capsmith_runtime.kube import log
 from capsmith_runtime.kube.client import KubeClient, NamespacedName
 from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.connection import ConfigError
 from capsmith_runtime.kube.diagnostics import Check, Diagnostics
 from capsmith_runtime.kube.handler_calls import DaemonThreadPool
 from capsmith_runtime.kube.leaderelection import (
@@ -65,6 +66,9 @@ EXIT_SECONDS: Final = 5.0
 """Seconds for which exit handlers and the author's libraries may delay the process's end."""
 
 
+KUBECONFIG_HINT: Final = "set KUBECONFIG or --kubeconfig, or run the manager in a cluster"
+
+
 class CoreVersionChangedError(Exception):
     """Raised if core was upgraded; the manager must restart to read the new version."""
 
@@ -98,6 +102,9 @@ def main(
     GcPauseLimiter().start()
     try:
         asyncio.run(_run_until_signal(component, options))
+    except ConfigError as error:
+        _log.error("no cluster to connect to", error=str(error), hint=KUBECONFIG_HINT)
+        return 1
     except Exception as error:
         _log.error("the manager ends", error=repr(error), exc_info=error)
         return 1

@@ -11,7 +11,8 @@ import socket
 import ssl
 
 import httpx2
-from lightkube import ConfigError, KubeConfig, SingleConfig
+from lightkube import ConfigError as ConfigError
+from lightkube import KubeConfig, SingleConfig
 from lightkube.config.client_adapter import user_auth, verify_cluster
 from lightkube.config.models import User
 
@@ -24,11 +25,20 @@ _KEEPALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)] + [
 
 
 def load_config() -> SingleConfig:
-    """Return the configuration from KUBECONFIG, else in-cluster, else the user's default file."""
+    """Return the configuration from KUBECONFIG, else in-cluster, else the user's default file.
+
+    Raises ConfigError, with a message of one line, if there is none or if it cannot be read.
+    """
     path = os.environ.get("KUBECONFIG")
-    config = (KubeConfig.from_file(path) if path else KubeConfig.from_env()).get()
+    try:
+        config = (KubeConfig.from_file(path) if path else KubeConfig.from_env()).get()
+    # lightkube does not check what it reads: wrong YAML or a wrong type raises whatever it meets.
+    except Exception as error:
+        name = "" if isinstance(error, ConfigError) else f"{type(error).__name__}: "
+        message = " ".join(f"{name}{error}".split())
+        raise ConfigError(f"cannot read {path or 'a kubeconfig'}: {message}") from error
     if config is None:
-        raise ConfigError("the kubeconfig has no current context")
+        raise ConfigError(f"{path or 'the kubeconfig'} has no current context")
     return config
 
 
