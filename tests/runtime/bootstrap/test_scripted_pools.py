@@ -1,4 +1,4 @@
-"""Bootstrap data of pools, which are generated again while they are in use."""
+"""Bootstrap data of pools and of waiting machines, which are renewed while they are in use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.bootstrap.environment import BootstrapEnvironment
 from capsmith_runtime.testing.conformance.base import scenario
 from tests.runtime.bootstrap import scripted_provider
-from tests.runtime.bootstrap.scripted_provider import Scope, Script, ScriptedBootstrap
+from tests.runtime.bootstrap.scripted_provider import (
+    Scope,
+    Script,
+    ScriptedBootstrap,
+    ScriptedReconciler,
+)
 
 PROVIDER = scripted_provider.PROVIDER
 
@@ -25,13 +30,7 @@ class TestPoolData(ScriptedBootstrap):
     @pytest.fixture(autouse=True)
     def clock(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Let the virtual clock tell the time of day, too."""
-        began = datetime.now(UTC)
-
-        def now() -> datetime:
-            return began + timedelta(seconds=asyncio.get_running_loop().time())
-
-        timed = functools.partial(BootstrapConfigController, now=now)
-        monkeypatch.setattr(controllers, "BootstrapConfigController", timed)
+        _use_virtual_time_of_day(monkeypatch)
 
     @scenario
     async def test_data_of_a_pool_are_refreshed_in_place(
@@ -100,6 +99,98 @@ class TestPoolData(ScriptedBootstrap):
         assert env.created(key), "dataSecretCreated never flips back"
         assert env.data(key) == b"data 0"
         assert not {"failureReason", "failureMessage"} & env.config(key)["status"].keys()
+
+
+class TestWaitingMachines(ScriptedBootstrap):
+    """Data of a Machine are renewed until it has a Node, if the reconciler can do that."""
+
+    @pytest.fixture(autouse=True)
+    def clock(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        _use_virtual_time_of_day(monkeypatch)
+
+    @pytest.fixture
+    def refresh(self, monkeypatch: pytest.MonkeyPatch) -> Script:
+        """Give the reconciler a ``refresh_data``."""
+        refresh = Script()
+        refresh.result = lambda config: BootstrapDocument(
+            f"renewed {len(refresh.calls)}".encode(), refresh_after=60
+        )
+        monkeypatch.setattr(
+            ScriptedReconciler, "refresh_data", lambda self, config: refresh(config)
+        )
+        return refresh
+
+    @scenario
+    async def test_data_are_renewed_until_the_machine_has_a_node(
+        self, env: BootstrapEnvironment, script: Script, refresh: Script
+    ) -> None:
+        """A server that waits for capacity finds a token that is still valid when it starts."""
+        key = await _waiting_machine(env, script)
+        first = env.secret(key)
+        await env.eventually("renewed", lambda: env.data(key) == b"renewed 1")
+        previous = refresh.calls[0].previous
+        assert previous is not None
+        assert previous.value == b"data"
+        await env.eventually("renewed again", lambda: env.data(key) == b"renewed 2")
+        assert first is not None
+        assert env.secret(key)["metadata"]["uid"] == first["metadata"]["uid"]  # type: ignore[index]
+
+        env.api.change("Machine", key, {"status": {"nodeRef": {"name": "n"}}})
+        await env.quiet()
+        count = len(refresh.calls)
+        await asyncio.sleep(600)
+        assert len(refresh.calls) == count
+        assert len(script.calls) == 1
+
+    @scenario
+    async def test_renewal_goes_on_after_a_restart(
+        self, env: BootstrapEnvironment, script: Script, refresh: Script
+    ) -> None:
+        key = await _waiting_machine(env, script)
+        await env.restart()
+        await env.quiet()
+        assert refresh.calls == []
+        await env.eventually("renewed", lambda: env.data(key) == b"renewed 1")
+
+    @scenario
+    async def test_data_stay_when_they_cannot_be_renewed(
+        self, env: BootstrapEnvironment, script: Script, refresh: Script
+    ) -> None:
+        refresh.result = lambda config: Waiting("NoTokens", requeue_after=1)
+        key = await _waiting_machine(env, script)
+        await env.says(key, "NoTokens")
+        assert env.created(key), "dataSecretCreated never flips back"
+        assert env.data(key) == b"data"
+
+    @scenario
+    async def test_data_of_the_first_machine_are_not_renewed(
+        self, env: BootstrapEnvironment, script: Script, refresh: Script
+    ) -> None:
+        """Renewed data would join the cluster that this machine has to initialise."""
+        script.result = lambda config: BootstrapDocument(b"data", refresh_after=60)
+        key = env.add_machine(env.add_cluster(), "cp1", control_plane=True)
+        await env.has_data(key)
+        await asyncio.sleep(600)
+        assert refresh.calls == []
+
+
+async def _waiting_machine(env: BootstrapEnvironment, script: Script) -> NamespacedName:
+    script.result = lambda config: BootstrapDocument(b"data", refresh_after=60)
+    cluster = env.add_cluster()
+    env.control_plane_is_initialized(cluster)
+    key = env.add_machine(cluster, "m1")
+    await env.has_data(key)
+    return key
+
+
+def _use_virtual_time_of_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    began = datetime.now(UTC)
+
+    def now() -> datetime:
+        return began + timedelta(seconds=asyncio.get_running_loop().time())
+
+    timed = functools.partial(BootstrapConfigController, now=now)
+    monkeypatch.setattr(controllers, "BootstrapConfigController", timed)
 
 
 async def _refreshed_pool(

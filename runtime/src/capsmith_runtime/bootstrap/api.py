@@ -1,7 +1,8 @@
 """A bootstrap provider's reconciler, with its argument and results.
 
-Its only method generates bootstrap data: once for a Machine, and repeatedly for a MachinePool,
-because machines that are added later need data that are still valid.  The runtime handles
+It generates bootstrap data: once for a Machine, and repeatedly for a MachinePool, because machines
+that are added later need data that are still valid.  Optionally, it renews the data of a Machine
+whose server takes longer to start than a token in them is valid.  The runtime handles
 everything else: the Secret with its name and owner, the order of machines, and the status.
 """
 
@@ -62,9 +63,10 @@ class BootstrapDocument:
     format: str = "cloud-config"
     """Format of the data: ``cloud-config``, ``ignition`` or another supported format."""
     refresh_after: float | None = None
-    """Seconds after which a pool's data must be regenerated, because a token in them expires.
+    """Seconds after which the data must be renewed, because a token in them expires.
 
-    Set it only for a MachinePool, since a Machine's data are used once (MP-19).
+    A pool's data are then generated again (MP-19), and those of a Machine without a Node are passed
+    to ``refresh_data``, if the reconciler has that method.
     """
     certificates_expiry: datetime | None = None
     """Expiry time of a control plane machine's certificates, with a time zone.
@@ -109,7 +111,7 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
     node_taints: tuple[Taint, ...]
     """The taints to register the Node with; core removes them later (BC-14)."""
     previous: BootstrapData | None
-    """A pool's current data; None if there are none yet."""
+    """The current data of a pool, or of a Machine in ``refresh_data``; None if none exist."""
     _certificates: CertificateReader = field(repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
@@ -166,3 +168,15 @@ class BootstrapConfigReconciler(SessionUser, ABC, Generic[Spec]):
         the result is stored.  An exception is reported in the Ready condition, and the call is
         retried.
         """
+
+    def refresh_data(
+        self, config: BootstrapConfigScope[Spec]
+    ) -> BootstrapDocument | Waiting | Awaitable[BootstrapDocument | Waiting]:
+        """Renew the data of a Machine that has not become a Node yet; optional.
+
+        The method is called each time ``refresh_after`` of the last document has passed, until the
+        Machine has a Node; never for the machine that initialises the cluster.  Return
+        ``config.previous`` in a new document if its token could be extended, or new data, which
+        replace those in the Secret.  Without this method, the data of a Machine are never renewed.
+        """
+        raise NotImplementedError

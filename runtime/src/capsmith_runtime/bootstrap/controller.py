@@ -52,7 +52,7 @@ NAME_TAKEN_RETRY_SECONDS: Final = 60.0
 
 
 def utc_now() -> datetime:
-    """Return the current time in UTC, from which the refresh of a pool's data is scheduled."""
+    """Return the current time in UTC, from which the refresh of data is scheduled."""
     return datetime.now(UTC)
 
 
@@ -88,6 +88,8 @@ class BootstrapConfigController:
             new_patcher=partial(Patcher, context.client, informer, context.writer),
             forget=self._forget,
         )
+        refresh_data = type(self._author.reconciler).refresh_data
+        self._refreshes_machines = refresh_data is not BootstrapConfigReconciler.refresh_data
         self._owners = owners
         self._status = writer
         self._now = now
@@ -125,6 +127,8 @@ class BootstrapConfigController:
     ) -> Result:
         own_name, used_name = data_secret_of(patcher.obj), owner.data_secret_name
         if owner.pool is None and self._status.is_created(patcher.obj):
+            if self._is_refreshable(patcher, owner):
+                return await self._refresh(patcher, cluster, owner)
             if key not in self._owner_checked:
                 await self._secrets.ensure_owner(patcher.obj, cluster.name)
                 self._owner_checked.add(key)
@@ -168,14 +172,55 @@ class BootstrapConfigController:
             return Result()
         scope = self._scope(patcher, spec, cluster, owner, current, is_first=is_first)
         hook = self._author.reconciler.bootstrap_data
+        return await self._store(patcher, owner, scope, hook, current)
+
+    def _is_refreshable(self, patcher: Patcher, owner: ConfigOwner) -> bool:
+        """Return whether a Machine that has data may still need them, and the author renews them.
+
+        As kubeadm's provider does, which extends a token until the machine has a Node.
+        """
+        machine = owner.machine
+        return (
+            self._refreshes_machines
+            and machine is not None
+            and not machine.node_name
+            and not machine.deleting
+            and not bootstrap.is_updating_in_place(patcher.obj)
+        )
+
+    async def _refresh(self, patcher: Patcher, cluster: Cluster, owner: ConfigOwner) -> Result:
+        """Let the author renew the data of a Machine that has not joined, once they are due."""
+        name = data_secret_of(patcher.obj)
+        try:
+            content = await self._secrets.read(patcher.obj, cluster.name, in_use=True)
+        except DataSecretNameTakenError:
+            # Another object replaced the Secret after the data were reported.
+            content = None
+        if content is None or self._seconds_left(content) != 0:
+            return await self._report_created(patcher, name, content)
+        spec = await self._author.decode_spec(patcher)
+        if spec is None:
+            return Result()
+        scope = self._scope(patcher, spec, cluster, owner, content, is_first=False)
+        hook = self._author.reconciler.refresh_data
+        return await self._store(patcher, owner, scope, hook, content)
+
+    async def _store(
+        self,
+        patcher: Patcher,
+        owner: ConfigOwner,
+        scope: BootstrapConfigScope[Any],
+        hook: Callable[..., object],
+        current: DataContent | None,
+    ) -> Result:
+        """Call the author's ``hook``, and write its data where they differ from ``current``."""
         document = await self._author.call(patcher, hook, scope, BootstrapDocument)
         if isinstance(document, Waiting):
             return await self._reporter.report_wait(patcher, document)
-        inputs = owner.inputs_digest(patcher.obj)
-        content = self._content(document, owner, inputs, scope.external_id)
+        content = self._content(document, owner, patcher.obj, scope)
         if content != current:
             replace = current is not None
-            await self._secrets.write(patcher.obj, cluster.name, content, replace=replace)
+            await self._secrets.write(patcher.obj, scope.cluster.name, content, replace=replace)
         name = data_secret_of(patcher.obj)
         return await self._report_created(patcher, name, content, document.status)
 
@@ -234,10 +279,17 @@ class BootstrapConfigController:
         return await self._report_created(patcher, used_name, content)
 
     def _content(
-        self, document: BootstrapDocument, owner: ConfigOwner, inputs: str, external_id: str
+        self,
+        document: BootstrapDocument,
+        owner: ConfigOwner,
+        config: JSON,
+        scope: BootstrapConfigScope[Any],
     ) -> DataContent:
         refresh_at = expiry = ""
-        if owner.pool is not None and document.refresh_after is not None:
+        # The machine that initialises the cluster joins nothing: what is generated later, when it
+        # is no longer the first, would be data for another role.
+        renewed = self._refreshes_machines and not scope.is_first_control_plane
+        if document.refresh_after is not None and (owner.pool is not None or renewed):
             refresh_at = _timestamp(self._now().timestamp() + document.refresh_after)
         if document.certificates_expiry is not None:
             expiry = _timestamp(document.certificates_expiry.timestamp())
@@ -245,9 +297,9 @@ class BootstrapConfigController:
             value=document.value,
             format=document.format,
             refresh_at=refresh_at,
-            inputs=inputs,
+            inputs=owner.inputs_digest(config),
             certificates_expiry=expiry,
-            external_id=external_id,
+            external_id=scope.external_id,
         )
 
     def _is_outdated(self, content: DataContent, patcher: Patcher, owner: ConfigOwner) -> bool:
@@ -258,7 +310,7 @@ class BootstrapConfigController:
         return changed or self._seconds_left(content) == 0
 
     def _seconds_left(self, content: DataContent) -> float | None:
-        """Return the seconds until a pool's data must be regenerated; None for never."""
+        """Return the seconds until the data must be renewed; None for never."""
         if not content.refresh_at:
             return None
         try:
