@@ -56,6 +56,12 @@ def test_timers_expire_in_order() -> None:
 
 @pytest.mark.parametrize("repetition", range(5))
 def test_a_synchronous_handler_does_not_run_out_of_time(repetition: int) -> None:
+    """The clock does not jump to the next timer while a thread works.
+
+    How far it moves is not checked: on a busy machine the thread may work while the loop waits for
+    a processor, which is not counted.
+    """
+
     async def main() -> tuple[str, float]:
         timer = asyncio.create_task(asyncio.sleep(HOUR))
         async with asyncio.timeout(60 * WORK_SECONDS):
@@ -66,7 +72,7 @@ def test_a_synchronous_handler_does_not_run_out_of_time(repetition: int) -> None
 
     answer, passed = clock.run(main())
     assert answer == "done"
-    assert WORK_SECONDS * 0.9 <= passed < HOUR
+    assert passed < HOUR
 
 
 def test_many_short_handlers_take_little_time() -> None:
