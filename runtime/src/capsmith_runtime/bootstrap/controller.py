@@ -167,12 +167,8 @@ class BootstrapConfigController:
             if waiting is not None:
                 return await self._reporter.report_wait(patcher, waiting)
             is_first = True
-        spec = await self._author.decode_spec(patcher)
-        if spec is None:
-            return Result()
-        scope = self._scope(patcher, spec, cluster, owner, current, is_first=is_first)
         hook = self._author.reconciler.bootstrap_data
-        return await self._store(patcher, owner, scope, hook, current)
+        return await self._store(patcher, cluster, owner, hook, current, is_first=is_first)
 
     def _is_refreshable(self, patcher: Patcher, owner: ConfigOwner) -> bool:
         """Return whether a Machine that has data may still need them, and the author renews them.
@@ -198,29 +194,31 @@ class BootstrapConfigController:
             content = None
         if content is None or self._seconds_left(content) != 0:
             return await self._report_created(patcher, name, content)
-        spec = await self._author.decode_spec(patcher)
-        if spec is None:
-            return Result()
-        scope = self._scope(patcher, spec, cluster, owner, content, is_first=False)
         hook = self._author.reconciler.refresh_data
-        return await self._store(patcher, owner, scope, hook, content)
+        return await self._store(patcher, cluster, owner, hook, content, is_first=False)
 
     async def _store(
         self,
         patcher: Patcher,
+        cluster: Cluster,
         owner: ConfigOwner,
-        scope: BootstrapConfigScope[Any],
         hook: Callable[..., object],
         current: DataContent | None,
+        *,
+        is_first: bool,
     ) -> Result:
         """Call the author's ``hook``, and write its data where they differ from ``current``."""
+        spec = await self._author.decode_spec(patcher)
+        if spec is None:
+            return Result()
+        scope = self._scope(patcher, spec, cluster, owner, current, is_first=is_first)
         document = await self._author.call(patcher, hook, scope, BootstrapDocument)
         if isinstance(document, Waiting):
             return await self._reporter.report_wait(patcher, document)
         content = self._content(document, owner, patcher.obj, scope)
         if content != current:
             replace = current is not None
-            await self._secrets.write(patcher.obj, scope.cluster.name, content, replace=replace)
+            await self._secrets.write(patcher.obj, cluster.name, content, replace=replace)
         name = data_secret_of(patcher.obj)
         return await self._report_created(patcher, name, content, document.status)
 
