@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from capsmith_runtime.kube import state_dump
 from capsmith_runtime.kube.state_dump import (
     describe_heap,
     describe_process,
@@ -46,6 +47,15 @@ async def test_tasks_show_the_calls_in_which_they_wait() -> None:
         f"{__name__}.inner",
         "asyncio.locks.Event.wait",
     ]
+
+
+async def test_a_failure_of_the_description_ends_the_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> list[str]:
+        raise RuntimeError("no heap")
+
+    monkeypatch.setattr(state_dump, "describe_heap", fail)
+    with pytest.raises(RuntimeError, match="no heap"):
+        await describe_process()
 
 
 def test_threads_show_the_calls_in_which_they_are() -> None:

@@ -80,7 +80,7 @@ async def describe_process() -> str:
     sections = {
         "tasks": describe_tasks(asyncio.get_running_loop()),
         "threads": describe_threads(),
-        "memory": await _describe_heap_in_thread(),
+        "memory": await asyncio.to_thread(describe_heap),
     }
     return "".join(
         f"{name}\n" + "".join(f"  {line}\n" for line in lines) for name, lines in sections.items()
@@ -113,22 +113,9 @@ async def log_process() -> None:
         _log.info("task", state=line)
     for line in describe_threads():
         _log.info("thread", state=line)
-    for line in await _describe_heap_in_thread():
+    for line in await asyncio.to_thread(describe_heap):
         _log.info("memory", state=line)
     _log.info("end of dump")
-
-
-async def _describe_heap_in_thread() -> list[str]:
-    # Not the default executor, whose threads may all hang.
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[list[str]] = loop.create_future()
-
-    def describe() -> None:
-        lines = describe_heap()
-        loop.call_soon_threadsafe(lambda: None if found.cancelled() else found.set_result(lines))
-
-    threading.Thread(target=describe, name="dump", daemon=True).start()
-    return await found
 
 
 def _calls(task: asyncio.Task[Any]) -> Iterator[str]:
