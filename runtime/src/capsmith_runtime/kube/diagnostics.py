@@ -36,6 +36,7 @@ from capsmith_runtime.kube.http_server import (
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.tls import DEFAULT_TLS, TLSOptions
+from capsmith_runtime.kube.token_buckets import TokenBuckets
 
 Check = Callable[[], bool]
 
@@ -168,24 +169,6 @@ UNKNOWN_BURST: Final = 10
 """Reviews of unknown tokens that one client may cause together."""
 
 
-class ReviewRate:
-    """Limits the reviews of unknown tokens for each client, with a token bucket."""
-
-    def __init__(self) -> None:
-        self._buckets: dict[str, tuple[float, float]] = {}
-        """What is left in each client's bucket, and at which time; the last used ones last."""
-
-    def admit(self, peer: str) -> bool:
-        """Return whether the client may cause a review now."""
-        now = monotonic()
-        left, since = self._buckets.pop(peer, (float(UNKNOWN_BURST), now))
-        left = min(float(UNKNOWN_BURST), left + (now - since) * UNKNOWN_PER_SECOND)
-        is_admitted = left >= 1.0
-        self._buckets[peer] = (left - 1.0 if is_admitted else left, now)
-        _drop_oldest(self._buckets)
-        return is_admitted
-
-
 def _drop_oldest(entries: dict[str, Any]) -> None:
     while len(entries) > CACHE_ENTRIES:
         del entries[next(iter(entries))]
@@ -209,7 +192,7 @@ class AccessReviewer:
 
         Apart from granted ones, which a client with many tokens must not displace.
         """
-        self._rate = ReviewRate()
+        self._rate = TokenBuckets(UNKNOWN_PER_SECOND, UNKNOWN_BURST, CACHE_ENTRIES)
 
     async def review(
         self, authorization: str, method: str, path: str, peer: str = ""
@@ -231,7 +214,7 @@ class AccessReviewer:
         expires, status = self._denied.get(key, (-math.inf, HTTPStatus.UNAUTHORIZED))
         if expires > monotonic():
             return status
-        if granted + REMEMBERED_SECONDS <= monotonic() and not self._rate.admit(peer):
+        if granted + REMEMBERED_SECONDS <= monotonic() and not self._rate.take(peer):
             return HTTPStatus.TOO_MANY_REQUESTS
         status = await self._decide(token, verb, path)
         self._remember(key, status)

@@ -11,6 +11,7 @@ from capsmith_runtime.errors import ApiError
 from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.token_buckets import TokenBuckets
 
 EVENT = ResourceType("events.k8s.io", "v1", "Event", "events")
 
@@ -39,10 +40,8 @@ class EventRecorder:
         self._instance = instance[:128]
         self._metrics = metrics
         self._repeat_seconds = repeat_seconds
-        self._burst = burst
-        self._per_second = per_second
         # By namespace: an outage of one tenant must not silence the others.
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets = TokenBuckets(per_second, burst, _REMEMBERED)
         self._sent: OrderedDict[tuple[str, str, str], float] = OrderedDict()
         self._queue: asyncio.Queue[JSON] = asyncio.Queue(maxsize=max(_QUEUED, burst))
 
@@ -60,7 +59,7 @@ class EventRecorder:
         now, mark = monotonic(), (obj["metadata"]["uid"], reason, note)
         if now - self._sent.get(mark, -self._repeat_seconds) < self._repeat_seconds:
             self._metrics.events_dropped.labels("repeated").inc()
-        elif not self._take_token(obj, now) or self._queue.full():
+        elif not self._buckets.take(obj["metadata"].get("namespace", "")) or self._queue.full():
             self._metrics.events_dropped.labels("rate").inc()
         else:
             self._sent[mark] = now
@@ -78,16 +77,6 @@ class EventRecorder:
             except ApiError:
                 # Events are optional: the failure itself is logged and retried anyway.
                 self._metrics.events_dropped.labels("refused").inc()
-
-    def _take_token(self, obj: JSON, now: float) -> bool:
-        namespace = obj["metadata"].get("namespace", "")
-        tokens, filled = self._buckets.pop(namespace, (float(self._burst), now))
-        tokens = min(float(self._burst), tokens + (now - filled) * self._per_second)
-        has_token = tokens >= 1.0
-        self._buckets[namespace] = tokens - 1.0 if has_token else tokens, now
-        if len(self._buckets) > _REMEMBERED:
-            self._buckets.popitem(last=False)
-        return has_token
 
     def _event(self, obj: JSON, type_: str, reason: str, note: str, action: str) -> JSON:
         metadata = obj["metadata"]

@@ -1,0 +1,33 @@
+"""A token bucket for each of many keys, such as the namespaces or the clients that cause work."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from capsmith_runtime.kube.clock import monotonic
+
+
+class TokenBuckets:
+    """Token buckets by key, so that a key that uses up its tokens does not affect the others."""
+
+    def __init__(self, per_second: float, burst: int, maximum: int) -> None:
+        """Initialise without keys; the bucket of a new key is full, with ``burst`` tokens.
+
+        At most ``maximum`` keys are remembered; the one that was used least recently is dropped.
+        """
+        self._per_second = per_second
+        self._burst = float(burst)
+        self._maximum = maximum
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        """The tokens left for each key, and the time at which they were counted."""
+
+    def take(self, key: str) -> bool:
+        """Take one token of ``key``; return whether there was one."""
+        now = monotonic()
+        tokens, counted = self._buckets.pop(key, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - counted) * self._per_second)
+        has_token = tokens >= 1.0
+        self._buckets[key] = (tokens - 1.0 if has_token else tokens, now)
+        if len(self._buckets) > self._maximum:
+            self._buckets.popitem(last=False)
+        return has_token
