@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import pytest
 
@@ -116,7 +116,7 @@ def test_each_use_of_the_client_is_compared(runs: list[Run]) -> None:
 
 def test_kinds_that_are_constants_are_declared() -> None:
     """The source alone shows these, whether a scenario sends them or not."""
-    found = list(_constant_requests())
+    found = _constant_requests()
     by_folder = defaultdict(list)
     for folder, _, rule in _rules():
         by_folder[folder].append(rule)
@@ -173,15 +173,20 @@ def _unneeded(rule: DeclaredRule, needed: set[tuple[str, str]]) -> Iterator[str]
             yield from (f"{verb} {each}" for each in rule.resources if each not in used)
 
 
-def _constant_requests() -> Iterator[tuple[str, Request]]:
-    """The requests on kinds that are constants, with the folder that sends them."""
+@cache
+def _constant_requests() -> tuple[tuple[str, Request], ...]:
+    """Return the requests on kinds that are constants, with the folder that sends them.
+
+    They are cached, because finding them parses the whole library.
+    """
+    found = []
     for use in uses():
         if use.resource is not None:
             resource = use.resource.plural + ("/status" if use.method == "patch_status" else "")
             for verb in VERBS[use.method]:
-                yield use.module.partition(".")[0], _request_of(
-                    use, verb, use.resource.group, resource
-                )
+                request = _request_of(use, verb, use.resource.group, resource)
+                found.append((use.module.partition(".")[0], request))
+    return tuple(found)
 
 
 def _request_of(use: Use, verb: str, group: str, resource: str) -> Request:
