@@ -11,10 +11,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 import random
 import shutil
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -274,16 +276,43 @@ def differing(one: Tree, other: Tree) -> list[str]:
     return sorted(path for path in {*one, *other} if one.get(path) != other.get(path))[:6]
 
 
-def main(name: str, fault: str, step: str) -> None:
-    render_once()
+def count_points(name: str, fault: str, step: int) -> int:
+    """Try a scenario at every `step`-th event, and return the number of events tried.
+
+    Raises AssertionError with the first event after which the folder is in no allowed state.
+    """
     memory = Path("/dev/shm")  # where there is one: it is about the order of events, not the disk
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as work:
         trial = Trial(SCENARIOS[name], Path(work))
         points = 0
-        while trial.at(points * int(step) + 1, fault):
+        while trial.at(points * step + 1, fault):
             points += 1
-    print(json.dumps({"points": points}))
+    return points
+
+
+def main() -> None:
+    """Render once; then try the scenario that each line of the input names, with fault and step.
+
+    Each scenario runs in a fork, which has the trees and imports of this process.  The answer is
+    one line of JSON.
+    """
+    render_once()
+    for line in sys.stdin:
+        name, fault, step = line.split()
+        child = os.fork()
+        if not child:
+            os._exit(_answer(name, fault, int(step)))
+        os.waitpid(child, 0)
+
+
+def _answer(name: str, fault: str, step: int) -> int:
+    try:
+        answer: dict[str, object] = {"points": count_points(name, fault, step)}
+    except Exception:
+        answer = {"failure": traceback.format_exc()}
+    print(json.dumps(answer), flush=True)
+    return 0
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,24 +46,45 @@ def here(changed: Provider, monkeypatch: pytest.MonkeyPatch) -> Provider:
     return Provider(Path())
 
 
-def tried(scenario: str, fault: str, step: int) -> int:
-    """How many moments were tried."""
-    command = [sys.executable, "-m", "tests.regenerate.dying", scenario, fault, str(step)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=3600)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return int(json.loads(done.stdout.splitlines()[-1])["points"])
+@pytest.fixture(scope="module")
+def trials() -> Iterator[subprocess.Popen[str]]:
+    """Yield a process that has rendered and forks for each scenario, tests.regenerate.dying."""
+    command = [sys.executable, "-m", "tests.regenerate.dying"]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+
+
+def count_points(trials: subprocess.Popen[str], scenario: str, fault: str, step: int) -> int:
+    """Return how many moments were tried."""
+    assert trials.stdin is not None
+    assert trials.stdout is not None
+    trials.stdin.write(f"{scenario} {fault} {step}\n")
+    trials.stdin.flush()
+    printed: list[str] = []
+    for line in trials.stdout:
+        if line.startswith("{"):
+            answer = json.loads(line)
+            assert "failure" not in answer, "".join(printed) + answer["failure"]
+            return int(answer["points"])
+        printed.append(line)  # by a fork that ended unexpectedly
+    raise AssertionError("".join(printed))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_killed_at_every_moment(scenario: str) -> None:
-    assert tried(scenario, "kill", 1) > 50
+def test_killed_at_every_moment(trials: subprocess.Popen[str], scenario: str) -> None:
+    assert count_points(trials, scenario, "kill", 1) > 50
 
 
 @pytest.mark.parametrize("fault", ["torn", "full", "denied"])
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_other_faults(scenario: str, fault: str) -> None:
+def test_other_faults(trials: subprocess.Popen[str], scenario: str, fault: str) -> None:
     """A file half written, a disk that is full from then on, a file that is refused."""
-    assert tried(scenario, fault, 7) > 5
+    assert count_points(trials, scenario, fault, 7) > 5
 
 
 def test_whole_processes_killed_at_random(changed: Provider) -> None:
