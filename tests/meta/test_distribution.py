@@ -14,6 +14,8 @@ E2E = "tests/e2e/test_move.py::test_move"
     [
         ("tests/unit/test_formats.py::test_a[v1.13-v1beta2]", "tests/unit/test_formats.py"),
         ("tests/unit/a.py::TestA::test_b[x::y]", "tests/unit/a.py"),
+        ("tests/runtime/scenarios/ipam/test_orphans.py::test_a[b]", "tests/runtime/scenarios"),
+        ("tests/runtime/test_permissions.py::test_a", "tests/runtime/scenarios"),
         (f"{E2E}", "tests/e2e/test_move.py"),
         (f"{E2E}[v1.13-v1beta2]", "tests/e2e/v1.13-v1beta2"),
         (f"{E2E}[v1.13-v1beta2-{{ if .a }}[x]]", "tests/e2e/v1.13-v1beta2"),

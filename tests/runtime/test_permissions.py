@@ -23,10 +23,14 @@ from capsmith.provider.model import Component, Provider
 from tests.golden.cases import cases
 from tests.runtime.support.requests import VERBS, Request, Use, recorded, recorded_scenarios, uses
 
-KITS = {"extension": "", "managed": "Managed", "pools": "", "two-contracts": ""}
-"""Examples, and which of their conformance tests.
+KITS = {
+    "pools": "TestInfraCluster or TestMachineTemplates",
+    "two-contracts": "TestAddress or TestBootstrapData or TestMachineTemplates or TestOrphaned"
+    " or (TestInfrastructureFaults and paused)",
+}
+"""Examples, and the conformance tests of them that send what the scenarios of the library do not.
 
-With the scenarios of the library they send every kind of request.
+Together they send every kind of request.
 """
 ONLY_OF_KITS = "homelab"
 """The example that has the name of another one, with which scenarios run."""

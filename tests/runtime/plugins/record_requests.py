@@ -1,14 +1,16 @@
-"""A pytest plugin: records what managers request while the tests of a repository run.
+"""Records what managers request; as a pytest plugin, while the tests of a repository run.
 
-Not part of a package, as generated repositories have a package ``tests`` of their own.
+The plugin is imported as a top-level module, as generated repositories have a package ``tests`` of
+their own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -32,16 +34,19 @@ from capsmith_runtime.options import Options
 
 FILE = "RECORDED_REQUESTS"
 """The environment variable that names the file to write."""
-_recorded: set[tuple[str, ...]] = set()
+Row = tuple[str, ...]
+"""A request: label, verb, group, resource, name, "own" or "", module, function, method."""
+_ROWS = pytest.StashKey[set[Row]]()
 
 
 class RecordingClient:
     """Passes all on to another client; methods are no coroutines, so that they see their caller."""
 
-    def __init__(self, client: KubeClient, label: str, own_namespace: str) -> None:
+    def __init__(self, client: KubeClient, label: str, own_namespace: str, rows: set[Row]) -> None:
         self._client = client
         self._label = label
         self._own_namespace = own_namespace
+        self._rows = rows
 
     def list_page(
         self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
@@ -103,7 +108,7 @@ class RecordingClient:
         subresource: str = "",
     ) -> None:
         caller = sys._getframe(2)
-        _recorded.add(
+        self._rows.add(
             (
                 self._label,
                 verb,
@@ -118,8 +123,11 @@ class RecordingClient:
         )
 
 
-def pytest_configure(config: pytest.Config) -> None:
+@contextlib.contextmanager
+def recorded_requests() -> Iterator[set[Row]]:
+    """Yield a set that gets the requests of each manager made inside.  It cannot be nested."""
     original = Manager.__init__
+    rows: set[Row] = set()
 
     def recording(
         self: Manager,
@@ -132,7 +140,7 @@ def pytest_configure(config: pytest.Config) -> None:
         checks: Mapping[str, Check] = {},
         set_alarm: SetAlarm = set_no_alarm,
     ) -> None:
-        recorder = RecordingClient(client, component.label, options.own_namespace)
+        recorder = RecordingClient(client, component.label, options.own_namespace, rows)
         original(
             self,
             component,
@@ -144,8 +152,21 @@ def pytest_configure(config: pytest.Config) -> None:
             set_alarm=set_alarm,
         )
 
-    pytest.MonkeyPatch().setattr(Manager, "__init__", recording)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Manager, "__init__", recording)
+        yield rows
+
+
+def write_rows(rows: set[Row]) -> None:
+    """Write recorded requests to the file that the environment names."""
+    Path(os.environ[FILE]).write_text(json.dumps(sorted(rows)), encoding="utf-8")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    stack = contextlib.ExitStack()
+    config.stash[_ROWS] = stack.enter_context(recorded_requests())
+    config.add_cleanup(stack.close)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    Path(os.environ[FILE]).write_text(json.dumps(sorted(_recorded)), encoding="utf-8")
+    write_rows(session.config.stash[_ROWS])

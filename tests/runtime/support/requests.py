@@ -15,10 +15,12 @@ from pathlib import Path
 import capsmith_runtime
 from capsmith_runtime.kube.client import ResourceType
 from tests.golden.cases import Case, generated
+from tests.runtime.plugins.record_requests import FILE, Row
 
 PACKAGE = Path(capsmith_runtime.__file__).parent
 PLUGINS = Path(__file__).parents[1] / "plugins"
 ROOT = Path(__file__).parents[3]
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
 VERBS = {
     "apply": ("patch", "create"),
     "create": ("create",),
@@ -30,6 +32,8 @@ VERBS = {
     "watch": ("watch",),
 }
 """Method of the client port -> verbs that the API server authorises."""
+REQUESTS_OF_MODULES: dict[Path, set[Row]] = {}
+"""What managers requested in the scenarios of a module, of which this process ran all."""
 _NO_MANAGER = ("testing", "legacy", "workload", "addon.api", "reconcile.kubernetes_client")
 """Modules of tests, of old import paths, and those whose client is a workload cluster's.
 
@@ -70,36 +74,39 @@ def recorded(case: Case, selection: str, folder: Path) -> list[Request]:
     repository = folder / "repository"
     generated(case, repository)
     path = ["src", str(PACKAGE.parent), str(PLUGINS)]
-    return _recorded(folder, repository, path, "-k", selection, "tests/test_conformance.py")
+    selected = ("-p", "record_requests", "-k", selection, "tests/test_conformance.py")
+    return [_request(*row) for row in _recorded(folder, repository, path, *selected)]
 
 
 def recorded_scenarios(folder: Path) -> list[Request]:
-    """Run the scenarios of the library, and return what managers requested."""
-    scenarios = Path(__file__).parents[1] / "scenarios"
-    return _recorded(folder, ROOT, [str(ROOT), str(PLUGINS)], str(scenarios))
+    """Return what managers request in the scenarios of the library.
+
+    Modules that this process has not run before are run for it.
+    """
+    rows = set[Row]().union(*REQUESTS_OF_MODULES.values())
+    modules = sorted(SCENARIOS.rglob("test_*.py"))
+    if missing := [str(each) for each in modules if each not in REQUESTS_OF_MODULES]:
+        rows.update(_recorded(folder, ROOT, [str(ROOT)], *missing))
+    return [_request(*row) for row in sorted(rows)]
 
 
-def _recorded(folder: Path, cwd: Path, path: list[str], *arguments: str) -> list[Request]:
+def _recorded(folder: Path, cwd: Path, path: list[str], *arguments: str) -> list[Row]:
     file = folder / "requests.json"
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"),
-            *("-p", "record_requests", *arguments),
-        ],
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments],
         cwd=cwd,
         env={
             "PATH": os.environ.get("PATH", os.defpath),
             "PYTHONPATH": os.pathsep.join(path),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "RECORDED_REQUESTS": str(file),
+            FILE: str(file),
         },
         capture_output=True,
         text=True,
         timeout=1800,
     )
     assert done.returncode == 0, done.stdout[-10_000:] + done.stderr[-2_000:]
-    rows = json.loads(file.read_text(encoding="utf-8"))
-    return [_request(*row) for row in rows]
+    return [tuple(row) for row in json.loads(file.read_text(encoding="utf-8"))]
 
 
 def _request(
