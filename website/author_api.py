@@ -49,6 +49,7 @@ _CREATED_BY_RUNTIME: Final = frozenset(
         "ForbiddenError",
         "Holder",
         "InfraClusterView",
+        "InfraMachineView",
         "InvalidRequestError",
         "KubeClient",
         "KubernetesClient",

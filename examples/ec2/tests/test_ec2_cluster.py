@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from capsmith_runtime.infrastructure import (
     Deleted,
     Endpoint,
     InfraClusterState,
+    InfraMachineView,
     KubernetesClient,
     ReconcileError,
     Waiting,
@@ -19,6 +21,7 @@ from capsmith_runtime.testing import infrastructure as testing
 from capsmith_runtime.testing.kubernetes import fake_client
 
 from cluster_api_provider_ec2._generated.api.ec2_cluster import Ec2ClusterSpec, Ec2ClusterStatus
+from cluster_api_provider_ec2._generated.api.ec2_machine import Ec2MachineStatus
 from cluster_api_provider_ec2._generated.api.ec2_security_group import (
     Ec2SecurityGroup,
     Ec2SecurityGroupSpec,
@@ -49,10 +52,14 @@ def _client(*, ready: bool | None) -> KubernetesClient:
 
 
 def _cluster(
-    endpoint: Endpoint | None = None, client: KubernetesClient | None = None, **fields: Any
+    endpoint: Endpoint | None = None,
+    client: KubernetesClient | None = None,
+    machines: Sequence[InfraMachineView] = (),
+    **fields: Any,
 ) -> Scope:
     spec = testing.spec_from(Ec2ClusterSpec, {**FIELDS, **fields})
-    scope = testing.infra_cluster(spec, endpoint=endpoint, session=open_session())
+    session = open_session()
+    scope = testing.infra_cluster(spec, endpoint=endpoint, machines=machines, session=session)
     return replace(scope, client=client or _client(ready=True))
 
 
@@ -95,6 +102,39 @@ def test_zones_are_failure_domains(aws: Infrastructure) -> None:
         "us-east-1b": "10.8.0.0/20",
         "us-east-1d": "10.8.16.0/20",
     }
+
+
+def test_running_control_planes_are_targets(aws: Infrastructure) -> None:
+    first, second = (_run_instance(aws) for _ in range(2))
+    state = _reconcile(_cluster(machines=[_machine(first), _machine(second), _pending()]))
+    assert _targets(aws, state) == {first, second}
+
+    state = _reconcile(_cluster(machines=[_machine(first, deleting=True), _machine(second)]))
+    assert _targets(aws, state) == {second}
+
+
+def _run_instance(aws: Infrastructure) -> str:
+    (image,) = aws.cloud.ec2.describe_images()["Images"][:1]
+    run = aws.cloud.ec2.run_instances(ImageId=image["ImageId"], MinCount=1, MaxCount=1)
+    return run["Instances"][0]["InstanceId"]
+
+
+def _machine(instance_id: str, *, deleting: bool = False) -> InfraMachineView:
+    return testing.infra_machine_view(
+        instance_id,
+        provider_id=f"aws:///us-east-1a/{instance_id}",
+        deleting=deleting,
+        status=Ec2MachineStatus(instance_id=instance_id, instance_state="running"),
+    )
+
+
+def _pending() -> InfraMachineView:
+    return testing.infra_machine_view("pending", status=Ec2MachineStatus(instance_id="i-1"))
+
+
+def _targets(aws: Infrastructure, state: InfraClusterState) -> set[str]:
+    health = aws.cloud.elb.describe_target_health(TargetGroupArn=state.status.target_group_arn)
+    return {each["Target"]["Id"] for each in health["TargetHealthDescriptions"]}
 
 
 @pytest.mark.parametrize(

@@ -236,18 +236,6 @@ def test_an_instance_that_disappeared_is_not_created_again(
     assert aws.servers() == []
 
 
-def test_a_control_plane_is_a_target_of_the_load_balancer(
-    aws: Infrastructure, view: InfraClusterView
-) -> None:
-    _reconcile(_machine(view))
-    state = _reconcile(_machine(view, name="first", is_control_plane=True))
-
-    health = aws.cloud.elb.describe_target_health(TargetGroupArn=view.raw_status["targetGroupARN"])[
-        "TargetHealthDescriptions"
-    ]
-    assert [each["Target"]["Id"] for each in health] == [state.status.instance_id]
-
-
 @pytest.mark.parametrize(
     ("code", "reason", "retry_after"),
     [

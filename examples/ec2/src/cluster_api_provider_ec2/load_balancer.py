@@ -5,7 +5,7 @@ Names are unique in a region, and creating the same one again returns the existi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -53,6 +53,22 @@ def ensure_load_balancer(
         )
     is_active = balancer.get("State", {}).get("Code") == "active"
     return LoadBalancer(balancer["DNSName"], group_arn, is_active)
+
+
+def set_targets(elb: ElasticLoadBalancingv2Client, group_arn: str, instance_ids: Set[str]) -> None:
+    """Make exactly these instances the targets of a load balancer."""
+    health = elb.describe_target_health(TargetGroupArn=group_arn)["TargetHealthDescriptions"]
+    registered = {
+        each["Target"]["Id"]
+        for each in health
+        if each.get("TargetHealth", {}).get("State") != "draining"
+    }
+    for ids, change in (
+        (instance_ids - registered, elb.register_targets),
+        (registered - instance_ids, elb.deregister_targets),
+    ):
+        if ids:
+            change(TargetGroupArn=group_arn, Targets=[{"Id": each} for each in sorted(ids)])
 
 
 def delete_load_balancer(elb: ElasticLoadBalancingv2Client, name: str) -> bool:

@@ -35,7 +35,9 @@ from capsmith_runtime.infrastructure.api import (
     InfraMachineScope,
     InfraMachineState,
     InfraMachineTemplateScope,
+    InfraMachineView,
     MachineCapacity,
+    WatchedMachines,
 )
 from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolDeleteScope,
@@ -82,6 +84,7 @@ __all__ = [
     "InfraMachineScope",
     "InfraMachineState",
     "InfraMachineTemplateScope",
+    "InfraMachineView",
     "Instance",
     "InvalidRequestError",
     "KubernetesClient",
@@ -100,5 +103,6 @@ __all__ = [
     "TerminalError",
     "Terminated",
     "Waiting",
+    "WatchedMachines",
     "label_value",
 ]

@@ -7,6 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeVar
 
 from capsmith_runtime.api.serialization import decode
@@ -89,6 +90,59 @@ class InfraClusterView:
         return decode(cls, self.raw_status, "status")
 
 
+class WatchedMachines(Enum):
+    """Which of its machines reconcile an infrastructure cluster, and are in its scope."""
+
+    NONE = "none"
+    """No machine; the default."""
+    CONTROL_PLANE = "control-plane"
+    """The machines of the control plane."""
+    ALL = "all"
+    """All machines, those of machine pools with Machines included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfraMachineView:
+    """Read-only view of a machine, for the reconciler of its infrastructure cluster."""
+
+    name: str
+    namespace: str
+    external_id: str
+    """External id of the machine, the same as its own reconciler receives."""
+    provider_id: str | None = None
+    """The machine's provider id; None until its reconciler has returned one."""
+    is_provisioned: bool = False
+    """Whether the machine's reconciler has returned a state since it was created or moved."""
+    addresses: tuple[Address, ...] = ()
+    """The addresses that the machine's reconciler returned last."""
+    is_control_plane: bool = False
+    """Whether the machine belongs to the control plane."""
+    deleting: bool = False
+    """Whether the deletion of the machine has started; its server may still exist."""
+    raw_spec: Mapping[str, Any] = field(default_factory=dict)
+    """The machine's spec as JSON; the method ``spec`` returns it typed."""
+    raw_status: Mapping[str, Any] = field(default_factory=dict)
+    """The machine's status as JSON; the method ``status`` returns it typed."""
+    kind: str = ""
+    """Kind of the machine, for providers that serve several kinds."""
+
+    @property
+    def short_id(self) -> str:
+        """Return the short form of ``external_id`` for names and labels."""
+        return external_id.shorten(self.external_id)
+
+    def spec(self, cls: type[T]) -> T:
+        """Return the spec as an instance of the generated class ``cls``."""
+        return decode(cls, self.raw_spec, "spec")
+
+    def status(self, cls: type[T]) -> T:
+        """Return the status as an instance of the generated class ``cls``.
+
+        Changes of your own fields in the status do not reconcile the cluster.
+        """
+        return decode(cls, self.raw_status, "status")
+
+
 class _HasInfraCluster(Protocol):
     @property
     def infra_cluster(self) -> InfraClusterView | None: ...
@@ -160,6 +214,12 @@ class InfraClusterScope(InfraScope[Spec]):
 
     control_plane_endpoint: Endpoint | None
     """The endpoint in the object's spec, set by the user or returned earlier by the reconciler."""
+    machines: tuple[InfraMachineView, ...] = ()
+    """The machines that the reconciler's ``watched_machines`` selects, sorted by kind and name.
+
+    Machines in deletion are included until they are gone.  Machines that no Machine of the Cluster
+    owns, or that name the ids of another object, are not.
+    """
     workload_client: KubernetesClient = field(
         default_factory=KubernetesClient, repr=False, compare=False
     )
@@ -376,6 +436,14 @@ class MachineCapacity:
 
 class InfraClusterReconciler(SessionUser, ABC, Generic[Spec]):
     """Manages the resources that a cluster's machines share, such as load balancers."""
+
+    watched_machines: ClassVar[WatchedMachines] = WatchedMachines.NONE
+    """Which machines are in ``InfraClusterScope.machines``.
+
+    ``reconcile_normal`` is called again after such a machine was added, became provisioned, changed
+    its spec or its addresses, started to be deleted, or was deleted.  Until the cluster is
+    provisioned, do not wait for machines: they wait for the cluster.
+    """
 
     @abstractmethod
     def reconcile_normal(

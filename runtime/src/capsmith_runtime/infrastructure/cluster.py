@@ -20,6 +20,7 @@ from capsmith_runtime.infrastructure.api import (
     create_owner_reference,
 )
 from capsmith_runtime.infrastructure.cluster_dependents import ClusterDependents
+from capsmith_runtime.infrastructure.cluster_machines import list_machines
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.kinds import InfraClusterKind
 from capsmith_runtime.infrastructure.workload_client import create_workload_client
@@ -87,6 +88,8 @@ class InfraClusterController:
         credentials = await self._context.credentials.of_cluster(patcher.obj)
         if isinstance(credentials, Waiting):
             return await self._wait(patcher, credentials)
+        watched = self.kind.reconciler.watched_machines
+        key = NamespacedName(cluster.namespace, cluster.name)
         scope = InfraClusterScope(
             **self._author.scope_fields(patcher.obj),
             _reference=create_owner_reference(self.kind.resource, patcher.obj),
@@ -94,6 +97,7 @@ class InfraClusterController:
             spec=spec,
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),
+            machines=await list_machines(self._context, key, watched),
             credentials=credentials,
         )
         hook = self._author.reconciler.reconcile_normal

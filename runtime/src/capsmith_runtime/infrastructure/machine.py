@@ -21,6 +21,7 @@ from capsmith_runtime.infrastructure.api import (
     InfraMachineState,
     create_owner_reference,
 )
+from capsmith_runtime.infrastructure.cluster_machines import is_control_plane
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.kinds import InfraMachineKind
 from capsmith_runtime.infrastructure.prerequisites import (
@@ -248,7 +249,7 @@ class InfraMachineController:
             machine=machine,
             infra_cluster=infrastructure.infra_cluster,
             provider_id=_provider_id(obj),
-            is_control_plane=_is_control_plane(obj, machine),
+            is_control_plane=is_control_plane(self._caches, obj),
         )
 
 
@@ -258,12 +259,6 @@ def _check_state(
     if isinstance(result, Terminated):
         return result
     return check_result(hook, result, InfraMachineState)
-
-
-def _is_control_plane(obj: JSON, machine: Machine | None) -> bool:
-    # The label outlives the Machine, without which a deletion may begin.
-    labelled = constants.CONTROL_PLANE_LABEL in metadata.labels(obj)
-    return labelled or (machine is not None and machine.is_control_plane)
 
 
 def _provider_id(obj: JSON) -> str | None:

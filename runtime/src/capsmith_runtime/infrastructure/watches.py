@@ -16,6 +16,7 @@ from functools import partial
 
 from capsmith_runtime.contract import external_id, metadata
 from capsmith_runtime.contract.model import Object, ObjectRef
+from capsmith_runtime.infrastructure.api import WatchedMachines
 from capsmith_runtime.infrastructure.caches import (
     BY_IDENTITY,
     InfrastructureCaches,
@@ -23,6 +24,10 @@ from capsmith_runtime.infrastructure.caches import (
     secret_value,
 )
 from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
+from capsmith_runtime.infrastructure.cluster_machines import (
+    is_control_plane,
+    select_membership_fields,
+)
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.requeue import Priority
@@ -52,6 +57,10 @@ class InfrastructureWatches:
             informer.add_handler(on_change(view, self._enqueue_machines_of_infra_cluster))
         for kind in caches.dependents:
             kind.informer.add_handler(partial(self._enqueue_waiting_infra_cluster, kind))
+        for informer in caches.machines.values():
+            informer.add_handler(
+                on_change(select_membership_fields, self._enqueue_watching_clusters)
+            )
         self._watch_identities()
 
     def _watch_identities(self) -> None:
@@ -146,6 +155,17 @@ class InfrastructureWatches:
                 left = kind.of_cluster(namespace, name or "")
                 if metadata.is_deleting(obj) and not kind.has_any(left):
                     self._queues[cluster_kind].add(key_of(obj))
+
+    def _enqueue_watching_clusters(self, machine: JSON) -> None:
+        """Enqueue the infrastructure clusters whose reconcilers list ``machine``."""
+        name, selections = cluster_name_of(machine), {WatchedMachines.ALL}
+        if is_control_plane(self._caches, machine):
+            selections.add(WatchedMachines.CONTROL_PLANE)
+        for kind in self._caches.kinds.clusters if name else ():
+            if kind.reconciler.watched_machines in selections:
+                value = f"{metadata.namespace(machine)}/{name}"
+                clusters = self._caches.clusters[kind.resource.kind].by_index(BY_CLUSTER, value)
+                self._enqueue(kind.resource.kind, clusters)
 
     def _enqueue_users_of_identity(self, obj: JSON) -> None:
         value = identity_value(obj["kind"], key_of(obj))

@@ -12,6 +12,7 @@ from capsmith_runtime.infrastructure import (
     InfraClusterScope,
     InfraClusterState,
     Waiting,
+    WatchedMachines,
 )
 
 from .._generated.api.ec2_cluster import (
@@ -19,13 +20,14 @@ from .._generated.api.ec2_cluster import (
     Ec2ClusterStatus,
     Ec2ClusterStatusSubnets,
 )
+from .._generated.api.ec2_machine import Ec2MachineStatus
 from .._generated.api.ec2_security_group import (
     Ec2SecurityGroup,
     Ec2SecurityGroupSpec,
     Ec2SecurityGroupSpecIngress,
 )
 from ..cloud import LISTED_SECONDS, AwsSessions, Cloud, error_code, reported_errors
-from ..load_balancer import LoadBalancer, delete_load_balancer, ensure_load_balancer
+from ..load_balancer import LoadBalancer, delete_load_balancer, ensure_load_balancer, set_targets
 from ..network import EVERYWHERE, Network, delete_network, ensure_network
 from ..owner import Owner
 
@@ -39,6 +41,7 @@ class Ec2ClusterReconciler(InfraClusterReconciler[Ec2ClusterSpec]):
     """Reconcile a VPC with its subnets, and a network load balancer for the API server."""
 
     session_factory = AwsSessions
+    watched_machines = WatchedMachines.CONTROL_PLANE
 
     def reconcile_normal(self, cluster: Scope) -> InfraClusterState | Waiting:
         """Create what is missing, and return its state."""
@@ -50,6 +53,8 @@ class Ec2ClusterReconciler(InfraClusterReconciler[Ec2ClusterSpec]):
         group = _apply_security_group(cluster, network, port)
         with reported_errors():
             balancer = _load_balancer(cloud, owner, spec, network, port)
+            if balancer is not None:
+                set_targets(cloud.elb, balancer.target_group_arn, _running_instances(cluster))
         status = _status(network, group, balancer)
         endpoint = cluster.control_plane_endpoint
         if endpoint is None and balancer is not None:
@@ -131,6 +136,14 @@ def _load_balancer(
     return ensure_load_balancer(
         cloud.elb, owner, spec.load_balancer, network.vpc_id, subnet_ids, port
     )
+
+
+def _running_instances(cluster: Scope) -> set[str]:
+    """Return the ids of the control plane's instances that can serve requests."""
+    # EC2 refuses targets that do not run yet.
+    running = (m for m in cluster.machines if m.is_provisioned and not m.deleting)
+    ids = (machine.status(Ec2MachineStatus).instance_id for machine in running)
+    return {instance_id for instance_id in ids if instance_id is not None}
 
 
 def _status(

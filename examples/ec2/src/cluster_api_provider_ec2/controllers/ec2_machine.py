@@ -111,8 +111,6 @@ class Ec2MachineReconciler(InfraMachineReconciler[Ec2MachineSpec]):
                 addresses=addresses(instance),
             )
         is_running = instance["State"]["Name"] == "running"
-        if is_running and machine.is_control_plane:
-            _register(cloud, _cluster_status(machine), instance)
         return InfraMachineState(
             provider_id=provider_id(instance),
             addresses=addresses(instance),
@@ -152,14 +150,6 @@ def _placement(machine: Scope) -> Placement:
         raise ReconcileError("NoSubnet", f"the Ec2Cluster has no subnet in {zone}")
     groups = [status.security_group_id, *machine.spec.additional_security_group_ids]
     return Placement(subnets[zone], groups)
-
-
-def _register(cloud: Cloud, cluster: Ec2ClusterStatus, instance: InstanceTypeDef) -> None:
-    """Add a control plane to the load balancer; EC2 removes it when it is terminated."""
-    if cluster.target_group_arn is not None:
-        cloud.elb.register_targets(
-            TargetGroupArn=cluster.target_group_arn, Targets=[{"Id": instance["InstanceId"]}]
-        )
 
 
 def _status(instance: InstanceTypeDef) -> Ec2MachineStatus:

@@ -13,6 +13,7 @@ from capsmith_runtime.testing.infrastructure.builders import (
     infra_machine,
     infra_machine_deletion,
     infra_machine_template,
+    infra_machine_view,
 )
 from capsmith_runtime.testing.infrastructure.pool_builders import (
     infra_machine_pool,
@@ -31,5 +32,6 @@ __all__ = [
     "infra_machine_pool",
     "infra_machine_pool_deletion",
     "infra_machine_template",
+    "infra_machine_view",
     "spec_from",
 ]

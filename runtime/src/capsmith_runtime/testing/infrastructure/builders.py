@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from capsmith_runtime.api.serialization import encode_status
-from capsmith_runtime.contract.model import Endpoint
+from capsmith_runtime.contract.model import Address, Endpoint
 from capsmith_runtime.infrastructure.api import (
     ClaimedAddress,
     InfraClusterDeleteScope,
@@ -15,6 +15,7 @@ from capsmith_runtime.infrastructure.api import (
     InfraMachineDeleteScope,
     InfraMachineScope,
     InfraMachineTemplateScope,
+    InfraMachineView,
 )
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.scopes import BootstrapData
@@ -29,6 +30,7 @@ def infra_cluster(
     name: str = "cluster",
     *,
     endpoint: Endpoint | None = None,
+    machines: Sequence[InfraMachineView] = (),
     credentials: Mapping[str, str] | None = None,
     status: Any = None,
     session: object = None,
@@ -45,6 +47,7 @@ def infra_cluster(
         spec=spec,
         cluster=core_cluster(name),
         control_plane_endpoint=endpoint,
+        machines=tuple(machines),
         credentials=given_credentials(credentials),
         _status=encode_status(status),
         _session=ScopeSession(session),
@@ -90,6 +93,33 @@ def infra_cluster_view(
         external_id=f"{name}.0001",
         control_plane_endpoint=endpoint,
         raw_spec=fields,
+        raw_status=encode_status(status),
+    )
+
+
+def infra_machine_view(
+    name: str = "machine",
+    *,
+    provider_id: str | None = None,
+    addresses: Sequence[Address] = (),
+    is_control_plane: bool = False,
+    deleting: bool = False,
+    status: Any = None,
+) -> InfraMachineView:
+    """Create the view of a machine that its cluster receives; see ``watched_machines``.
+
+    A machine with a provider id is provisioned.  ``status`` is an instance of the generated Status
+    class, as the machine's reconciler returned it.
+    """
+    return InfraMachineView(
+        name=name,
+        namespace=NAMESPACE,
+        external_id=f"{name}.0001",
+        provider_id=provider_id,
+        is_provisioned=provider_id is not None,
+        addresses=tuple(addresses),
+        is_control_plane=is_control_plane,
+        deleting=deleting,
         raw_status=encode_status(status),
     )
 

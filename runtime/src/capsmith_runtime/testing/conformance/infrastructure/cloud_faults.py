@@ -74,7 +74,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
         """
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
-        before, provider_id = env.infrastructure.servers(), provider_id_of(env, key)
+        before, provider_id = env.infrastructure.servers(), find_provider_id(env, key)
         await env.kill()
         simulate(env.infrastructure, FAILURES[failure])
         env.start()
@@ -82,7 +82,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
         assert env.has_machine(key)
         simulate(env.infrastructure, NONE)
         await works(env, key)
-        assert (env.infrastructure.servers(), provider_id_of(env, key)) == (before, provider_id)
+        assert (env.infrastructure.servers(), find_provider_id(env, key)) == (before, provider_id)
 
     @pytest.mark.parametrize("failure", FAILURES)
     @scenario
@@ -136,7 +136,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
         await env.eventually("all are provisioned", lambda: all(map(env.has_machine, keys)))
         await env.quiet()
         assert len(env.infrastructure.servers()) == len(keys)
-        assert len({provider_id_of(env, key) for key in keys}) == len(keys)
+        assert len({find_provider_id(env, key) for key in keys}) == len(keys)
 
     @scenario
     async def test_lost_replies_duplicate_nothing(self, env: InfrastructureEnvironment) -> None:
@@ -264,7 +264,7 @@ async def removed(env: InfrastructureEnvironment, key: NamespacedName) -> None:
     assert env.infrastructure.servers() == []
 
 
-def provider_id_of(env: InfrastructureEnvironment, key: NamespacedName) -> str:
+def find_provider_id(env: InfrastructureEnvironment, key: NamespacedName) -> str:
     """Return a machine's provider id."""
     return str(env.core.infra_machine(key)["spec"]["providerID"])
 

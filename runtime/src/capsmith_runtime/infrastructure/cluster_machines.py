@@ -1,0 +1,99 @@
+"""The machines of an infrastructure cluster, for example the members of its load balancer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Final, cast
+
+from capsmith_runtime.contract import constants, external_id, metadata
+from capsmith_runtime.contract.model import ADDRESS_TYPES, Address, AddressType
+from capsmith_runtime.infrastructure.api import InfraMachineView, WatchedMachines
+from capsmith_runtime.infrastructure.caches import InfrastructureCaches
+from capsmith_runtime.infrastructure.context import InfrastructureContext
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.reconcile.caches import BY_CLUSTER
+
+_MACHINES_AT_ONCE: Final = 250
+
+
+def is_control_plane(caches: InfrastructureCaches, obj: JSON) -> bool:
+    """Return whether an infrastructure machine belongs to the control plane."""
+    # The label outlives the Machine, without which a deletion may begin.
+    if constants.CONTROL_PLANE_LABEL in metadata.labels(obj):
+        return True
+    machine = caches.machine_of(obj)
+    return machine is not None and machine.is_control_plane
+
+
+async def list_machines(
+    context: InfrastructureContext, cluster: NamespacedName, watched: WatchedMachines
+) -> tuple[InfraMachineView, ...]:
+    """Return the ``watched`` machines of a Cluster from the caches, sorted by kind and name.
+
+    Only machines with a Machine of this Cluster count, and only those whose ids no other object
+    holds: the label with the Cluster's name and the ids may have been written by a user, who must
+    not make another tenant's server a member of the cluster.
+    """
+    caches = context.caches
+    views: list[InfraMachineView] = []
+    for number, obj in enumerate(_candidates(caches, cluster, watched), 1):
+        # Views of thousands of machines would block the event loop for longer than it may be.
+        if number % _MACHINES_AT_ONCE == 0:
+            await asyncio.sleep(0)
+        machine = caches.machine_of(obj)
+        is_owned = machine is not None and machine.cluster_name == cluster.name
+        if is_owned and caches.held_ids.find_taken(obj) is None:
+            views.append(_view(context, obj))
+    return tuple(sorted(views, key=lambda view: (view.kind, view.name)))
+
+
+def _candidates(
+    caches: InfrastructureCaches, cluster: NamespacedName, watched: WatchedMachines
+) -> list[JSON]:
+    informers = () if watched is WatchedMachines.NONE else caches.machines.values()
+    value = f"{cluster.namespace}/{cluster.name}"
+    objects = [obj for informer in informers for obj in informer.by_index(BY_CLUSTER, value)]
+    if watched is WatchedMachines.CONTROL_PLANE:
+        return [obj for obj in objects if is_control_plane(caches, obj)]
+    return objects
+
+
+def _view(context: InfrastructureContext, obj: JSON) -> InfraMachineView:
+    return InfraMachineView(
+        name=metadata.name(obj),
+        namespace=metadata.namespace(obj),
+        external_id=external_id.of(obj, metadata.text(obj, "apiVersion").partition("/")[0]),
+        provider_id=metadata.text(obj, "spec", "providerID") or None,
+        addresses=tuple(_read_addresses(obj)),
+        is_control_plane=is_control_plane(context.caches, obj),
+        is_provisioned=context.writer.is_provisioned(obj),
+        deleting=metadata.is_deleting(obj),
+        raw_spec=metadata.mapping(obj, "spec"),
+        raw_status=metadata.mapping(obj, "status"),
+        kind=metadata.text(obj, "kind"),
+    )
+
+
+def _read_addresses(obj: JSON) -> Iterator[Address]:
+    for each in metadata.items(obj, "status", "addresses"):
+        kind, address = metadata.text(each, "type"), metadata.text(each, "address")
+        # A status that another version of the provider wrote must not fail the whole cluster.
+        if kind in ADDRESS_TYPES and 1 <= len(address) <= 256:
+            yield Address(cast(AddressType, kind), address)
+
+
+def select_membership_fields(obj: JSON) -> tuple[object, ...]:
+    """Return the fields of an infrastructure machine whose changes reconcile its cluster."""
+    status = metadata.mapping(obj, "status")
+    return (
+        metadata.labels(obj).get(constants.CLUSTER_NAME_LABEL),
+        constants.CONTROL_PLANE_LABEL in metadata.labels(obj),
+        metadata.items(obj, "metadata", "ownerReferences"),
+        metadata.is_deleting(obj),
+        metadata.mapping(obj, "spec"),
+        metadata.items(status, "addresses"),
+        # Whether it is provisioned, in contract v1beta2 and in v1beta1.
+        metadata.mapping(status, "initialization"),
+        status.get("ready"),
+    )
