@@ -10,11 +10,7 @@ from capsmith.clusters.lab.simulated.kubelet import KubeadmKubelet, add_external
 from capsmith.clusters.lab.simulated.loop import Loop
 from capsmith.clusters.processes.cluster import Base, ManagementCluster
 from capsmith.clusters.processes.kube import JSON
-from capsmith.clusters.processes.kubeadm import (
-    KUBEADM_TYPES,
-    KubeadmManager,
-    add_kubeadm,
-)
+from capsmith.clusters.processes.kubeadm import KUBEADM_TYPES, KubeadmManager, add_kubeadm
 from capsmith.clusters.processes.process import free_port
 from capsmith.clusters.processes.repository import ClusterctlRepository
 from capsmith.clusters.processes.tools.catalogue import kubeadm_module

@@ -7,10 +7,7 @@ from capsmith.clusters.processes.wait import settled
 from capsmith.contract.model import AuditedTest
 from tests.e2e.access import check_shown
 from tests.e2e.releases import KUBERNETES_NEXT
-from tests.e2e.scenario import (
-    Scenario,
-    wait_nothing_left,
-)
+from tests.e2e.scenario import Scenario, wait_nothing_left
 from tests.e2e.topology import change_templates, wait_reconciled, wait_rolled
 
 _QUIET_SECONDS = 3.0

@@ -11,12 +11,7 @@ import pytest
 
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import NotYet, eventually
-from tests.e2e.scenario import (
-    Scenario,
-    infrastructure_cluster,
-    private_identity,
-    wait_nothing_left,
-)
+from tests.e2e.scenario import Scenario, infrastructure_cluster, private_identity, wait_nothing_left
 from tests.e2e.stack import COMBINATIONS
 
 newest = pytest.mark.parametrize("stack", COMBINATIONS[:1], ids=str, indirect=True)

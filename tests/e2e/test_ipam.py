@@ -11,15 +11,7 @@ from capsmith.clusters.processes.cluster import Base
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.wait import NotYet, eventually
-from tests.e2e.addresses import (
-    GROUP,
-    NETWORKS,
-    POOLS,
-    SIX,
-    add_pools,
-    pools,
-    with_addresses,
-)
+from tests.e2e.addresses import GROUP, NETWORKS, POOLS, SIX, add_pools, pools, with_addresses
 from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider

@@ -25,13 +25,7 @@ from tests.e2e.kubeadm import KUBEADM, KUBEADM_OLDEST, KUBEADM_PREVIOUS, Kubeadm
 from tests.e2e.releases import KUBERNETES
 from tests.e2e.scenario import Scenario, condition
 from tests.e2e.violations import VIOLATIONS, WITHOUT_REPAIR, found_violation, violated
-from tests.e2e.whole import (
-    WHOLE_SECONDS,
-    control_plane,
-    delete_and_check,
-    members,
-    wait_available,
-)
+from tests.e2e.whole import WHOLE_SECONDS, control_plane, delete_and_check, members, wait_available
 from tests.exhaustive import exhaustive
 
 _QUIET_SECONDS = 3.0

@@ -32,12 +32,7 @@ from tests.e2e.pool import (
 )
 from tests.e2e.provider import build_provider
 from tests.e2e.releases import KUBERNETES, KUBERNETES_NEXT, NEWEST, OLDEST, PREVIOUS
-from tests.e2e.scenario import (
-    Scenario,
-    denied,
-    one_scenario,
-    wait_nothing_left,
-)
+from tests.e2e.scenario import Scenario, denied, one_scenario, wait_nothing_left
 from tests.e2e.stack import Combination, Site, Stack
 from tests.e2e.topology import wait_reconciled
 from tests.exhaustive import exhaustive

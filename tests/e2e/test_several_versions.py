@@ -13,13 +13,7 @@ from capsmith.clusters.processes.servers import ApiServer
 from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.e2e.harness.report import Report
 from tests.e2e.provider import build_provider
-from tests.e2e.scenario import (
-    Scenario,
-    condition,
-    one_scenario,
-    wait_moved_away,
-    wait_nothing_left,
-)
+from tests.e2e.scenario import Scenario, condition, one_scenario, wait_moved_away, wait_nothing_left
 from tests.e2e.stack import SEVERAL_VERSIONS, Site, Stack
 
 _FLAVOR = "a-large-one"

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from capsmith import resources
-from capsmith.contract.keywords import load_keywords
-from capsmith.contract.load import load_upgrade_rules
+from capsmith.contract.load import load_keywords, load_upgrade_rules
 from capsmith.judge.release.schema_changes import find_schema_changes
 from tests.verify.places import run
 from tests.verify.releases import crd, violations, write

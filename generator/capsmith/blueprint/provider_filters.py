@@ -54,11 +54,7 @@ from capsmith.output.rbac import (
 )
 from capsmith.output.reference import find_missing_fields, list_field_rows, list_version_rows
 from capsmith.output.slices import list_standalone_resources
-from capsmith.output.topology import (
-    build_topology,
-    name_credentials,
-    sample_spec,
-)
+from capsmith.output.topology import build_topology, name_credentials, sample_spec
 from capsmith.output.webhooks import (
     compare_shapes,
     find_contract_version,

@@ -11,12 +11,7 @@ from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, Severity
 from capsmith.importing.importer import ImportedCrd, compare_provider, import_crds
 from capsmith.importing.outline import find_provider_name
-from capsmith.importing.report import (
-    collect_facts,
-    find_malformed,
-    report_differences,
-    summarize,
-)
+from capsmith.importing.report import collect_facts, find_malformed, report_differences, summarize
 from capsmith.importing.source import SourceCrd, find_foreign, read_sources
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, build
 from capsmith.manifests.parse import MAX_CHARACTERS, Manifest, read_substituted

@@ -34,14 +34,7 @@ from capsmith.merging.decision_findings import (
     report_not_takeable,
     select_refused,
 )
-from capsmith.merging.lock import (
-    BASE_FOLDER,
-    LOCK_PATH,
-    SPEC_NAME,
-    Lock,
-    LockedFile,
-    LockedRuntime,
-)
+from capsmith.merging.lock import BASE_FOLDER, LOCK_PATH, SPEC_NAME, Lock, LockedFile, LockedRuntime
 from capsmith.merging.release_changes import (
     METADATA_PATH,
     find_changed_components,

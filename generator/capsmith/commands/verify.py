@@ -12,8 +12,7 @@ from typing import NamedTuple
 from capsmith import resources
 from capsmith.commands.load import load_contracts
 from capsmith.contract.compatibility import load_compatibility
-from capsmith.contract.keywords import load_keywords
-from capsmith.contract.load import load_live_rules, load_upgrade_rules
+from capsmith.contract.load import load_keywords, load_live_rules, load_upgrade_rules
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.kustomized import (
     BuiltFolder,

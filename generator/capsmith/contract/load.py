@@ -1,4 +1,4 @@
-"""Load contract data from ``schemas/contracts``, ``schemas/kinds`` and ``schemas/upgrades``.
+"""Load contract data from ``contracts``, ``kinds``, ``releases`` and ``upgrades`` in ``schemas``.
 
 The models of the files are imported inside functions: pydantic takes longer to build them than most
 commands run, and many commands read only part of the data.
@@ -24,6 +24,7 @@ from capsmith.contract.model import (
     FieldChange,
     FieldConversion,
     HookDefinition,
+    Keyword,
     Level,
     Origin,
     Releases,
@@ -452,3 +453,21 @@ def _require_coherent_change(change: FieldChange, file: str) -> None:
         raise make_error(file, f"{name} changes its path")
     if not change.roles and change.where in {Where.OBJECT, Where.CORE}:
         raise make_error(file, f"{name} does not name a role")
+
+
+def load_keywords(reader: Traversable) -> Mapping[str, Keyword]:
+    """Load the keywords of structural schemas, with the effect of changes, by name.
+
+    They have the order of the file in the schemas folder ``reader``.
+
+    Raises UnreadableInput for invalid data.
+    """
+    from capsmith.contract.files import KeywordsFile  # builds pydantic models
+
+    file = reader / "releases" / "keywords.yaml"
+    return {
+        entry.keyword: Keyword(
+            entry.keyword, entry.compare, entry.narrowed, entry.widened, entry.limit, entry.reason
+        )
+        for entry in validate(KeywordsFile, load(file), str(file)).keywords
+    }

@@ -14,12 +14,7 @@ from capsmith.provider.sections import SectionType
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.forms import FieldLike
-    from capsmith.provider_yaml.model import (
-        HookSpec,
-        KindSpec,
-        ProviderSpec,
-        Section,
-    )
+    from capsmith.provider_yaml.model import HookSpec, KindSpec, ProviderSpec, Section
 
 DEFAULT_API_VERSION = "v1alpha1"
 CREDENTIALS_FEATURE = "credentials"

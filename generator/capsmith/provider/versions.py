@@ -9,12 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from capsmith.provider.model import (
-    ApiVersion,
-    Field,
-    Resource,
-    Schema,
-)
+from capsmith.provider.model import ApiVersion, Field, Resource, Schema
 
 if TYPE_CHECKING:
 

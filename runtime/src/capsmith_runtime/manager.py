@@ -17,11 +17,7 @@ from capsmith_runtime.contract.constants import CORE_GROUP
 from capsmith_runtime.contract.core import CoreReader
 from capsmith_runtime.contract.versions import CoreNotServedError, choose
 from capsmith_runtime.errors import ApiError
-from capsmith_runtime.features import (
-    UnknownFeatureGateError,
-    find_unknown_gates,
-    set_feature_gates,
-)
+from capsmith_runtime.features import UnknownFeatureGateError, find_unknown_gates, set_feature_gates
 from capsmith_runtime.kube import log
 from capsmith_runtime.kube.client import KubeClient, NamespacedName
 from capsmith_runtime.kube.clock import monotonic

@@ -9,13 +9,7 @@ import yaml
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.controlplane.secrets.certificates import is_signed_by, read_validity
 from tests.realapi.cluster_secrets.conftest import Run
-from tests.realapi.secret_keeping import (
-    LABEL,
-    NOW,
-    SUFFIXES,
-    Keeping,
-    days,
-)
+from tests.realapi.secret_keeping import LABEL, NOW, SUFFIXES, Keeping, days
 
 OURS = "cluster.x-k8s.io/secret"
 

@@ -13,12 +13,7 @@ from capsmith_runtime.controlplane.secrets.certificates import (
 )
 from capsmith_runtime.workload import kubeconfig
 from tests.realapi.cluster_secrets.conftest import Run
-from tests.realapi.secret_keeping import (
-    LABEL,
-    NOW,
-    Keeping,
-    days,
-)
+from tests.realapi.secret_keeping import LABEL, NOW, Keeping, days
 
 TLS = "kubernetes.io/tls"
 OURS = "cluster.x-k8s.io/secret"

@@ -10,13 +10,7 @@ from capsmith_runtime.controlplane.secrets.certificates import (
     read_validity,
 )
 from tests.realapi.cluster_secrets.conftest import Run
-from tests.realapi.secret_keeping import (
-    NAMESPACE,
-    NOW,
-    SUFFIXES,
-    Keeping,
-    days,
-)
+from tests.realapi.secret_keeping import NAMESPACE, NOW, SUFFIXES, Keeping, days
 
 TLS = "kubernetes.io/tls"
 

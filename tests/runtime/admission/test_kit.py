@@ -13,22 +13,11 @@ import yaml
 from capsmith_runtime.admission import AdmissionObject, FieldError
 from capsmith_runtime.admission.controllers import AdmissionWebhook
 from capsmith_runtime.component import Component
-from capsmith_runtime.testing.conformance.admission import (
-    TestAdmissionDefaulting as Defaulting,
-)
-from capsmith_runtime.testing.conformance.admission import (
-    TestAdmissionValidation as Validation,
-)
+from capsmith_runtime.testing.conformance.admission import TestAdmissionDefaulting as Defaulting
+from capsmith_runtime.testing.conformance.admission import TestAdmissionValidation as Validation
 from capsmith_runtime.testing.conformance.admission.webhooks import AdmissionCase
 from capsmith_runtime.testing.provider import ProviderUnderTest
-from tests.runtime.admission.requests import (
-    GROUP,
-    WidgetSpec,
-    author,
-    kind,
-    template,
-    widget,
-)
+from tests.runtime.admission.requests import GROUP, WidgetSpec, author, kind, template, widget
 
 Widget = AdmissionObject[WidgetSpec]
 SCHEMA = {"properties": {"spec": {"properties": {"size": {}, "zone": {"default": "z"}}}}}

@@ -19,11 +19,7 @@ from capsmith_runtime.infrastructure.api import (
 )
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches, InfrastructureKinds
 from capsmith_runtime.infrastructure.credentials import CredentialsResolver
-from capsmith_runtime.infrastructure.kinds import (
-    IdentityKind,
-    InfraClusterKind,
-    InfraMachineKind,
-)
+from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.infrastructure.prerequisites import ClusterInfrastructure
 from capsmith_runtime.kube.client import (
     JSON,

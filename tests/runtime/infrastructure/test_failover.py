@@ -18,9 +18,7 @@ from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.environment import keep_process
 from capsmith_runtime.testing.fake_api import FakeApi
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
-from tests.runtime.infrastructure.scripted_provider import (
-    PROVIDER as PROVIDER,
-)
+from tests.runtime.infrastructure.scripted_provider import PROVIDER as PROVIDER
 from tests.runtime.infrastructure.scripted_provider import (
     PROVISIONED,
     ScriptedMachines,

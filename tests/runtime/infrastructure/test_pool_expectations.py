@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith_runtime.infrastructure.machine_pool.create import (
-    EXPIRY_SECONDS,
-    PoolExpectations,
-)
+from capsmith_runtime.infrastructure.machine_pool.create import EXPIRY_SECONDS, PoolExpectations
 from capsmith_runtime.infrastructure.machine_pool.pool_machines import PoolMachines
 from capsmith_runtime.kube.client import JSON, NamespacedName
 

@@ -11,11 +11,7 @@ from typing import Any
 
 import pytest
 
-from capsmith_runtime.infrastructure import (
-    Address,
-    Instance,
-    MachinePoolMachinesReconciler,
-)
+from capsmith_runtime.infrastructure import Address, Instance, MachinePoolMachinesReconciler
 from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
 from capsmith_runtime.infrastructure.machine_pool.steps import GROWTH_SECONDS
 from capsmith_runtime.kube.client import NamespacedName

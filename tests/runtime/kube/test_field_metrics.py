@@ -7,10 +7,9 @@ import asyncio
 import pytest
 
 from capsmith_runtime.errors import create_api_error
-from capsmith_runtime.kube.call_metrics import MAX_IDENTITIES, CallMetrics
 from capsmith_runtime.kube.controller import Controller, Result
 from capsmith_runtime.kube.executor import HandlerExecutor
-from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.metrics import MAX_IDENTITIES, CallMetrics, Metrics
 from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.kube.workqueue import WorkQueue
 from tests.runtime.support.clock import virtually

@@ -14,10 +14,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from capsmith_runtime.errors import (
-    ApiError,
-    create_api_error,
-)
+from capsmith_runtime.errors import ApiError, create_api_error
 from capsmith_runtime.kube.client import (
     JSON,
     NamespacedName,

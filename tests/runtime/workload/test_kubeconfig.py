@@ -9,13 +9,7 @@ import pytest
 import yaml
 
 from capsmith_runtime.contract.model import Endpoint
-from capsmith_runtime.workload.kubeconfig import (
-    Access,
-    KubeconfigError,
-    parse,
-    render,
-    server_url,
-)
+from capsmith_runtime.workload.kubeconfig import Access, KubeconfigError, parse, render, server_url
 
 ACCESS = Access(
     server="https://10.0.0.1:6443", authority=b"authority", certificate=b"certificate", key=b"key"

@@ -9,11 +9,7 @@ import pytest
 from capsmith.commands.load import load_text
 from capsmith.output.crd import build_crd
 from capsmith.output.explain import explain_resolution
-from capsmith.output.python_types import (
-    generate_version_module,
-    list_converted_versions,
-    needs_hub,
-)
+from capsmith.output.python_types import generate_version_module, list_converted_versions, needs_hub
 from capsmith.output.webhooks import list_admitted_kinds
 from capsmith.provider.model import Provider, Resource
 from capsmith.provider.versions import get_preferred_version, has_same_type

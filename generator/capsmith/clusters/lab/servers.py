@@ -12,11 +12,7 @@ from capsmith.clusters.lab.supervision import SupervisedProcess
 from capsmith.clusters.processes.cluster import Base, ManagementCluster
 from capsmith.clusters.processes.clusterctl import Clusterctl
 from capsmith.clusters.processes.errors import ProcessError
-from capsmith.clusters.processes.kubeadm import (
-    KUBEADM_TYPES,
-    KubeadmManager,
-    add_kubeadm,
-)
+from capsmith.clusters.processes.kubeadm import KUBEADM_TYPES, KubeadmManager, add_kubeadm
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.process import Process
 from capsmith.clusters.processes.repository import ClusterctlRepository

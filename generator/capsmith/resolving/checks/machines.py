@@ -6,11 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from capsmith.cel_text import is_transition
-from capsmith.provider.described_kinds import (
-    FIELD,
-    MACHINES,
-    is_machine_based,
-)
+from capsmith.provider.described_kinds import FIELD, MACHINES, is_machine_based
 from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider_yaml.field_schemas import convert_field, is_required
 from capsmith.yamldoc.document import PathReporter

@@ -17,13 +17,7 @@ from capsmith_runtime.kube.informer import Handler, Informer
 from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.kube.workqueue import WorkQueue
-from capsmith_runtime.reconcile.caches import (
-    BY_CLUSTER,
-    BY_OWNER,
-    Caches,
-    cluster_of,
-    spec_cluster,
-)
+from capsmith_runtime.reconcile.caches import BY_CLUSTER, BY_OWNER, Caches, cluster_of, spec_cluster
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile
 from capsmith_runtime.reconcile.kinds import core_type

@@ -5,11 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Final
 
-from capsmith_runtime.bootstrap.api import (
-    CertificatePair,
-    CertificatePurpose,
-    CertificateReader,
-)
+from capsmith_runtime.bootstrap.api import CertificatePair, CertificatePurpose, CertificateReader
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.bootstrap import (
     REASON_WAITING_FOR_CERTIFICATES,

@@ -9,11 +9,7 @@ from typing import Any, Final, Protocol
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.model import Address, Object
-from capsmith_runtime.contract.status_writer import (
-    build_addresses,
-    set_extra_fields,
-    set_or_drop,
-)
+from capsmith_runtime.contract.status_writer import build_addresses, set_extra_fields, set_or_drop
 
 MAX_INSTANCES: Final = 10_000
 """Maximum length of the lists of instances and provider ids in the CRD (MP-03, MP-06)."""

@@ -8,14 +8,8 @@ from typing import Final
 from capsmith_runtime.contract.constants import CORE_GROUP
 from capsmith_runtime.contract.core import CoreReader
 from capsmith_runtime.contract.status_writer import StatusWriter
-from capsmith_runtime.contract.v1beta1 import (
-    CoreV1Beta1,
-    V1Beta1Status,
-)
-from capsmith_runtime.contract.v1beta2 import (
-    CoreV1Beta2,
-    V1Beta2Status,
-)
+from capsmith_runtime.contract.v1beta1 import CoreV1Beta1, V1Beta1Status
+from capsmith_runtime.contract.v1beta2 import CoreV1Beta2, V1Beta2Status
 
 READERS: Final[tuple[CoreReader, ...]] = (CoreV1Beta2(), CoreV1Beta1())
 """Readers for all supported versions of core's API, in order of preference."""

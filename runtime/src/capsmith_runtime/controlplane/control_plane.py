@@ -19,9 +19,7 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.kubernetes_version import normalize
 from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.controlplane.annotations import Annotations
-from capsmith_runtime.controlplane.api import (
-    ControlPlaneHealth,
-)
+from capsmith_runtime.controlplane.api import ControlPlaneHealth
 from capsmith_runtime.controlplane.desired_machine import DesiredMachine
 from capsmith_runtime.controlplane.kind import ControlPlaneKind
 from capsmith_runtime.controlplane.patcher import ControlPlanePatcher

@@ -6,10 +6,7 @@ from dataclasses import dataclass, fields
 
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.credentials import CredentialsResolver
-from capsmith_runtime.infrastructure.terminations import (
-    SECOND_LOOK_DEBOUNCES,
-    TerminationTracker,
-)
+from capsmith_runtime.infrastructure.terminations import SECOND_LOOK_DEBOUNCES, TerminationTracker
 from capsmith_runtime.infrastructure.workload_client import WorkloadAccess
 from capsmith_runtime.reconcile.context import ControllerContext
 

@@ -7,10 +7,7 @@ from typing import Any
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.model import Object
-from capsmith_runtime.infrastructure.api import (
-    InfraClusterReconciler,
-    InfraMachineReconciler,
-)
+from capsmith_runtime.infrastructure.api import InfraClusterReconciler, InfraMachineReconciler
 from capsmith_runtime.kube.client import NamespacedName, ResourceType
 from capsmith_runtime.reconcile.kinds import Kind
 

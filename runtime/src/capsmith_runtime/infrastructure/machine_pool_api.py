@@ -32,10 +32,7 @@ from capsmith_runtime.reconcile.results import (
     State,
     Waiting,
 )
-from capsmith_runtime.reconcile.scopes import (
-    BootstrapData,
-    BootstrapReader,
-)
+from capsmith_runtime.reconcile.scopes import BootstrapData, BootstrapReader
 from capsmith_runtime.reconcile.sessions import SessionUser
 
 Spec = TypeVar("Spec")

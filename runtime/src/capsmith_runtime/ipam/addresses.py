@@ -10,11 +10,7 @@ from contextlib import suppress
 
 from capsmith_runtime.contract import constants, external_id, metadata
 from capsmith_runtime.contract.core import is_deleted_for_move, pause_message
-from capsmith_runtime.contract.ipam import (
-    PROTECT_ADDRESS,
-    IPAddress,
-    IpamDialect,
-)
+from capsmith_runtime.contract.ipam import PROTECT_ADDRESS, IPAddress, IpamDialect
 from capsmith_runtime.errors import NotFoundError
 from capsmith_runtime.ipam.address_index import AddressIndex
 from capsmith_runtime.ipam.api import Allocation, ExternalPoolReconciler

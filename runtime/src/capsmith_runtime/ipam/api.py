@@ -17,12 +17,7 @@ from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.ipam import REASON_POOL_EXHAUSTED
 from capsmith_runtime.ipam.address_ranges import Address, AddressRanges, InvalidRangesError
-from capsmith_runtime.reconcile.results import (
-    Deleted,
-    NotAvailableError,
-    State,
-    Waiting,
-)
+from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, State, Waiting
 from capsmith_runtime.reconcile.scopes import SessionScope
 from capsmith_runtime.reconcile.sessions import SessionUser
 

@@ -13,12 +13,7 @@ from capsmith_runtime.contract.ipam import REASON_POOL_EXHAUSTED, IPAddressClaim
 from capsmith_runtime.ipam.address_index import NOT_FOUND, PoolKey, PoolUsage
 from capsmith_runtime.ipam.address_ranges import address_of, parse_number
 from capsmith_runtime.ipam.allocator import AllocatorContext, PoolAllocator
-from capsmith_runtime.ipam.api import (
-    AddressRelease,
-    ExternalPoolReconciler,
-    Pool,
-    PoolState,
-)
+from capsmith_runtime.ipam.api import AddressRelease, ExternalPoolReconciler, Pool, PoolState
 from capsmith_runtime.ipam.kinds import PoolKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result

@@ -24,8 +24,6 @@ from capsmith_runtime.errors import ApiError
 from capsmith_runtime.kube.certificates import CertificateFiles, Certificates
 from capsmith_runtime.kube.client import KubeClient, ResourceType
 from capsmith_runtime.kube.clock import monotonic
-from capsmith_runtime.kube.debug_endpoints import PREFIX as DEBUG_PREFIX
-from capsmith_runtime.kube.debug_endpoints import handle_debug_request
 from capsmith_runtime.kube.http_server import (
     HTTPLimits,
     HTTPServer,
@@ -33,8 +31,9 @@ from capsmith_runtime.kube.http_server import (
     Response,
     text_response,
 )
-from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.log import get_logger, get_verbosity, set_verbosity
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.state_dump import describe_process
 from capsmith_runtime.kube.tls import DEFAULT_TLS, TLSOptions
 from capsmith_runtime.kube.token_buckets import TokenBuckets
 
@@ -48,6 +47,13 @@ LIMITS: Final = HTTPLimits(
     # Kubernetes grants ten seconds more than controllers get to stop.
     stop_seconds=1.0,
 )
+DEBUG_PREFIX: Final = "/debug/"
+"""The paths below it have the names of Cluster API's diagnostics, where those have one."""
+LOG_LEVEL: Final = "/debug/flags/v"
+"""Path of the log level: GET returns the verbosity, PUT sets it, as with klog (``-v``)."""
+DUMP: Final = "/debug/dump"
+"""Path of the process's tasks, threads and memory."""
+_MAX_VERBOSITY: Final = 10
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _FORBIDDEN: Final = (
     "metrics are served on localhost only: set --diagnostics-cert-dir or --insecure-diagnostics"
@@ -111,7 +117,7 @@ class DiagnosticsServer:
             # Never to other hosts by HTTP, even if they may read metrics.
             if not _is_loopback(request.peer):
                 return text_response(HTTPStatus.FORBIDDEN, _DEBUG_FORBIDDEN)
-            return await handle_debug_request(request)
+            return await _handle_debug_request(request)
         if request.method not in ("GET", "HEAD"):
             return text_response(HTTPStatus.METHOD_NOT_ALLOWED)
         if request.path == "/metrics" and self._metrics is not None:
@@ -353,4 +359,30 @@ class Diagnostics:
             return replace(text_response(status), retry_after=math.ceil(1 / UNKNOWN_PER_SECOND))
         if status is not HTTPStatus.OK:
             return text_response(status)
-        return await handle_debug_request(request) if is_debug else render_metrics(self._metrics)
+        return await _handle_debug_request(request) if is_debug else render_metrics(self._metrics)
+
+
+async def _handle_debug_request(request: Request) -> Response:
+    """Return the response to an authorized request whose path begins with `DEBUG_PREFIX`."""
+    if request.path == LOG_LEVEL:
+        return _handle_log_level(request)
+    if request.path != DUMP:
+        return text_response(HTTPStatus.NOT_FOUND)
+    if request.method not in ("GET", "HEAD"):
+        return text_response(HTTPStatus.METHOD_NOT_ALLOWED, allow="GET")
+    return text_response(HTTPStatus.OK, (await describe_process()).rstrip("\n"))
+
+
+def _handle_log_level(request: Request) -> Response:
+    if request.method in ("GET", "HEAD"):
+        return text_response(HTTPStatus.OK, str(get_verbosity()))
+    if request.method != "PUT":
+        return text_response(HTTPStatus.METHOD_NOT_ALLOWED, allow="GET, PUT")
+    digits = request.body.strip()
+    if not digits.isdigit() or int(digits[:3]) > _MAX_VERBOSITY or len(digits) > 2:
+        message = f"the body must be a verbosity from 0 to {_MAX_VERBOSITY}"
+        return text_response(HTTPStatus.BAD_REQUEST, message)
+    before, level = get_verbosity(), int(digits)
+    set_verbosity(level)
+    _log.info("the verbosity has changed", before=before, verbosity=level)
+    return text_response(HTTPStatus.OK, f"verbosity is {level}")

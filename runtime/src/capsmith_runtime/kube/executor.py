@@ -15,11 +15,10 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar, cast
 
-from capsmith_runtime.kube.call_metrics import CallMetrics
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.handler_calls import HandlerCall, HandlerCalls
 from capsmith_runtime.kube.log import describe_error, get_logger
-from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.metrics import CallMetrics, Metrics
 
 T = TypeVar("T")
 

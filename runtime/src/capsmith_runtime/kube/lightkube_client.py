@@ -19,11 +19,7 @@ import msgspec
 from lightkube import ConfigError, SingleConfig
 from prometheus_client import Counter
 
-from capsmith_runtime.errors import (
-    ApiError,
-    NotFoundError,
-    create_api_error,
-)
+from capsmith_runtime.errors import ApiError, NotFoundError, create_api_error
 from capsmith_runtime.kube.client import (
     JSON,
     NamespacedName,

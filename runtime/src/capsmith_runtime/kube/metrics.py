@@ -6,7 +6,12 @@ shared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections import Counter as Counts
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
 
 from prometheus_client import (
     REGISTRY,
@@ -17,14 +22,31 @@ from prometheus_client import (
     Summary,
     generate_latest,
 )
-from prometheus_client.metrics_core import Metric
+from prometheus_client.metrics_core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from capsmith_runtime.kube.field_metrics import FieldMetrics
+from capsmith_runtime.kube.clock import monotonic
 
 _LATENCY = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _QUEUE_LATENCY = tuple(10.0**exponent for exponent in range(-8, 4))
 """Buckets of controller-runtime for its work queues."""
+MAX_IDENTITIES: Final = 200
+"""Maximum number of pairs of kind and identity with metrics.
+
+Identities of short-lived namespaces would otherwise add time series for as long as a manager runs.
+"""
+METHODS: Final[Mapping[str, str]] = {
+    "create": "POST",
+    "apply": "PATCH",
+    "patch": "PATCH",
+    "patch_status": "PATCH",
+    "delete": "DELETE",
+}
+"""HTTP methods of the verbs that do not use GET."""
+_NO_RESPONSE: Final = "<error>"
+"""Value of client-go's label ``code`` for requests without a response."""
+_TIME: Final = ("controller_runtime_reconcile_time_seconds", "How long reconciles took.")
+_WORKERS: Final = ("controller_runtime_active_workers", "Workers that run a reconcile.")
 
 
 class Metrics:
@@ -193,3 +215,104 @@ class _OtherMetrics(Collector):
     def collect(self) -> Iterable[Metric]:
         """Return the author's metrics, and the standard metrics of the process and of Python."""
         return (each for each in REGISTRY.collect() if each.name not in self._names)
+
+
+class CallMetrics:
+    """Measures author calls, by method, kind and identity.
+
+    The pair of kind and identity that was idle longest makes room for others.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._running = Counts[tuple[str, str]]()
+        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    @contextlib.contextmanager
+    def measure(self, controller: str, hook: str, identity: str) -> Iterator[None]:
+        """Count a call as in flight inside the context, and observe how long it takes."""
+        pair = controller, identity
+        self._admit(pair)
+        self._running[pair] += 1
+        in_flight = self._metrics.identity_calls.labels(*pair)
+        in_flight.inc()
+        began = monotonic()
+        try:
+            with self._metrics.hooks_in_flight.labels(hook).track_inprogress():
+                yield
+        finally:
+            seconds = monotonic() - began
+            self._metrics.hook_seconds.labels(controller, hook).observe(seconds)
+            self._metrics.identity_seconds.labels(*pair).observe(seconds)
+            in_flight.dec()
+            self._running[pair] -= 1
+            if not self._running[pair]:
+                del self._running[pair]
+
+    def _admit(self, pair: tuple[str, str]) -> None:
+        self._known[pair] = None
+        self._known.move_to_end(pair)
+        if len(self._known) <= MAX_IDENTITIES:
+            return
+        # A pair with running calls keeps its series: its gauge could not be decremented later.
+        eldest = next((each for each in self._known if each not in self._running), pair)
+        if eldest != pair:
+            del self._known[eldest]
+            self._metrics.identity_calls.remove(*eldest)
+            self._metrics.identity_seconds.remove(*eldest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldMetrics(Collector):
+    """Derives metrics with the names of controller-runtime and client-go from the runtime's own.
+
+    They are for dashboards that exist already.  They are computed whenever metrics are rendered, so
+    that nothing is counted twice.
+    """
+
+    limits: Gauge
+    """Maximum numbers of workers, which only controllers have."""
+    times: Histogram
+    workers: Gauge
+    requests: Counter
+    api_server: Callable[[], str]
+    """Function that returns the API server's host."""
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the derived metrics, for controllers only: webhooks are not among them."""
+        controllers = {
+            sample.labels["controller"]
+            for family in self.limits.collect()
+            for sample in family.samples
+        }
+        for family in self.times.collect():
+            yield _rename(family, *_TIME, controllers)
+        for family in self.workers.collect():
+            yield _rename(family, *_WORKERS, controllers)
+        yield self._requests()
+
+    def _requests(self) -> Metric:
+        counts: dict[tuple[str, str], float] = defaultdict(float)
+        for family in self.requests.collect():
+            for sample in family.samples:
+                if sample.name.endswith("_total"):
+                    verb, code = sample.labels["verb"], sample.labels["code"]
+                    key = _NO_RESPONSE if code == "none" else code, METHODS.get(verb, "GET")
+                    counts[key] += sample.value
+        found = CounterMetricFamily(
+            "rest_client_requests",
+            "Requests to the API server, by status code, method and host.",
+            labels=("code", "method", "host"),
+        )
+        for (code, method), value in sorted(counts.items()):
+            found.add_metric((code, method, self.api_server()), value)
+        return found
+
+
+def _rename(family: Metric, name: str, description: str, controllers: set[str]) -> Metric:
+    renamed = Metric(name, description, family.type)
+    for sample in family.samples:
+        if sample.labels["controller"] in controllers:
+            suffix = sample.name.removeprefix(family.name)
+            renamed.samples.append(sample._replace(name=name + suffix))
+    return renamed

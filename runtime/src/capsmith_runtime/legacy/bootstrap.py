@@ -7,14 +7,10 @@ from capsmith_runtime.bootstrap.api import (
     BootstrapDocument,
     CertificatePair,
 )
-from capsmith_runtime.bootstrap.api import (
-    BootstrapConfigScope as BootstrapConfig,
-)
+from capsmith_runtime.bootstrap.api import BootstrapConfigScope as BootstrapConfig
 from capsmith_runtime.contract.bootstrap import Taint
 from capsmith_runtime.contract.machine_pool import MachinePool
-from capsmith_runtime.reconcile.scopes import (
-    BootstrapData,
-)
+from capsmith_runtime.reconcile.scopes import BootstrapData
 
 __all__ = [
     "BootstrapConfig",

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import Address, Condition, Endpoint, FailureDomain
-from capsmith_runtime.reconcile.results import (
-    Deleted as Gone,
-)
-from capsmith_runtime.reconcile.results import (
-    NotAvailableError,
-    Waiting,
-)
+from capsmith_runtime.reconcile.results import Deleted as Gone
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 
 __all__ = [
     "Address",

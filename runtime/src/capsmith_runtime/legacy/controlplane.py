@@ -8,9 +8,7 @@ from capsmith_runtime.controlplane.api import (
     ControlPlaneMember,
     ControlPlaneReconciler,
 )
-from capsmith_runtime.controlplane.api import (
-    ControlPlaneScope as ControlPlane,
-)
+from capsmith_runtime.controlplane.api import ControlPlaneScope as ControlPlane
 from capsmith_runtime.controlplane.managed.api import (
     ClusterCredentials,
     ManagedControlPlaneReconciler,

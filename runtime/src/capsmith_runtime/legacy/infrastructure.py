@@ -15,18 +15,10 @@ from capsmith_runtime.infrastructure.api import (
     InfraMachineState,
     MachineCapacity,
 )
-from capsmith_runtime.infrastructure.api import (
-    InfraClusterDeleteScope as InfraClusterDeletion,
-)
-from capsmith_runtime.infrastructure.api import (
-    InfraClusterScope as InfraCluster,
-)
-from capsmith_runtime.infrastructure.api import (
-    InfraMachineDeleteScope as InfraMachineDeletion,
-)
-from capsmith_runtime.infrastructure.api import (
-    InfraMachineScope as InfraMachine,
-)
+from capsmith_runtime.infrastructure.api import InfraClusterDeleteScope as InfraClusterDeletion
+from capsmith_runtime.infrastructure.api import InfraClusterScope as InfraCluster
+from capsmith_runtime.infrastructure.api import InfraMachineDeleteScope as InfraMachineDeletion
+from capsmith_runtime.infrastructure.api import InfraMachineScope as InfraMachine
 from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolDeleteScope as InfraMachinePoolDeletion,
 )
@@ -40,9 +32,7 @@ from capsmith_runtime.infrastructure.machine_pool_api import (
     InfraMachinePoolScope as InfraMachinePool,
 )
 from capsmith_runtime.reconcile.results import Waiting
-from capsmith_runtime.reconcile.scopes import (
-    BootstrapData,
-)
+from capsmith_runtime.reconcile.scopes import BootstrapData
 
 __all__ = [
     "BootstrapData",

@@ -21,11 +21,7 @@ from capsmith_runtime.errors import (
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, key_of
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.events import EventRecorder
-from capsmith_runtime.kube.executor import (
-    HandlerExecutor,
-    HookTimeoutError,
-    StillRunningError,
-)
+from capsmith_runtime.kube.executor import HandlerExecutor, HookTimeoutError, StillRunningError
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.requeue import DeferredError
 from capsmith_runtime.reconcile.caches import cluster_name_of

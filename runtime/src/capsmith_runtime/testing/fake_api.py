@@ -10,9 +10,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar, cast
 
-from capsmith_runtime.errors import (
-    create_api_error,
-)
+from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.kube.client import (
     JSON,
     NamespacedName,

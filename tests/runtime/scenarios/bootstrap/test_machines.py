@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from capsmith_runtime.kube.client import NamespacedName
-from capsmith_runtime.testing.bootstrap.environment import (
-    NAMESPACE,
-    BootstrapEnvironment,
-)
+from capsmith_runtime.testing.bootstrap.environment import NAMESPACE, BootstrapEnvironment
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
 from tests.runtime.scenarios.providers import provider, run_with

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from capsmith_runtime.kube.client import JSON, NamespacedName
-from capsmith_runtime.testing.bootstrap.environment import (
-    CLUSTER_NAME,
-    BootstrapEnvironment,
-)
+from capsmith_runtime.testing.bootstrap.environment import CLUSTER_NAME, BootstrapEnvironment
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
 from capsmith_runtime.testing.conformance.bootstrap.faults import _replace

@@ -15,9 +15,7 @@ from capsmith_runtime.testing.controlplane.environment import (
     NAMESPACE,
     ControlPlaneEnvironment,
 )
-from capsmith_runtime.testing.controlplane.managed_environment import (
-    ManagedControlPlaneEnvironment,
-)
+from capsmith_runtime.testing.controlplane.managed_environment import ManagedControlPlaneEnvironment
 from capsmith_runtime.testing.environment import TestEnvironment
 from tests.runtime.scenarios.providers import provider, run_with
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.machine_pool.base import PoolMachinesConformance
-from capsmith_runtime.testing.machine_pool.environment import (
-    PoolMachinesEnvironment,
-)
+from capsmith_runtime.testing.machine_pool.environment import PoolMachinesEnvironment
 from tests.runtime.scenarios.providers import provider, run_with
 
 PROVIDER = provider("pools")

@@ -16,10 +16,7 @@ from capsmith_runtime.infrastructure.machine_pool_api import (
     Instance,
 )
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.conformance.machine_pool.base import (
-    MachinePoolConformance,
-    PoolCase,
-)
+from capsmith_runtime.testing.conformance.machine_pool.base import MachinePoolConformance, PoolCase
 from capsmith_runtime.testing.conformance.machine_pool.pools import TERMINAL_FAILURE_FIELDS
 from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.machine_pool.environment import MachinePoolEnvironment

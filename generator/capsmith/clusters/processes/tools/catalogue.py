@@ -11,12 +11,7 @@ from functools import cache
 from typing import Final
 
 from capsmith import resources
-from capsmith.contract.compatibility import (
-    Compatibility,
-    Project,
-    Supported,
-    load_compatibility,
-)
+from capsmith.contract.compatibility import Compatibility, Project, Supported, load_compatibility
 
 BUILD_MINUTES: Final = {
     "kube-apiserver": 3,

@@ -14,13 +14,7 @@ from capsmith.judge.rules.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.kustomize import CLUSTER_SCOPED
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
-from capsmith.manifests.permissions import (
-    CONTAINERS,
-    POD,
-    arguments,
-    containers,
-    find_managers,
-)
+from capsmith.manifests.permissions import CONTAINERS, POD, arguments, containers, find_managers
 
 _LABEL_VALUE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _IMAGE = re.compile(

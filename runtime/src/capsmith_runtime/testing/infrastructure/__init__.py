@@ -1,10 +1,6 @@
 """Scope builders for unit tests of infrastructure providers; they need no API server."""
 
-from capsmith_runtime.testing.core import (
-    core_cluster,
-    core_machine,
-    spec_from,
-)
+from capsmith_runtime.testing.core import core_cluster, core_machine, spec_from
 from capsmith_runtime.testing.core_machine_pool import core_machine_pool
 from capsmith_runtime.testing.infrastructure.builders import (
     infra_cluster,

@@ -17,11 +17,7 @@ from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.testing.adjustments import find_other_values
 from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.fake_api import FakeApi, merged
-from capsmith_runtime.testing.infrastructure.fake_core import (
-    GROUP,
-    NAMESPACE,
-    FakeCore,
-)
+from capsmith_runtime.testing.infrastructure.fake_core import GROUP, NAMESPACE, FakeCore
 from capsmith_runtime.testing.manifests import Manifests
 from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnderTest
 from capsmith_runtime.testing.schema_check import complaints

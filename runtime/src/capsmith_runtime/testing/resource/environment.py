@@ -11,11 +11,7 @@ from capsmith_runtime.resource.caches import ResourceKind
 from capsmith_runtime.testing.environment import TestEnvironment, condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.infrastructure.fake_core import GROUP, NAMESPACE
-from capsmith_runtime.testing.provider import (
-    HasResources,
-    InfrastructureDouble,
-    ProviderUnderTest,
-)
+from capsmith_runtime.testing.provider import HasResources, InfrastructureDouble, ProviderUnderTest
 
 
 class BaseResourceEnvironment(TestEnvironment):

@@ -6,10 +6,7 @@ import pytest
 
 from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.kube.client import JSON, NamespacedName
-from capsmith_runtime.testing.bootstrap.environment import (
-    BootstrapEnvironment,
-    reference_to,
-)
+from capsmith_runtime.testing.bootstrap.environment import BootstrapEnvironment, reference_to
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
 from capsmith_runtime.testing.environment import condition

@@ -1,8 +1,6 @@
 """Conformance tests for infrastructure providers."""
 
-from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import (
-    TestInfrastructureCalls,
-)
+from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import TestInfrastructureCalls
 from capsmith_runtime.testing.conformance.infrastructure.cluster import (
     TestControlPlaneEndpoint,
     TestInfraCluster,

@@ -10,11 +10,7 @@ import pytest
 
 from capsmith_runtime.component import Component
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
-from capsmith_runtime.infrastructure.kinds import (
-    IdentityKind,
-    InfraClusterKind,
-    InfraMachineKind,
-)
+from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.testing.conformance.base import Case, Conformance
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnderTest

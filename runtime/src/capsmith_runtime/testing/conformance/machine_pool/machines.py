@@ -8,9 +8,7 @@ import pytest
 
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.conformance.machine_pool.base import (
-    PoolMachinesConformance,
-)
+from capsmith_runtime.testing.conformance.machine_pool.base import PoolMachinesConformance
 from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.machine_pool.environment import (
     DELETE,

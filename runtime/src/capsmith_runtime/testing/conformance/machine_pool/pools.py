@@ -14,10 +14,7 @@ from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import (
     simulate,
     simulates_faults,
 )
-from capsmith_runtime.testing.conformance.machine_pool.base import (
-    MachinePoolConformance,
-    PoolCase,
-)
+from capsmith_runtime.testing.conformance.machine_pool.base import MachinePoolConformance, PoolCase
 from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.faults import NONE
 from capsmith_runtime.testing.machine_pool.environment import MachinePoolEnvironment

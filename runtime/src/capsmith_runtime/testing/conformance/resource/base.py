@@ -10,10 +10,7 @@ import pytest
 from capsmith_runtime.component import Component
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.resource.caches import ResourceKind
-from capsmith_runtime.resource.controllers import (
-    ResourceControllers,
-    StandaloneResourceControllers,
-)
+from capsmith_runtime.resource.controllers import ResourceControllers, StandaloneResourceControllers
 from capsmith_runtime.testing.conformance.base import Case
 from capsmith_runtime.testing.conformance.infrastructure.base import WithInfrastructure
 from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnderTest
