@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -76,16 +77,23 @@ def run(*arguments: str) -> Said:
 
 
 def tree(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Content and permissions of every file, links as they are; git's own left out."""
-    return {
-        path.relative_to(folder).as_posix(): (
-            (b"-> " + str(path.readlink()).encode(), 0)
-            if path.is_symlink()
-            else (path.read_bytes(), path.stat().st_mode & 0o777)
-        )
-        for path in sorted(folder.rglob("*"))
-        if (path.is_symlink() or path.is_file()) and ".git" not in path.relative_to(folder).parts
-    }
+    """Return content and permissions of every file, links as they are; without git's files."""
+    return dict(sorted(_files(str(folder), "")))
+
+
+def _files(folder: str, prefix: str) -> Iterator[tuple[str, tuple[bytes, int]]]:
+    # Path.rglob takes three times as long, and thousands of trees are compared.
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            path, file = prefix + entry.name, Path(entry.path)
+            if entry.name == ".git":
+                continue
+            if entry.is_symlink():
+                yield path, (b"-> " + str(file.readlink()).encode(), 0)
+            elif entry.is_dir():
+                yield from _files(entry.path, f"{path}/")
+            elif entry.is_file():
+                yield path, (file.read_bytes(), entry.stat().st_mode & 0o777)
 
 
 @pytest.fixture(scope="session", autouse=True)

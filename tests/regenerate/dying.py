@@ -48,17 +48,22 @@ NEW = (
 PAST = OLD.replace("v1beta2", "v1beta1")
 BOTH = UpgradeRequest(("v1beta1", "v1beta2"))
 WORKFLOW = ".github/workflows/ci.yaml"
-FEW = ("pyproject", WORKFLOW, "Makefile", ".gitignore", "controllers/acme", "api/acme", "crd/")
+FEW = (
+    *("pyproject", WORKFLOW, "Makefile", ".gitignore", "controllers/acme", "api/acme"),
+    *("crd/kustomization", "acmeclusters.yaml", "acmemachines.yaml", "acmesites.yaml"),
+)
 """Of the files of a provider, those whose path has one of these."""
+OPTIONS = UpdateOptions(allow_dirty=True)
+"""Git is not asked, as no folder here is in a work tree."""
 TRANSIENT = (".capsmith/stage/", ".capsmith/pending.json")
 
 
 def update(folder: Path) -> object:
-    return update_command.update(folder, UpdateOptions())
+    return update_command.update(folder, OPTIONS)
 
 
 def upgrade(folder: Path) -> object:
-    return upgrade_command.upgrade(folder, BOTH, UpdateOptions())
+    return upgrade_command.upgrade(folder, BOTH, OPTIONS)
 
 
 def first(folder: Path) -> object:

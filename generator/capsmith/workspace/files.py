@@ -43,9 +43,10 @@ def resolve_without_symlinks(folder: Path, path: str) -> Path:
     if ".git" in path.lower().split("/"):
         raise make_refusal(path, "the path belongs to git")
     *parents, name = path.split("/")
-    place = folder
+    # A string, not a Path: this runs several times for each file of a repository.
+    place = str(folder)
     for parent in parents:
-        place = place / parent
+        place = f"{place}/{parent}"
         kind = _kind(place)
         if kind is None:  # A missing folder has nothing below it.
             return folder / path
@@ -54,15 +55,15 @@ def resolve_without_symlinks(folder: Path, path: str) -> Path:
         if not stat.S_ISDIR(kind):
             raise make_refusal(path, f"the parent {parent} is not a folder")
     # A broken symlink counts as well: writing through it would create its target.
-    kind = _kind(place / name)
+    kind = _kind(f"{place}/{name}")
     if kind is not None and stat.S_ISLNK(kind):
         raise make_refusal(path, "this is a symlink")
     return folder / path
 
 
-def _kind(place: Path) -> int | None:
+def _kind(place: str) -> int | None:
     try:
-        return place.lstat().st_mode
+        return os.lstat(place).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
 
