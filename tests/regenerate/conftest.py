@@ -113,6 +113,22 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def _cache_of_a_first_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("first")
+    (folder / "provider.yaml").write_bytes(ACME.read_bytes())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CAPSMITH_CACHE", str(folder / "cache"))
+        assert run("generate", str(folder / "provider.yaml")).code == 0
+    return folder / "cache"
+
+
+@pytest.fixture
+def cache_without_memory(_cache_of_a_first_run: Path, tmp_path: Path) -> Path:
+    """Return a cache of what rendering keeps, in which no repository is known to be up to date."""
+    return Path(shutil.copytree(_cache_of_a_first_run, tmp_path / "cache-without-memory"))
+
+
 @pytest.fixture
 def provider(generated: Path, tmp_path: Path) -> Provider:
     return Provider(Path(shutil.copytree(generated, tmp_path / "acme")))

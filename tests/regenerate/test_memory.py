@@ -16,14 +16,22 @@ MODEL = "src/cluster_api_provider_acme/_generated/api/acme_machine.py"
 RECONCILER = "src/cluster_api_provider_acme/controllers/acme_machine.py"
 
 
-def checked(provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Said:
-    """What is said with a memory, which has to be what is said without one."""
-    remembered = [provider.update("--check") for _ in range(2)]
-    with monkeypatch.context() as patch:
-        patch.setenv("CAPSMITH_CACHE", "")
-        whole = provider.update("--check")
-    assert remembered == [whole, whole]
-    return whole
+Check = Callable[[Provider], Said]
+
+
+@pytest.fixture
+def checked(cache_without_memory: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
+    """Return what a check says with a memory, which has to be what it says without one."""
+
+    def check(provider: Provider) -> Said:
+        remembered = [provider.update("--check") for _ in range(2)]
+        with monkeypatch.context() as patch:
+            patch.setenv("CAPSMITH_CACHE", str(cache_without_memory))
+            whole = provider.update("--check")
+        assert remembered == [whole, whole]
+        return whole
+
+    return check
 
 
 def in_windows(provider: Provider) -> None:
@@ -63,23 +71,20 @@ def symlinked(provider: Provider) -> None:
     ],
 )
 def test_the_answer_is_that_of_the_whole_way(
-    provider: Provider,
-    monkeypatch: pytest.MonkeyPatch,
-    done: Callable[[Provider], object],
-    code: int,
+    provider: Provider, checked: Check, done: Callable[[Provider], object], code: int
 ) -> None:
-    assert checked(provider, monkeypatch).code == 0
+    assert provider.update("--check").code == 0
     done(provider)
-    assert checked(provider, monkeypatch).code == code
+    assert checked(provider).code == code
 
 
 def test_another_capsmith_remembers_nothing(
-    provider: Provider, change_blueprint: Change, monkeypatch: pytest.MonkeyPatch
+    provider: Provider, change_blueprint: Change, checked: Check
 ) -> None:
     provider.update()
-    assert checked(provider, monkeypatch).code == 0
+    assert provider.update("--check").code == 0
     change_blueprint("project/Makefile.jinja", "DOCKER ?= docker\n", "DOCKER ?= podman\n")
-    assert checked(provider, monkeypatch).ids == {"repository-behind"}
+    assert checked(provider).ids == {"repository-behind"}
 
 
 _SCRIPT = """

@@ -133,13 +133,16 @@ def test_edits_of_shared_files_are_merged_with_the_overlay_and_conflict(overlaid
     ],
 )
 def test_every_change_of_the_overlay_is_noticed(
-    overlaid: Provider, monkeypatch: pytest.MonkeyPatch, change: Callable[[Provider], object]
+    overlaid: Provider,
+    cache_without_memory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Provider], object],
 ) -> None:
     """By the memory too: a check that remembers says what one without says."""
     assert [overlaid.update("--check").code for _ in range(2)] == [0, 0]
     change(overlaid)
     remembered = overlaid.update("--check")
-    monkeypatch.setenv("CAPSMITH_CACHE", "")
+    monkeypatch.setenv("CAPSMITH_CACHE", str(cache_without_memory))
     assert overlaid.update("--check") == remembered
     assert remembered.code in (1, 2)
 
