@@ -93,6 +93,7 @@ def _compare(repository: Repository, lock: Lock) -> Report | None:
         # The lock describes what would be generated, so only decisions that write nothing apply.
         generated = file.offered or file.digest
         decision = settle(path, file.owner, generated, file, contents.get(path))
+        # A missing merge base changes no file, but the next merge needs it.
         if decision is None or (
             file.owner is Owner.MERGED and not _has_base(repository, path, file)
         ):

@@ -75,6 +75,7 @@ def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
                 there = mapping_of(schema, "properties", part, "properties")
                 for field in fields.values():
                     if field.feature and field.feature != _CREDENTIALS:
+                        # A kind has a feature in all versions or in none, so one version suffices.
                         found[field.feature] = found.get(field.feature, False) or (
                             field.name in there
                         )

@@ -110,9 +110,12 @@ class Lock(NamedTuple):
         from there if they are returned.
         """
         files = {str(file.path): LockedFile(file.owner, file.digest) for file in tree}
+        # In this order: an entry of a file that the author took over replaces that of a kept
+        # scaffold.
         files |= kept or {}
         if former is not None:
             files |= {path: former.files[path] for path in former.mine if path in files}
+            # A fork keeps its version and digest, whatever this release vendors.
             if former.has_fork:
                 runtime = former.runtime
         return cls(generator, contracts, spec, files, blueprints, runtime, legacy_imports)
@@ -257,6 +260,8 @@ def _entry(path: str, entry: Mapping[str, Any]) -> tuple[str, LockedFile]:
         entry.get("mine", False) is True,
         str(entry.get("offered", "")),
     )
+    # A lock may come from anywhere: RelativePath raises ValueError for a path outside the
+    # repository.
     return str(RelativePath(path)), file
 
 

@@ -57,6 +57,7 @@ ALERTS: Final = (
         "critical",
         "5m",
         "No manager holds the lease {{ $labels.name }}: nothing is reconciled.",
+        # The maximum, because all replicas but the leader report 0.
         "max by (name) (leader_election_master_status{JOB}) == 0",
         needs_leader=True,
     ),
@@ -65,6 +66,8 @@ ALERTS: Final = (
         "critical",
         "5m",
         "Reconciles of {{ $labels.controller }} run, and none has ended for 15 minutes.",
+        # An idle controller ends no reconcile either, and a long one is no problem while others
+        # end.
         "sum by (controller) (min_over_time(reconciles_active{JOB}[15m])) > 0"
         " and sum by (controller) (increase(reconcile_duration_seconds_count{JOB}[15m])) == 0",
     ),
@@ -80,6 +83,7 @@ ALERTS: Final = (
         "warning",
         "15m",
         "More than a quarter of the reconciles of {{ $labels.controller }} fail.",
+        # A conflict is retried with the newer object.
         'sum by (controller) (rate(reconcile_errors_total{JOB, error!="Conflict"}[15m]))'
         " / sum by (controller) (rate(reconcile_duration_seconds_count{JOB}[15m])) > 0.25",
     ),

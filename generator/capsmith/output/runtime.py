@@ -142,6 +142,7 @@ def _text(path: str, library: Library, carried: Set[str]) -> str:
         module = found["module"].replace(".", "/")
         if carried.isdisjoint((f"{module}.py", f"{module}/__init__.py")):
             text = text.replace(found[0], "")
+            # A name that stays in `__all__` without its import would make `import *` fail.
             for name in _NAME.findall(found["names"]):
                 text = text.replace(f'    "{name}",\n', "")
     return text

@@ -129,6 +129,8 @@ def _drop(name: str, draft: Draft, reporter: PathReporter) -> None:
         reporter.add_error("drop-unknown", message, f"Use one of: {join_names(versions)}.")
         return
     version, index = versions[name]
+    # A version stops being stored and served in one release, and is removed in a later one: in
+    # between, managers rewrite the objects that are stored in it.
     if version.storage:
         message = f"{quote(name)} is the storage version"
         reporter.add_error(

@@ -92,6 +92,7 @@ def list_stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
             at >= 3,
         ),
     )
+    # Without kinds there are no API versions to remove.
     return found if _versions(provider) else found[:2]
 
 

@@ -90,6 +90,7 @@ class LabServers:
 
     def stop(self) -> None:
         """Stop all processes; their data are not needed afterwards."""
+        # Clients before the servers to which they send requests.
         management = self._management
         parts = [self._machines, *self._managers(), management.core.process]
         parts += [

@@ -88,6 +88,7 @@ class AddonController:
         if deleting and self.kind.finalizer not in metadata.finalizers(patcher.obj):
             return self._forget(key)
         if await self._reporter.ensure_paused_condition(patcher, None):
+            # After the pause, each installation is requeued: changes were not acted upon meanwhile.
             self._requested.pop(key, None)
             return Result()
         # Read it before add_finalizer writes the external id, whose absence marks a copied object.

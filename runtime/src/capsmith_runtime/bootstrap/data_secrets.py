@@ -72,6 +72,8 @@ class DataSecretStore:
     ) -> None:
         """Create the Secret; with ``replace``, replace an existing Secret's content (MP-19)."""
         if not replace:
+            # The creation fails if another manager has stored data meanwhile, which a machine may
+            # already use.
             manifest = build_data_secret(config, cluster, content)
             await self._client.create(SECRET, manifest)
             return

@@ -104,6 +104,7 @@ class MachineSyncer:
     async def annotate(self, machine: ControlPlaneMachine, annotations: Mapping[str, Any]) -> None:
         """Set annotations on a Machine, or remove those whose value is None."""
         key = NamespacedName(machine.namespace, machine.name)
+        # No resource version: a merge patch changes only the annotations that it names.
         body = {"metadata": {"annotations": dict(annotations)}}
         try:
             self._machines.update_from_write(
@@ -197,7 +198,8 @@ async def write_machine_conditions(
         present = [*_up_to_date(machine, summary.outdated)]
         present += _owner_remediated(machine, summary.decision.remediation)
         absent = [OWNER_REMEDIATED] if _is_remediation_over(machine) else []
-        # Read again: this reconcile may have written the Machine.
+        # Read again: this reconcile may have written the Machine, and the write of conditions fails
+        # with an outdated version.
         obj = caches.machines.get(NamespacedName(machine.namespace, machine.name))
         if obj is not None and (present or absent):
             now = times.format_time(control_plane.now)

@@ -54,6 +54,7 @@ class VersionBook:
         self._own = dict(own)
         self._clock = clock
         self._read: Mapping[tuple[str, str], str] = {}
+        # Expired from the beginning, so that the first lookup reads the versions.
         self._read_at = -EXPIRY_SECONDS
 
     def __call__(self, group: str, kind: str) -> str:
@@ -238,6 +239,8 @@ class ConversionWebhookGroup(WebhookGroup):
                 raise error
             return version
 
+        # The whole review again: a conversion changes nothing but its result, and the list that was
+        # read has the versions of all kinds.
         return await respond(review, self._converter(version_of))
 
     def _converter(self, versions: Versions) -> Converter:

@@ -69,6 +69,7 @@ class InfrastructureKinds:
 
     def recorded_identity_keys(self, obj: JSON) -> Iterable[str]:
         """Yield the BY_IDENTITY index key for the identity that a machine or pool has recorded."""
+        # The infrastructure cluster, which names the identity, may be gone before its machines.
         return self._keys(recorded_identity.read_record(obj) or {}, obj)
 
     def _keys(self, reference: Object, user: JSON) -> Iterable[str]:
@@ -216,6 +217,7 @@ class InfrastructureCaches:
 
         It is found by its owner reference or by its cluster name label.
         """
+        # The Cluster, which named it, is gone; the references and labels of its objects remain.
         for informer in self.clusters.values():
             for obj in informer.by_index(BY_CLUSTER, f"{namespace}/{cluster}"):
                 return obj

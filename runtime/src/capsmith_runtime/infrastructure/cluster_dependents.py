@@ -77,6 +77,7 @@ class ClusterDependents:
         """
         if not cluster:
             return None
+        # The caches first: they cost no request, and the deletion of what they contain is an event.
         left = [
             kind for kind in self._kinds if kind.has_any(kind.of_cluster(key.namespace, cluster))
         ]
@@ -100,6 +101,7 @@ class ClusterDependents:
         if not kind.is_labelled:
             return False
         labels = f"{CLUSTER_NAME_LABEL}={cluster}"
+        # Finalizers decide, so the metadata suffice.
         selection = Selection(namespace=namespace, labels=labels, metadata_only=True)
         token = ""
         while True:

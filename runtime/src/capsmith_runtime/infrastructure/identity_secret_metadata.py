@@ -61,6 +61,8 @@ class IdentitySecretMetadata:
         """
         scope = self._context.caches.core.scope
         where = namespace if self._kind.resource.namespaced else scope.own_namespace
+        # Found by the finalizer: an identity that was deleted or changed no longer names its
+        # Secret.
         for kept in self._secrets.by_index(BY_FINALIZER, finalizer_value(where, self._finalizer)):
             if not self._is_in_use(kept):
                 finalizers = metadata.finalizers(kept)

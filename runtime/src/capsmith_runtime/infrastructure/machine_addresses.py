@@ -105,6 +105,8 @@ class MachineAddresses(ControllerGroup):
         self, machine: JSON, cluster: Cluster, key: NamespacedName, pool: JSON
     ) -> Waiting:
         labels = {constants.CLUSTER_NAME_LABEL: cluster.name}
+        # Without the label, neither this manager nor an IPAM provider with the same filter would
+        # see the claim.
         watch_filter = metadata.labels(machine).get(constants.WATCH_FILTER_LABEL)
         if watch_filter is not None:
             labels[constants.WATCH_FILTER_LABEL] = watch_filter
@@ -122,6 +124,7 @@ class MachineAddresses(ControllerGroup):
         try:
             await self._client.create(self._claims.resource, claim)
         except AlreadyExistsError:
+            # Whether it is this machine's claim is decided once it is in the cache.
             return _waiting(f"IPAddressClaim {key.name} is not in the cache yet")
         return _waiting(f"IPAddressClaim {key.name} has no address yet")
 

@@ -113,6 +113,8 @@ async def _credentials(
     credentials: CredentialsResolver, infra_cluster: JSON | None, user: JSON | None
 ) -> Credentials | Waiting:
     if infra_cluster is None:
+        # A tool that deletes everything together may delete the infrastructure cluster before its
+        # machines.
         return await credentials.of_machine(user)
     return await credentials.of_cluster(infra_cluster)
 
@@ -137,6 +139,7 @@ def find_core_blocker(cluster: Cluster, owner: DataOwner, kind: str) -> Waiting 
     if not cluster.infrastructure_provisioned:
         message = f"infrastructure of Cluster {cluster.name} is not provisioned yet"
         return Waiting(constants.REASON_WAITING_FOR_INFRASTRUCTURE, message, None)
+    # An empty name is different: machines of a pool have no data of their own (IM-21).
     if owner.data_secret_name is None:
         message = f"bootstrap data of {kind} {owner.name} are not available yet"
         return Waiting(constants.REASON_WAITING_FOR_BOOTSTRAP, message, None)

@@ -102,6 +102,8 @@ class TerminationTracker:
         excess = next((group for group in groups if self._is_excessive(group)), None)
         if excess is None:
             suspect.held_since = None
+        # Later looks keep the time: the hold must end although the machine is looked at again and
+        # again.
         elif suspect.held_since is None:
             suspect.held_since = now
         return excess
@@ -109,6 +111,7 @@ class TerminationTracker:
     def give_up(self, machine: Hashable) -> None:
         """Record that a terminated machine is given up."""
         suspect = self._suspects.get(machine)
+        # A machine that is given up is no longer a suspect: it would count twice.
         self.forget(machine)
         for name in suspect.groups if suspect is not None else ():
             self._given_up[name].append(self._clock())
@@ -128,6 +131,7 @@ class TerminationTracker:
         if not given_up:
             del self._given_up[group.name]
         # A single machine may always be given up, also in a cluster of two.
+        # Suspects count as well: in an outage all of them appear before the first is given up.
         allowed = max(1, group.machines // _SHARE)
         return len(given_up) + self._suspected[group.name] > allowed
 
@@ -182,6 +186,7 @@ class TerminatedMachines:
         )
         shown = metadata.items(patcher.obj, "status", "conditions")
         condition = conditions.find(shown, constants.READY_CONDITION) or {}
+        # One event for each hold, since a held machine is looked at every minute.
         if condition.get("reason") != reason:
             self._events.warn(patcher.obj, reason, message)
         await patcher.write_conditions(ready(condition.get("status") == "True", reason, message))

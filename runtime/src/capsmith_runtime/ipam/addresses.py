@@ -48,6 +48,8 @@ class IPAddressWriter:
         labels = {constants.CLUSTER_NAME_LABEL: view.cluster_name} if view.cluster_name else {}
         identity = external_id.annotation(resource.group)
         address = IPAddress(
+            # The name of the claim (IP-09): the API server refuses a second address for it, which a
+            # manager with an outdated cache might request.
             name=view.name,
             namespace=view.namespace,
             address=str(allocation.address),

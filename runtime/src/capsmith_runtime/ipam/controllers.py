@@ -113,6 +113,8 @@ class IPAMGroup(ControllerGroup):
         self._queues = queues
         claims = queues[CLAIM_KIND]
         self._claims.add_handler(lambda delta: claims.add(delta.key), own_writes=False)
+        # For own writes as well: one of them lets a deleted claim go, and others may wait for its
+        # address.
         self._claims.add_handler(self._on_claim)
         self._addresses.add_handler(self._on_address)
         self._caches.clusters.add_handler(on_change(self._pause_flags, self._on_cluster))
@@ -161,6 +163,7 @@ class IPAMGroup(ControllerGroup):
             self._requeue_claims(pool)
         for pool in update.changed_pools:
             self._requeue_counts(pool)
+        # An IPAddress has the name of its claim, so one key finds both.
         for key in (delta.key, *update.conflicting_addresses):
             claim = self._claims.get(key)
             if claim is None:

@@ -107,6 +107,7 @@ class LeaderElector:
                 _log.warning("cannot create the lease", error=str(error), hint=hint)
             except (ApiError, TimeoutError) as error:
                 _log.warning("cannot read or take the lease", error=repr(error))
+            # With jitter, so that the replicas of a Deployment do not send their requests in step.
             await asyncio.sleep(self.timings.retry * random.uniform(1.0, 1.2))
         self._metrics.leader.set(1)
         self._leads.set(1)
@@ -313,6 +314,8 @@ class LeaseWatchdog:
         while not self._stopped.wait(self._elector.timings.retry / 2):
             if self._elector.is_overdue:
                 try:
+                    # The report may fail or block: the process must end in any case before the
+                    # lease does.
                     run_briefly(self._report)
                 finally:
                     self._end_process(1)

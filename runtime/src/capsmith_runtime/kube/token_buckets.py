@@ -24,6 +24,8 @@ class TokenBuckets:
     def take(self, key: str) -> bool:
         """Take one token of ``key``; return whether there was one."""
         now = monotonic()
+        # Removed and inserted again, so that the first key is the least recently used one. A key
+        # that was dropped starts with a full bucket: the maximum bounds memory, not the rate.
         tokens, counted = self._buckets.pop(key, (self._burst, now))
         tokens = min(self._burst, tokens + (now - counted) * self._per_second)
         has_token = tokens >= 1.0

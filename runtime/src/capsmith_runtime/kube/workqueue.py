@@ -98,6 +98,7 @@ class QueueTimes(Generic[K]):
 
     def note_added(self, key: K) -> None:
         """Record that a key begins to wait, unless it waits already."""
+        # Changes to a key that waits already do not restart its time.
         if key not in self._added:
             self._added[key] = monotonic()
             self._adds.inc()

@@ -62,6 +62,7 @@ class Patcher:
         finalizers = metadata.finalizers(self.obj)
         if kind.finalizer not in finalizers:
             changed["finalizers"] = [*finalizers, kind.finalizer]
+        # An id is never replaced: infrastructure that exists is found by it.
         if external_id.stored(self.obj, kind.resource.group) is None:
             name = external_id.annotation(kind.resource.group)
             recorded[name] = external_id.create(self.obj)
@@ -157,6 +158,7 @@ class Patcher:
                 new,
                 self._informer.update_from_write,
             )
+        # The object is gone, and with it the status that could report anything.
         except NotFoundError:
             raise ObjectDeletedError from None
         # The generation of this write is observed, but not that of another client's.

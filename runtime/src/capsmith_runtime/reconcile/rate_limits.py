@@ -90,6 +90,7 @@ class RateLimiter:
     def pause(self, seconds: float) -> None:
         """Stop admitting callers for ``seconds``."""
         self._paused_until = max(self._paused_until, monotonic() + seconds)
+        # The timer was set for a time that may now lie within the pause.
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -119,6 +120,8 @@ class RateLimiter:
     def _admit_waiting(self) -> None:
         self._timer = None
         now = monotonic()
+        # The tokens of admissions that expire are not returned: the rate may fall below the limit,
+        # but never exceeds it.
         while self._admitted and next(iter(self._admitted.values())) < now - ADMISSION_SECONDS:
             self._admitted.popitem(last=False)
         while self._line and self._take():
@@ -167,6 +170,8 @@ class CallerLine:
                 return caller, wake
 
     def _next(self) -> Hashable:
+        # Turns count only while other callers wait too, so that a newcomer does not overtake the
+        # deletions with a turn that was saved up.
         if self._deletions:
             self._turn = (self._turn + 1) % LOW_SHARE if self._others else 0
         if self._deletions and (self._turn or not self._others):

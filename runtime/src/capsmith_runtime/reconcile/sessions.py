@@ -64,6 +64,7 @@ class Credentials(Mapping[str, str]):
         return self.identity_kind, self.identity, self._spec
 
     def __repr__(self) -> str:
+        # Values of Secrets must not reach the log with a scope or a traceback.
         return f"Credentials({', '.join(f'{key}=...' for key in sorted(self._values))})"
 
 

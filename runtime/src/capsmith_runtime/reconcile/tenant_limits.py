@@ -59,6 +59,7 @@ class CallPermit:
 
     def succeed(self) -> None:
         """End the call, whose success shows that the infrastructure can be reached."""
+        # Before waiting callers are called back, so that they find the pause ended.
         self._tenant.mark_answer()
         self._tenant.remove(self)
 
@@ -90,6 +91,7 @@ class TenantCalls:
     def is_idle(self) -> bool:
         """Return whether the tenant has no state that would be lost by forgetting it."""
         now = monotonic()
+        # A tenant that is forgotten during its pause would be called again too early.
         return not self._permits and now >= max(self.paused_until, self.used + IDLE_SECONDS)
 
     def admit(self, group: Hashable, concurrency: int, caller: Hashable, *, deletion: bool) -> None:
@@ -162,6 +164,7 @@ class TenantCalls:
     def _find_problem(self, group: Hashable, concurrency: int) -> str | None:
         if monotonic() < self.paused_until:
             return "paused, because the last ones hung"
+        # The pause holds for a single tenant too; shares protect the other tenants only.
         if self._limits.has_one_tenant:
             return None
         if self._hangs and all(each.hangs for each in self._permits):

@@ -107,6 +107,8 @@ class WebhookServer:
 
         Entering it waits for the first certificate.
         """
+        # No listener without a certificate: the pod is not ready, and its Service sends no calls to
+        # it.
         while not self._certificates.refresh():
             await asyncio.sleep(POLL_SECONDS)
         server = HTTPServer(self._options.host, self._options.port, handler, self._limits)

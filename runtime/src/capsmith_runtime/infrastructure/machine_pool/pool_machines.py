@@ -124,6 +124,8 @@ class PoolMachinesLister:
         for name, obj in machines.infra_machines.items():
             machine = machines.machines.get(name)
             entry = known.entries.get(name)
+            # Compared by identity: a cache replaces an object that has changed, and never modifies
+            # it.
             if entry is None or entry[0] is not obj or entry[1] is not machine:
                 entry = obj, machine, self._member(obj, machine, pool, version or "")
             found[name] = entry

@@ -66,6 +66,8 @@ class MachinePoolClient:
         """Write the size ``observed``, which another autoscaler set, to the MachinePool (MP-17)."""
         if not pool.replicas_managed_elsewhere or pool.replicas == observed:
             return
+        # No resource version: nothing else is written, and the observed size is right whatever has
+        # changed.
         body = {"spec": {"replicas": observed}}
         key = NamespacedName(pool.namespace, pool.name)
         response = await self._client.patch(self._machine_pools.resource, key, body)
@@ -99,6 +101,7 @@ class PoolReporter:
         """
         written = self._growing.get(key_of(obj))
         is_new = facts.provisioned and not self._writer.is_provisioned(obj)
+        # Without an earlier write, as after a restart of the manager, there is nothing to wait for.
         if written is None or is_new or state.ready:
             return 0.0
         return max(0.0, written + GROWTH_SECONDS - monotonic())
@@ -123,6 +126,7 @@ class PoolReporter:
             spec = build_pool_spec(patcher.obj, known, features)
             status = self._writer.build_status(patcher.obj, known, features)
             if is_storable(spec, status):
+                # The provider ids before the status, which makes core read them.
                 await patcher.write_spec(spec, state.conditions)
                 return await self._reporter.report_state(patcher, status, state)
         message = (
