@@ -21,6 +21,7 @@ from tests.e2e.provider import build_provider
 from tests.e2e.scenario import Scenario, one_scenario
 from tests.e2e.stack import COMBINATIONS, Combination, Site, Stack
 from tests.e2e.tools.required import required_toolbox
+from tests.resting import shared_servers
 
 _ENDS = pytest.StashKey[ExitStack]()
 """What ends with the group of tests that is running."""
@@ -60,20 +61,24 @@ def tools(request: pytest.FixtureRequest) -> Toolbox:
 
 
 @pytest.fixture(scope="session")
-def base(tools: Toolbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Base]:
+def base(
+    request: pytest.FixtureRequest, tools: Toolbox, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Base]:
     folder = tmp_path_factory.mktemp("e2e")
     etcd = Etcd(tools, folder)
     etcd.start()
-    yield Base(tools, Pki(folder / "pki"), etcd, folder)
+    with shared_servers(request, etcd.process, wait_ready=etcd.wait_ready):
+        yield Base(tools, Pki(folder / "pki"), etcd, folder)
     etcd.stop()
 
 
 @pytest.fixture(scope="session")
-def workload(base: Base) -> Iterator[ApiServer]:
+def workload(request: pytest.FixtureRequest, base: Base) -> Iterator[ApiServer]:
     """The one API server on which all workload clusters have their Nodes."""
     server = ApiServer(base.tools, base.pki, base.etcd, base.folder, "workload")
     server.start()
-    yield server
+    with shared_servers(request, server.process, wait_ready=server.wait_ready):
+        yield server
     server.stop()
 
 

@@ -11,6 +11,7 @@ from capsmith.clusters.processes.kube import KubeClient
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.servers import ApiServer, Etcd
 from tests.e2e.tools.required import required_toolbox
+from tests.resting import shared_servers
 
 # Test modules import generated code at their top, so it has to be there before they are read.
 
@@ -25,13 +26,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Etcd]:
+def etcd(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Etcd]:
     """The one of the session, where each API server has a prefix of its own: its name."""
     tools = required_toolbox("the tests on a real API server", ["k8s"])
     made = Etcd(tools, tmp_path_factory.mktemp("etcd"))
     made.start()
     try:
-        yield made
+        with shared_servers(request, made.process, wait_ready=made.wait_ready):
+            yield made
     finally:
         made.stop()
 
@@ -51,12 +55,15 @@ def pki(tmp_path_factory: pytest.TempPathFactory) -> Pki:
 
 
 @pytest.fixture(scope="session")
-def api_server(new_server: NewServer, pki: Pki) -> Iterator[ApiServer]:
+def api_server(
+    request: pytest.FixtureRequest, new_server: NewServer, pki: Pki
+) -> Iterator[ApiServer]:
     """The one of the session."""
     server = new_server("realapi", pki)
     try:
         server.start()
-        yield server
+        with shared_servers(request, server.process, wait_ready=server.wait_ready):
+            yield server
     finally:
         server.stop()
 

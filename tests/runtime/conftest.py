@@ -13,6 +13,7 @@ import capsmith_runtime
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.store import Cache, Delta
 from tests.e2e.tools.required import required_toolbox
+from tests.resting import shared_servers
 from tests.runtime.support.operator import Site, stopped
 from tests.runtime.support.proxy import FaultProxy
 from tests.runtime.support.server import Api
@@ -61,13 +62,14 @@ def runtime_folder() -> Path:
 
 
 @pytest.fixture(scope="session")
-def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+def api(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     server = Api(
         required_toolbox("the tests of the runtime", ["k8s"]), tmp_path_factory.mktemp("runtime")
     )
     try:
         server.start()
-        yield server
+        with shared_servers(request, *server.processes, wait_ready=server.wait_ready):
+            yield server
     finally:
         server.stop()
 

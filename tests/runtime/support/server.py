@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.clusters.processes.kubeconfig import render_token_kubeconfig, request_token
 from capsmith.clusters.processes.pki import Pki
+from capsmith.clusters.processes.process import Process
 from capsmith.clusters.processes.servers import ApiServer, Etcd
 from capsmith.clusters.processes.tools import Toolbox
 from capsmith.clusters.processes.wait import eventually
@@ -70,6 +71,11 @@ class Api:
     def client(self) -> KubeClient:
         """The administrator's, past the proxy."""
         return self.server.client
+
+    @property
+    def processes(self) -> list[Process]:
+        """etcd and the API server, in the order in which they have to start."""
+        return [self._etcd.process, self.server.process]
 
     def start(self) -> None:
         self._etcd.start()

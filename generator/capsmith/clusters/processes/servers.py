@@ -65,6 +65,13 @@ class Etcd:
         Raises ProcessError if it fails.
         """
         self.process.start()
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Wait until etcd is healthy.
+
+        Raises ProcessError if its process ends first.
+        """
         self.process.wait_ready(probe_http(f"{self.url}/health", self.tls.client_context()))
 
     def call(self, method: str, body: JSON) -> JSON:

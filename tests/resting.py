@@ -1,0 +1,94 @@
+"""Servers that several modules share rest while no test needs them.
+
+An idle etcd with an API server takes up to four per cent of a processor, in each process of a run
+to its end.  A stopped process takes nothing, and goes on within half a second; a new API server
+would cost three seconds of processor time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from capsmith.clusters.processes.process import Process
+from tests.distribution import group_of
+
+
+@dataclass
+class _Shared:
+    """The processes of one fixture."""
+
+    processes: Sequence[Process]
+    wait_ready: Callable[[], object]
+    resting: bool = False
+
+    def rest(self) -> None:
+        """Stop the processes, as Ctrl-Z does."""
+        if not self.resting:
+            self.resting = True
+            for process in self.processes:
+                process.send(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """Let the processes go on, and wait until they respond."""
+        if self.resting:
+            self.resting = False
+            for process in self.processes:
+                process.send(signal.SIGCONT)
+            self.wait_ready()
+
+
+_SHARED = pytest.StashKey[dict[str, _Shared]]()
+"""The running servers, by the name of their fixture, in the order in which they were started."""
+
+
+@contextlib.contextmanager
+def shared_servers(
+    request: pytest.FixtureRequest, *processes: Process, wait_ready: Callable[[], object]
+) -> Iterator[None]:
+    """Let the running processes of a session fixture rest between the groups that use the fixture.
+
+    A test has to name the fixture, or a fixture that names it: ``getfixturevalue`` is not seen.
+    """
+    name = request.fixturename
+    assert name is not None
+    shared = _Shared(processes, wait_ready)
+    servers = request.config.stash.setdefault(_SHARED, {})
+    servers[name] = shared
+    try:
+        yield
+    finally:
+        # All of them, in the order of their start: an API server does not end well while its etcd
+        # is stopped.
+        for each in servers.values():
+            each.wake()
+        del servers[name]
+
+
+def wake_servers(item: pytest.Item) -> None:
+    """Wake the servers that a test needs."""
+    for name, shared in item.config.stash.get(_SHARED, {}).items():
+        if name in _fixtures(item):
+            shared.wake()
+
+
+def rest_servers(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Let servers rest that the next group does not begin with.
+
+    Within a group they go on: what a fixture of the group has started may need them.
+    """
+    if nextitem is None or group_of(item.nodeid) == group_of(nextitem.nodeid):
+        return
+    for name, shared in item.config.stash.get(_SHARED, {}).items():
+        if name not in _fixtures(nextitem):
+            shared.rest()
+
+
+def _fixtures(item: pytest.Item) -> Sequence[str]:
+    """The names of all fixtures of a test, with those that they need."""
+    names: Sequence[str] = getattr(item, "fixturenames", ())
+    return names
