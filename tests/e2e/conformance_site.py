@@ -59,6 +59,10 @@ class Expected(NamedTuple):
     """Further checks that fail."""
     missing: str = ""
     """The object whose expected state never comes, if that is the violation."""
+    missing_condition: str = ""
+    """The type of the condition that no object ever has, if that is the violation."""
+    keeps_objects: bool = False
+    """Whether some objects are deleted only when their finalizers are removed by force."""
 
 
 class Site:
@@ -131,13 +135,13 @@ class Site:
         self, name: str, manager: ProviderManager, expected: Expected | None = None
     ) -> Session:
         management = self.servers.first.management
-        has_short_waits = expected is not None and expected.missing
+        keeps_objects = expected is not None and (expected.missing or expected.keeps_objects)
         session = ImpatientSession(
             client=management.client,
             core=CoreObjects(CONTRACT, name, KUBERNETES),
             objects=self.objects,
             contract=CONTRACT,
-            timing=Timing(cleanup=_SHORT) if has_short_waits else Timing(),
+            timing=Timing(cleanup=_SHORT) if keeps_objects else Timing(),
             manager=manager,
             kubeconfig=management.apiserver.kubeconfig_text,
         )
@@ -159,7 +163,10 @@ class ImpatientSession(Session):
     def patience(self, name: str, what: str) -> float:
         if self.expected is None:
             return super().patience(name, what)
-        awaited = name == self.expected.missing and self.expected.message in what
+        if self.expected.missing_condition:
+            awaited = what.startswith(f"condition {self.expected.missing_condition} of ")
+        else:
+            awaited = name == self.expected.missing and self.expected.message in what
         return _SHORT if awaited else super().patience(name, what)
 
 

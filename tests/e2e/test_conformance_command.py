@@ -76,6 +76,7 @@ EXPECTED = {
         "IM-10",
         "condition Ready is missing",
         also=(Violation("pool-ready", "MP-14", "condition Ready is missing"),),
+        missing_condition="Ready",
     ),
     "no_paused": Expected("pause-condition", "ST-08", "is not True", missing="main-paused"),
     "varying_message": Expected("ready-steady", "ST-06", "changes without", ("restart",)),
@@ -86,7 +87,9 @@ EXPECTED = {
         "delete-early", "IM-25", "still exists", missing="external-0"
     ),
     "pool_unsorted": Expected("pool-order", "MP-03", "the order", ("pool-scale-up",)),
-    "pool_controls_machines": Expected("pool-machines", "MP-09", "the pool controls it"),
+    "pool_controls_machines": Expected(
+        "pool-machines", "MP-09", "the pool controls it", keeps_objects=True
+    ),
     "pool_ignores_mark": Expected("pool-scale-down", "MP-10", "has the mark"),
     "unblocked_address": Expected("address-owners", "IP-09", "does not block deletion"),
     "ignored_pause_of_claims": Expected("claim-paused", "IP-08", "although it has the annotation"),
