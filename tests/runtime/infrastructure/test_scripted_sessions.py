@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 
 import pytest
 
+from capsmith_runtime.contract.external_id import shorten
 from capsmith_runtime.infrastructure import (
+    Changes,
     Credentials,
     Deleted,
     Endpoint,
@@ -111,6 +113,38 @@ class TestSessions(ScriptedMachines):
         assert all(client is Clients.opened[0] for client in used)
         await env.stop()
         assert not Clients.opened[0].is_open
+
+    @pytest.mark.parametrize("id", ["external_id", "short_id", "provider_id"])
+    @scenario
+    async def test_a_reported_change_calls_the_reconciler(
+        self,
+        env: InfrastructureEnvironment,
+        normal: ScriptFactory,
+        monkeypatch: pytest.MonkeyPatch,
+        id: str,
+    ) -> None:
+        watching: list[Changes] = []
+
+        async def watch(self: Clients, session: Client, changes: Changes) -> None:
+            watching.append(changes)
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(Clients, "watch", watch)
+        script = normal(PROVISIONED)
+        key = await add_machine(env)
+        await env.eventually("provisioned", lambda: env.has_machine(key))
+        await env.quiet()
+        calls = len(script.calls)
+        external_id = script.calls[-1].external_id
+        ids = {
+            "external_id": external_id,
+            "short_id": shorten(external_id),
+            "provider_id": PROVISIONED.provider_id,
+        }
+        watching[0].report(**{id: ids[id]})
+        watching[0].report(**{id: "another"})
+        await env.quiet()
+        assert len(script.calls) == calls + 1
 
     @scenario
     async def test_a_changed_secret_renews_the_session(

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from capsmith_runtime.kube.handler_calls import DaemonThreadPool
-from capsmith_runtime.reconcile.session_pools import ReadinessCheck
+from capsmith_runtime.reconcile.session_tasks import ReadinessCheck
 from capsmith_runtime.testing import clock
 
 
@@ -86,7 +86,7 @@ def test_a_check_that_hangs_is_not_called_again() -> None:
 
     # The clock is real while the thread runs, so the limit is short.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("capsmith_runtime.reconcile.session_pools.TIMEOUT_SECONDS", 0.05)
+        patch.setattr("capsmith_runtime.reconcile.session_tasks.TIMEOUT_SECONDS", 0.05)
         run(check, scenario)
 
 

@@ -51,7 +51,7 @@ from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, Terminated, Waiting
 from capsmith_runtime.reconcile.scopes import BootstrapData
-from capsmith_runtime.reconcile.sessions import Credentials, SessionFactory
+from capsmith_runtime.reconcile.sessions import Changes, Credentials, ReportedChange, SessionFactory
 
 __all__ = [
     "Address",
@@ -59,6 +59,7 @@ __all__ = [
     "AlreadyExistsError",
     "BootstrapData",
     "CallEndedError",
+    "Changes",
     "ClaimedAddress",
     "Cluster",
     "Condition",
@@ -98,6 +99,7 @@ __all__ = [
     "NotFoundError",
     "RateLimitedError",
     "ReconcileError",
+    "ReportedChange",
     "SessionExpiredError",
     "SessionFactory",
     "TerminalError",

@@ -138,6 +138,8 @@ class InfrastructureGroup(ControllerGroup):
 
     def setup_watches(self, queues: Queues) -> None:
         """Watch owners, credentials and the objects of the provider's own kinds."""
-        InfrastructureWatches(self._caches, queues).setup()
+        watches = InfrastructureWatches(self._caches, queues)
+        watches.setup()
+        self._context.sessions.listeners.append(watches.enqueue_changed)
         for group in self._groups:
             group.setup_watches(queues)

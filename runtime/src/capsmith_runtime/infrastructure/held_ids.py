@@ -15,9 +15,11 @@ from capsmith_runtime.contract import conditions, constants, external_id, metada
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.sessions import ReportedChange
 
 _BY_EXTERNAL_ID: Final = "external-id"
 _BY_PROVIDER_ID: Final = "provider-id"
+_BY_SHORT_ID: Final = "short-id"
 _RETRY_SECONDS: Final = 30.0
 """Seconds until the ids are checked again, in case their holder is gone by then."""
 
@@ -27,7 +29,11 @@ class HeldIds:
 
     def __init__(self, informers: Iterable[Informer] = ()) -> None:
         """Index the objects of ``informers``; see :meth:`index`."""
-        self._informers: dict[str, list[Informer]] = {_BY_EXTERNAL_ID: [], _BY_PROVIDER_ID: []}
+        self._informers: dict[str, list[Informer]] = {
+            _BY_EXTERNAL_ID: [],
+            _BY_PROVIDER_ID: [],
+            _BY_SHORT_ID: [],
+        }
         for informer in informers:
             self.index(informer)
 
@@ -40,6 +46,8 @@ class HeldIds:
         """
         informer.add_index(_BY_EXTERNAL_ID, _external_ids)
         self._informers[_BY_EXTERNAL_ID].append(informer)
+        informer.add_index(_BY_SHORT_ID, _short_ids)
+        self._informers[_BY_SHORT_ID].append(informer)
         if has_provider_ids:
             informer.add_index(_BY_PROVIDER_ID, _provider_ids)
             self._informers[_BY_PROVIDER_ID].append(informer)
@@ -54,6 +62,16 @@ class HeldIds:
             if self._is_held_by_another(obj, _BY_PROVIDER_ID, value):
                 return _waiting(constants.REASON_PROVIDER_ID_TAKEN, "provider id", value)
         return None
+
+    def find_objects(self, change: ReportedChange) -> Iterator[JSON]:
+        """Yield the objects with one of the ids of ``change``."""
+        for index, value in (
+            (_BY_EXTERNAL_ID, change.external_id),
+            (_BY_SHORT_ID, change.short_id),
+            (_BY_PROVIDER_ID, change.provider_id),
+        ):
+            for informer in self._informers[index] if value else ():
+                yield from informer.by_index(index, value)
 
     def _is_held_by_another(self, obj: JSON, index: str, value: str) -> bool:
         uid = metadata.uid(obj)
@@ -93,6 +111,11 @@ def _external_ids(obj: JSON) -> Iterator[str]:
     value = external_id.stored(obj, _group(obj))
     if value is not None:
         yield value
+
+
+def _short_ids(obj: JSON) -> Iterator[str]:
+    for value in _external_ids(obj):
+        yield external_id.shorten(value)
 
 
 def _provider_ids(obj: JSON) -> Iterable[str]:

@@ -34,6 +34,7 @@ from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, BY_SECRET, cluster_name_of
 from capsmith_runtime.reconcile.groups import Queues
+from capsmith_runtime.reconcile.sessions import ReportedChange
 from capsmith_runtime.reconcile.watches import enqueue_object, on_change
 
 
@@ -240,6 +241,11 @@ class InfrastructureWatches:
             resource = informer.resource
             if reference and (reference.group, reference.kind) == (resource.group, resource.kind):
                 self._queues[resource.kind].add(NamespacedName(namespace, reference.name))
+
+    def enqueue_changed(self, change: ReportedChange) -> None:
+        """Enqueue the objects whose infrastructure has changed, as the author's code reports."""
+        for obj in self._caches.held_ids.find_objects(change):
+            self._queues[obj["kind"]].add(key_of(obj))
 
     def _enqueue(self, kind: str, objects: Iterable[JSON]) -> None:
         for obj in objects:

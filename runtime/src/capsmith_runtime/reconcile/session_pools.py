@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Final
 
 from capsmith_runtime.errors import ReconcileError, SessionError, SessionExpiredError
@@ -16,7 +15,13 @@ from capsmith_runtime.kube.executor import SLOW_SECONDS, HandlerExecutor, StillR
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.reconcile.rate_limits import Rate, RateLimiter
-from capsmith_runtime.reconcile.sessions import Credentials, SessionFactory, qualified_identity
+from capsmith_runtime.reconcile.session_tasks import ReadinessCheck, SessionWatch
+from capsmith_runtime.reconcile.sessions import (
+    Credentials,
+    ReportedChange,
+    SessionFactory,
+    qualified_identity,
+)
 from capsmith_runtime.reconcile.tenant_limits import TenantLimits
 
 _log = get_logger("sessions")
@@ -55,6 +60,7 @@ class Session:
         self.began = monotonic()
         self.opened_at = self.began
         self.opening: asyncio.Future[Any]
+        self.watch: SessionWatch | None = None
         self.idle_timer: asyncio.TimerHandle | None = None
 
     @property
@@ -72,8 +78,18 @@ class Session:
 class SessionPool:
     """Opens, shares and closes one factory's sessions, on a single event loop."""
 
-    def __init__(self, factory: SessionFactory[Any], executor: HandlerExecutor) -> None:
+    def __init__(
+        self,
+        factory: SessionFactory[Any],
+        executor: HandlerExecutor,
+        enqueue: Callable[[ReportedChange], None] = lambda change: None,
+    ) -> None:
+        """Initialise without sessions.
+
+        ``enqueue`` is called for each change that the factory's ``watch`` reports.
+        """
         self.factory = factory
+        self._enqueue = enqueue
         self._name = type(factory).__name__
         self._executor = executor
         self._sessions: dict[str, Session] = {}
@@ -228,7 +244,20 @@ class SessionPool:
             raise failure from error
         session.opened_at = monotonic()
         _log.info("session is open", factory=self._name, identity=identity)
+        if type(self.factory).watch is not SessionFactory.watch:
+            self._start_watch(session, opened)
         return opened
+
+    def _start_watch(self, session: Session, opened: object) -> None:
+        def expire(error: SessionExpiredError) -> None:
+            is_current = not session.is_retired
+            if isinstance(self.expire(session, error), DeferredError) and is_current:
+                # Only a call would open the next session, and changes until then would be missed.
+                self._current(session.credentials)
+
+        identity = qualified_identity(session.credentials)
+        session.watch = SessionWatch(self.factory, identity, enqueue=self._enqueue, expire=expire)
+        session.watch.start(opened)
 
     def _note_hanging(self, session: Session, error: StillRunningError) -> None:
         identity = qualified_identity(session.credentials)
@@ -272,6 +301,8 @@ class SessionPool:
         await asyncio.wait({session.opening})
         if _has_failed(session):
             return
+        if session.watch is not None:
+            await session.watch.stop()
         try:
             await self._executor.call(self.factory.close, session.value, tenant=details["identity"])
         except Exception as error:
@@ -305,79 +336,6 @@ def _copy(error: BaseException | None, retry_after: float) -> SessionError:
     if isinstance(error, SessionError):
         return SessionError(error.reason, error.message, retry_after=retry_after)
     return SessionError(REASON_SESSION_NOT_OPENED, repr(error), retry_after=retry_after)
-
-
-PERIOD_SECONDS: Final = 10.0
-TIMEOUT_SECONDS: Final = 5.0
-
-_log = get_logger("readiness")
-
-
-class ReadinessCheck:
-    """Calls a function periodically; ready while the last call ended without an exception.
-
-    It does not use the threads of the reconcilers' calls: a hanging check must neither block those
-    calls nor make the manager unhealthy.
-    """
-
-    def __init__(self, name: str, function: Callable[[], Awaitable[None] | None]) -> None:
-        self.name = name
-        self._function = function
-        self._running: asyncio.Future[None] | None = None
-        self._problem: str | None = "not called yet"
-
-    def is_ready(self) -> bool:
-        """Return whether the last call succeeded; False before the first call has ended."""
-        return self._problem is None
-
-    async def run(self) -> None:
-        """Check until cancelled."""
-        try:
-            while True:
-                self._report(await self._check())
-                await asyncio.sleep(PERIOD_SECONDS)
-        finally:
-            if self._running is not None:
-                self._running.cancel()
-
-    async def _check(self) -> str | None:
-        """Return the problem, or None if there is none.
-
-        If the previous call is still running, wait for it instead of calling again.
-        """
-        if self._running is None:
-            self._running = asyncio.ensure_future(self._call())
-        await asyncio.wait({self._running}, timeout=TIMEOUT_SECONDS)
-        if not self._running.done():
-            return f"no answer within {TIMEOUT_SECONDS:g} s"
-        finished, self._running = self._running, None
-        error = finished.exception()
-        return None if error is None else describe_error(error)
-
-    async def _call(self) -> None:
-        try:
-            if inspect.iscoroutinefunction(self._function):
-                await self._function()
-                return
-            loop = asyncio.get_running_loop()
-            answer = await loop.run_in_executor(None, self._function)
-            if inspect.isawaitable(answer):
-                await answer
-        except (SystemExit, KeyboardInterrupt, asyncio.CancelledError) as caught:
-            task = asyncio.current_task()
-            if isinstance(caught, asyncio.CancelledError) and task and task.cancelling():
-                raise
-            # It would end the event loop, or this task.
-            raise RuntimeError(f"{self.name} raised {caught!r}") from caught
-
-    def _report(self, problem: str | None) -> None:
-        if problem == self._problem:
-            return
-        self._problem = problem
-        if problem is None:
-            _log.info("ready", check=self.name)
-        else:
-            _log.warning("not ready", check=self.name, error=problem)
 
 
 class SharedSessions:
@@ -429,6 +387,8 @@ class SessionPools:
             executor.metrics.identity_pauses.labels(cause)
             executor.metrics.identities_paused.labels(cause).set_function(count)
         self.checks: list[ReadinessCheck] = []
+        self.listeners: list[Callable[[ReportedChange], None]] = []
+        """Functions that enqueue the objects whose infrastructure has changed."""
 
     def of(self, reconciler: object) -> SharedSessions:
         """Return the sessions that a reconciler shares.
@@ -465,4 +425,9 @@ class SessionPools:
         factory = cls()
         if cls.readyz is not SessionFactory.readyz:
             self.checks.append(ReadinessCheck(cls.__qualname__, factory.readyz))
-        return SharedSessions(SessionPool(factory, self.executor), Rate.of(rate, burst))
+        pool = SessionPool(factory, self.executor, self._enqueue)
+        return SharedSessions(pool, Rate.of(rate, burst))
+
+    def _enqueue(self, change: ReportedChange) -> None:
+        for listener in self.listeners:
+            listener(change)

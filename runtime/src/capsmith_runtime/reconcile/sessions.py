@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from capsmith_runtime.api.serialization import decode
@@ -76,6 +78,51 @@ def qualified_identity(credentials: Credentials) -> str:
 S = TypeVar("S")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportedChange:
+    """A report that the infrastructure of an object has changed; the object has one of the ids."""
+
+    external_id: str = ""
+    """External id of the object; empty if the report names another id."""
+    short_id: str = ""
+    """Short form of the object's external id; empty if the report names another id."""
+    provider_id: str = ""
+    """Provider id of the object; empty if the report names another id."""
+
+
+class Changes:
+    """Takes reports of changes in the infrastructure; see ``SessionFactory.watch``.
+
+    All methods may be called from any thread.
+    """
+
+    def __init__(self, enqueue: Callable[[ReportedChange], None]) -> None:
+        """Pass each report to ``enqueue``, in the thread of the caller."""
+        self._enqueue = enqueue
+        self._ended = threading.Event()
+
+    def report(self, *, external_id: str = "", short_id: str = "", provider_id: str = "") -> None:
+        """Reconcile the object with this id soon; name one of its three ids.
+
+        Reports of the same object that come before its reconcile are one.  Ids that no object has
+        are ignored, and so is each report after the end of the session.
+        """
+        if not self._ended.is_set():
+            ids = {"external_id": external_id, "short_id": short_id, "provider_id": provider_id}
+            self._enqueue(ReportedChange(**ids))
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the session ends, ``seconds`` at most; return whether it has ended.
+
+        Blocks the thread: asynchronous code is cancelled instead.
+        """
+        return self._ended.wait(seconds)
+
+    def end(self) -> None:
+        """Ignore further reports, and end each :meth:`wait`."""
+        self._ended.set()
+
+
 class SessionFactory(ABC, Generic[S]):
     """Opens and closes the session of each identity; methods may be ``def`` or ``async def``.
 
@@ -106,6 +153,16 @@ class SessionFactory(ABC, Generic[S]):
 
     def close(self, session: S) -> Awaitable[None] | None:
         """Release a session that no call is using any longer; does nothing by default."""
+        return None
+
+    def watch(self, session: S, changes: Changes) -> Awaitable[None] | None:
+        """Report changes in the infrastructure while the session is open; optional.
+
+        Runs in the background from the opening of the session until it is closed: a coroutine is
+        then cancelled; a function has a thread of its own and returns when ``changes.wait`` is
+        true.  It is called again, with back-off, after it raised an exception or returned earlier.
+        Changes in between are lost: begin with a report of everything, or keep ``requeue_after``.
+        """
         return None
 
     def readyz(self) -> Awaitable[None] | None:

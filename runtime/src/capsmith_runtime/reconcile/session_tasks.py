@@ -1,0 +1,205 @@
+"""Background tasks of session factories: readiness checks, and watches of the infrastructure."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import random
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from capsmith_runtime.errors import SessionExpiredError
+from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.log import describe_error, get_logger
+from capsmith_runtime.reconcile.sessions import Changes, ReportedChange, SessionFactory
+
+_log = get_logger("sessions")
+_readiness_log = get_logger("readiness")
+
+PERIOD_SECONDS: Final = 10.0
+"""Seconds between two readiness checks."""
+TIMEOUT_SECONDS: Final = 5.0
+"""Seconds that a readiness check may take."""
+
+BASE_DELAY: Final = 1.0
+MAX_DELAY: Final = 300.0
+"""Maximum back-off in seconds before the factory's ``watch`` is called again."""
+STABLE_SECONDS: Final = 60.0
+"""A call of ``watch`` that lasts longer resets the back-off."""
+STOP_SECONDS: Final = 5.0
+"""Seconds that a thread gets to notice the end of its session."""
+
+
+class SessionWatch:
+    """Calls a factory's ``watch`` as long as one of its sessions is open."""
+
+    def __init__(
+        self,
+        factory: SessionFactory[Any],
+        identity: str,
+        *,
+        enqueue: Callable[[ReportedChange], None],
+        expire: Callable[[SessionExpiredError], None],
+    ) -> None:
+        """Initialise without a running task.
+
+        ``enqueue`` and ``expire`` are called on the event loop; ``expire`` when the infrastructure
+        has ended the session.
+        """
+        self._factory = factory
+        self._details: dict[str, Any] = {"factory": type(factory).__name__, "identity": identity}
+        self._loop = asyncio.get_running_loop()
+        self._enqueue = enqueue
+        self._expire = expire
+        self._changes = Changes(self._report)
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, session: object) -> None:
+        """Start reporting changes of ``session``."""
+        name = f"watch-{self._details['factory']}"
+        self._task = asyncio.create_task(self._run(session), name=name)
+
+    async def stop(self) -> None:
+        """Stop, and wait until nothing uses the session any longer, ``STOP_SECONDS`` at most."""
+        self._changes.end()
+        if self._task is None:
+            return
+        if inspect.iscoroutinefunction(self._factory.watch):
+            self._task.cancel()
+        _, running = await asyncio.wait({self._task}, timeout=STOP_SECONDS)
+        if running:
+            self._task.cancel()
+            _log.warning("watch does not end with its session", **self._details)
+
+    def _report(self, change: ReportedChange) -> None:
+        self._loop.call_soon_threadsafe(self._enqueue, change)
+
+    async def _run(self, session: object) -> None:
+        failures = 0
+        while True:
+            began = monotonic()
+            try:
+                await self._watch(session)
+                problem = "it returned although the session is open"
+            except SessionExpiredError as error:
+                self._changes.end()
+                self._expire(error)
+                return
+            except Exception as error:
+                problem = describe_error(error)
+            if self._changes.wait(0):
+                return
+            failures = 1 if monotonic() - began >= STABLE_SECONDS else failures + 1
+            delay = min(MAX_DELAY, BASE_DELAY * 2.0 ** min(failures - 1, 32))
+            delay *= random.uniform(1.0, 1.25)
+            _log.warning(
+                "watch of the infrastructure ended",
+                error=problem,
+                retry_seconds=round(delay, 2),
+                **self._details,
+            )
+            await asyncio.sleep(delay)
+
+    async def _watch(self, session: object) -> None:
+        if inspect.iscoroutinefunction(self._factory.watch):
+            await self._factory.watch(session, self._changes)
+        else:
+            await self._watch_in_thread(session)
+
+    async def _watch_in_thread(self, session: object) -> None:
+        # Not one of the executor's threads: it would be busy as long as the session is open.
+        ended: asyncio.Future[None] = self._loop.create_future()
+
+        def settle(error: BaseException | None) -> None:
+            if ended.done():
+                return
+            if error is None:
+                ended.set_result(None)
+            else:
+                ended.set_exception(error)
+
+        def run() -> None:
+            problem: BaseException | None = None
+            try:
+                self._factory.watch(session, self._changes)
+            except (SystemExit, KeyboardInterrupt) as caught:
+                problem = RuntimeError(f"watch raised {caught!r}")
+            except BaseException as caught:
+                problem = caught
+            try:
+                self._loop.call_soon_threadsafe(settle, problem)
+            except RuntimeError:
+                # The event loop is closed, so nothing waits for the thread.
+                return
+
+        # A daemon: a thread that does not end must not keep a stopping process alive.
+        threading.Thread(target=run, name=f"watch-{self._details['identity']}", daemon=True).start()
+        await ended
+
+
+class ReadinessCheck:
+    """Calls a function periodically; ready while the last call ended without an exception.
+
+    It does not use the threads of the reconcilers' calls: a hanging check must neither block those
+    calls nor make the manager unhealthy.
+    """
+
+    def __init__(self, name: str, function: Callable[[], Awaitable[None] | None]) -> None:
+        self.name = name
+        self._function = function
+        self._running: asyncio.Future[None] | None = None
+        self._problem: str | None = "not called yet"
+
+    def is_ready(self) -> bool:
+        """Return whether the last call succeeded; False before the first call has ended."""
+        return self._problem is None
+
+    async def run(self) -> None:
+        """Check until cancelled."""
+        try:
+            while True:
+                self._report(await self._check())
+                await asyncio.sleep(PERIOD_SECONDS)
+        finally:
+            if self._running is not None:
+                self._running.cancel()
+
+    async def _check(self) -> str | None:
+        """Return the problem, or None if there is none.
+
+        If the previous call is still running, wait for it instead of calling again.
+        """
+        if self._running is None:
+            self._running = asyncio.ensure_future(self._call())
+        await asyncio.wait({self._running}, timeout=TIMEOUT_SECONDS)
+        if not self._running.done():
+            return f"no answer within {TIMEOUT_SECONDS:g} s"
+        finished, self._running = self._running, None
+        error = finished.exception()
+        return None if error is None else describe_error(error)
+
+    async def _call(self) -> None:
+        try:
+            if inspect.iscoroutinefunction(self._function):
+                await self._function()
+                return
+            loop = asyncio.get_running_loop()
+            answer = await loop.run_in_executor(None, self._function)
+            if inspect.isawaitable(answer):
+                await answer
+        except (SystemExit, KeyboardInterrupt, asyncio.CancelledError) as caught:
+            task = asyncio.current_task()
+            if isinstance(caught, asyncio.CancelledError) and task and task.cancelling():
+                raise
+            # It would end the event loop, or this task.
+            raise RuntimeError(f"{self.name} raised {caught!r}") from caught
+
+    def _report(self, problem: str | None) -> None:
+        if problem == self._problem:
+            return
+        self._problem = problem
+        if problem is None:
+            _readiness_log.info("ready", check=self.name)
+        else:
+            _readiness_log.warning("not ready", check=self.name, error=problem)

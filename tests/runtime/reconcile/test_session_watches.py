@@ -1,0 +1,161 @@
+"""Session factories that report changes of the infrastructure while a session is open."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from capsmith_runtime.errors import SessionExpiredError
+from capsmith_runtime.infrastructure import Changes, Credentials, SessionFactory
+from capsmith_runtime.kube.executor import HandlerExecutor
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.reconcile.session_pools import SHORT_LIFE_SECONDS, SessionPool
+from capsmith_runtime.reconcile.session_tasks import MAX_DELAY
+from capsmith_runtime.reconcile.sessions import ReportedChange
+from capsmith_runtime.testing import clock
+
+OLD = Credentials({"token": "old"}, "acme")
+NEW = Credentials({"token": "new"}, "acme")
+
+
+class Watching(SessionFactory[str]):
+    """Watches with a coroutine, which fails as often as the test says."""
+
+    idle_timeout = 1e6
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.began: list[float] = []
+        self.errors: list[Exception | None] = []
+        self.loop = asyncio.get_running_loop()
+
+    def open(self, credentials: Credentials) -> str:
+        return credentials["token"]
+
+    def close(self, session: str) -> None:
+        self.events.append(f"close {session}")
+
+    async def watch(self, session: str, changes: Changes) -> None:
+        self.began.append(self.loop.time())
+        changes.report(external_id=f"m1.{session}")
+        if self.errors:
+            error = self.errors.pop(0)
+            if error is None:
+                return
+            raise error
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.events.append(f"end {session}")
+
+
+Test = Callable[[SessionPool, Watching, list[ReportedChange]], Coroutine[Any, Any, None]]
+
+
+def _run(test: Test) -> None:
+    async def main() -> None:
+        reported: list[ReportedChange] = []
+        factory = Watching()
+        pool = SessionPool(factory, HandlerExecutor(Metrics(), timeout=20.0), reported.append)
+        await test(pool, factory, reported)
+        await pool.close()
+
+    clock.run(main())
+
+
+def test_a_watch_lasts_from_the_opening_to_the_closing_of_its_session() -> None:
+    async def test(pool: SessionPool, factory: Watching, reported: list[ReportedChange]) -> None:
+        pool.release(await pool.acquire(OLD))
+        await asyncio.sleep(1)
+        assert reported == [ReportedChange(external_id="m1.old")]
+        pool.release(await pool.acquire(NEW))
+        await asyncio.sleep(1)
+        assert reported[1:] == [ReportedChange(external_id="m1.new")]
+        assert factory.events == ["end old", "close old"]
+        await pool.close()
+        assert factory.events[2:] == ["end new", "close new"]
+
+    _run(test)
+
+
+def test_without_a_watch_no_task_runs() -> None:
+    class Plain(SessionFactory[str]):
+        def open(self, credentials: Credentials) -> str:
+            return "session"
+
+    async def main() -> None:
+        pool = SessionPool(Plain(), HandlerExecutor(Metrics()))
+        session = await pool.acquire(OLD)
+        assert session.watch is None
+        pool.release(session)
+        await pool.close()
+
+    clock.run(main())
+
+
+@pytest.mark.parametrize("error", [RuntimeError("connection lost"), None])
+def test_a_watch_that_ends_is_repeated_with_back_off(error: Exception | None) -> None:
+    async def test(pool: SessionPool, factory: Watching, reported: list[ReportedChange]) -> None:
+        factory.errors = [error] * 12
+        pool.release(await pool.acquire(OLD))
+        await asyncio.sleep(13 * MAX_DELAY)
+        waits = [after - before for before, after in pairwise(factory.began)]
+        assert len(factory.began) == 13
+        assert 1.0 <= waits[0] <= 1.25
+        assert MAX_DELAY <= waits[-1] <= 1.25 * MAX_DELAY
+
+    _run(test)
+
+
+def test_a_session_that_a_watch_finds_expired_is_opened_again() -> None:
+    async def test(pool: SessionPool, factory: Watching, reported: list[ReportedChange]) -> None:
+        pool.release(await pool.acquire(OLD))
+        await asyncio.sleep(SHORT_LIFE_SECONDS)
+        first = pool._sessions["acme"]
+        factory.errors = [SessionExpiredError("logged out")]
+        assert first.watch is not None
+        await first.watch.stop()
+        first.watch.start("old")
+        await asyncio.sleep(1)
+        assert pool._sessions["acme"] is not first
+        assert factory.events == ["end old", "close old"]
+        assert len(factory.began) == 3
+
+    _run(test)
+
+
+def test_a_function_has_a_thread_that_ends_with_the_session() -> None:
+    threads: list[threading.Thread] = []
+
+    class Blocking(Watching):
+        def watch(self, session: str, changes: Changes) -> None:  # type: ignore[override]
+            threads.append(threading.current_thread())
+            changes.report(provider_id="acme://1")
+            while not changes.wait(60):
+                pass
+            changes.report(provider_id="acme://late")
+
+    async def main() -> None:
+        reported: list[ReportedChange] = []
+        seen = asyncio.Event()
+
+        def enqueue(change: ReportedChange) -> None:
+            reported.append(change)
+            seen.set()
+
+        pool = SessionPool(Blocking(), HandlerExecutor(Metrics()), enqueue)
+        pool.release(await pool.acquire(OLD))
+        await seen.wait()
+        await pool.close()
+        assert reported == [ReportedChange(provider_id="acme://1")]
+        (thread,) = threads
+        assert thread is not threading.main_thread()
+        thread.join(10)
+        assert not thread.is_alive()
+
+    asyncio.run(main())
