@@ -111,6 +111,7 @@ def test_an_infrastructure_provider_carries_no_pools_and_no_control_planes(
     slices = set(lock["runtime"]["slices"])
 
     assert not any(name.startswith("legacy") for name in carried)
+    assert ("contract.v1beta1" in carried) == bool({"v1beta1", "controlplane"} & slices)
     assert ("contract.machine_pool_status" in carried) == ("machine_pool" in slices)
     assert ("contract.control_plane_shapes" in carried) == ("controlplane" in slices)
     assert ("contract.bootstrap" in carried) == ("bootstrap" in slices)

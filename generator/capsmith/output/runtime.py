@@ -183,6 +183,8 @@ def parse_record(record: str) -> dict[str, str]:
 
 
 def _slices(provider: Provider) -> Iterator[str]:
+    if any(contract.version == "v1beta1" for contract in provider.contracts):
+        yield "v1beta1"
     for component in provider.components:
         yield from list_slices(component)
         if component.has_workload_client:

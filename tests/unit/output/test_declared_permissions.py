@@ -31,6 +31,7 @@ def test_each_provider_type_declares_its_own() -> None:
         "machine_pool",
         "machine_pool_api",
         "machine_template",
+        "v1beta1",
         "webhook",
         "workload",
     }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
+from capsmith_runtime.contract.core import CoreReader
 from capsmith_runtime.contract.model import Address, Condition, Endpoint, FailureDomain, Object
 
 READY_FIELD: Final = "ready"
@@ -103,6 +104,14 @@ class StatusWriter(ConditionWriter, Protocol):
     ) -> dict[str, Any]:
         """Return the status for a provisioned machine."""
         ...
+
+
+class ContractFormat(NamedTuple):
+    """The formats that belong to one contract version."""
+
+    reader: CoreReader
+    """Reads core's objects in the API version of the same name."""
+    writer: StatusWriter
 
 
 def set_or_drop(status: dict[str, Any], key: str, value: Any) -> None:

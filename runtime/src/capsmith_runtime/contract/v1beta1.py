@@ -17,6 +17,7 @@ from capsmith_runtime.contract.model import (
 )
 from capsmith_runtime.contract.status_writer import (
     ClusterFacts,
+    ContractFormat,
     MachineFacts,
     add_endpoint,
     build_addresses,
@@ -171,3 +172,6 @@ def _failure_domains(domains: Sequence[FailureDomain]) -> dict[str, Any]:
         }
         for domain in sorted(domains, key=lambda domain: domain.name)
     }
+
+
+V1BETA1: Final = ContractFormat(CoreV1Beta1(), V1Beta1Status())

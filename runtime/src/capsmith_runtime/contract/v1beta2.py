@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from typing import Any
+from typing import Any, Final
 
 from capsmith_runtime.contract import conditions, metadata
 from capsmith_runtime.contract.core import Cluster, Machine, read_cluster, read_machine
@@ -11,6 +11,7 @@ from capsmith_runtime.contract.model import Condition, FailureDomain, Object, Ob
 from capsmith_runtime.contract.status_writer import (
     READY_FIELD,
     ClusterFacts,
+    ContractFormat,
     MachineFacts,
     add_endpoint,
     build_addresses,
@@ -145,3 +146,6 @@ def _failure_domains(domains: Sequence[FailureDomain]) -> list[dict[str, Any]]:
         set_or_drop(entry, "attributes", dict(domain.attributes))
         listed.append(entry)
     return listed
+
+
+V1BETA2: Final = ContractFormat(CoreV1Beta2(), V1Beta2Status())

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from capsmith_runtime.contract import formats
 from capsmith_runtime.contract.constants import CORE_GROUP
 from capsmith_runtime.contract.core import CoreReader
-from capsmith_runtime.contract.status_writer import StatusWriter
-from capsmith_runtime.contract.v1beta1 import CoreV1Beta1, V1Beta1Status
-from capsmith_runtime.contract.v1beta2 import CoreV1Beta2, V1Beta2Status
+from capsmith_runtime.contract.status_writer import ContractFormat, StatusWriter
 
-READERS: Final[tuple[CoreReader, ...]] = (CoreV1Beta2(), CoreV1Beta1())
+# A vendored copy has no formats of contracts that the repository does not follow.
+_FORMATS: Final[tuple[ContractFormat, ...]] = tuple(
+    getattr(formats, name) for name in sorted(formats.__all__, reverse=True)
+)
+READERS: Final[tuple[CoreReader, ...]] = tuple(each.reader for each in _FORMATS)
 """Readers for all supported versions of core's API, in order of preference."""
 
 
@@ -36,6 +39,7 @@ def choose(served: Collection[str]) -> CoreReader:
     )
 
 
-_KNOWN: Final[tuple[StatusWriter, ...]] = (V1Beta2Status(), V1Beta1Status())
-STATUS_WRITERS: Final[Mapping[str, StatusWriter]] = {known.contract: known for known in _KNOWN}
+STATUS_WRITERS: Final[Mapping[str, StatusWriter]] = {
+    each.writer.contract: each.writer for each in _FORMATS
+}
 """StatusWriter for each contract version."""
