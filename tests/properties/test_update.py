@@ -156,7 +156,8 @@ class Trial:
         self._check_nothing_left_to_do()
 
     def _update(self) -> Report:
-        return update.update(self._folder, UpdateOptions(style=self._round.style))
+        # Git is not asked, as the folder is in no work tree.
+        return update.update(self._folder, UpdateOptions(style=self._round.style, allow_dirty=True))
 
     def _read_lock(self) -> Lock:
         return Lock.load((self._folder / LOCK_PATH).read_text(), "lock")

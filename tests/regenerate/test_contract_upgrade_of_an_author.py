@@ -31,6 +31,12 @@ def workers(tmp_path: Path) -> Provider:
     return worked_on(tmp_path / "quay", text)
 
 
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder for the caches of tools, which all repositories here share."""
+    return tmp_path_factory.mktemp("scratch")
+
+
 def worked_on(folder: Path, spec: str) -> Provider:
     folder.mkdir()
     (folder / "provider.yaml").write_text(spec)
@@ -84,11 +90,10 @@ def check_alive(provider: Provider, scratch: Path) -> None:
             file.unlink()
 
 
-def check_release(provider: Provider, scratch: Path) -> None:
+def check_release(provider: Provider, scratch: Path, out: Path) -> None:
     """The newest series can be released, without a warning."""
     releases = yaml.safe_load(provider.path("provider.yaml").read_text())["releases"]
     version = f"{max(releases, key=lambda name: int(name.partition('.')[2]))}.0"
-    out = scratch / "out"
     output = Repository(provider.folder, scratch).run(
         "make", "release-manifests", f"VERSION={version}", f"OUT={out}"
     )
@@ -140,21 +145,21 @@ def test_with_edits_that_conflict(quay: Provider) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_alive_after_each_stage(quay: Provider, tmp_path: Path) -> None:
+def test_it_is_alive_after_each_stage(quay: Provider, tmp_path: Path, scratch: Path) -> None:
     """The author's code and tests run unchanged against both contracts."""
-    check_alive(quay, tmp_path)
+    check_alive(quay, scratch)
     before = authors(quay)
     for stage in (BOTH, NEW, DROP):
         upgraded(quay, *stage)
-        check_alive(quay, tmp_path)
-        check_release(quay, tmp_path)
+        check_alive(quay, scratch)
+        check_release(quay, scratch, tmp_path / "out")
     assert {path: quay.path(path).read_bytes() for path in before} == before
 
 
 @pytest.mark.slow
-def test_it_is_alive_in_place(workers: Provider, tmp_path: Path) -> None:
+def test_it_is_alive_in_place(workers: Provider, tmp_path: Path, scratch: Path) -> None:
     before = authors(workers)
     upgraded(workers, *KEEP)
-    check_alive(workers, tmp_path)
-    check_release(workers, tmp_path)
+    check_alive(workers, scratch)
+    check_release(workers, scratch, tmp_path / "out")
     assert {path: workers.path(path).read_bytes() for path in before} == before

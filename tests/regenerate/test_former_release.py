@@ -50,7 +50,7 @@ def _python(provider: Provider, *arguments: str, timeout: int = 3600) -> str:
         "PATH": os.environ.get("PATH", os.defpath),
         "PYTHONPATH": import_path(provider.folder),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "MYPY_CACHE_DIR": str(provider.folder.parent / "mypy"),
+        "MYPY_CACHE_DIR": str(provider.folder.parents[1] / "mypy"),  # shared by all repositories
     }
     done = subprocess.run(
         [sys.executable, *arguments],
