@@ -347,7 +347,10 @@ _TEXT = _scalar("a string", str)
 _FLAG = _scalar("true or false", bool)
 _COUNT = _scalar("an integer", int)
 _NUMBER = _scalar("a number", int, float)
-_RULE = _object(rule=_TEXT, message=_TEXT, messageExpression=_TEXT, reason=_TEXT, fieldPath=_TEXT)
+_RULE = _object(
+    **dict.fromkeys(("rule", "message", "messageExpression", "reason", "fieldPath"), _TEXT),
+    optionalOldSelf=_FLAG,
+)
 _SCHEMA = _object(
     **dict.fromkeys(("type", "format", "pattern", "title", "description"), _TEXT),
     **dict.fromkeys(("maximum", "minimum", "multipleOf"), _NUMBER),
@@ -376,8 +379,8 @@ _COLUMN = _object(
 _SCALE = dict.fromkeys(("specReplicasPath", "statusReplicasPath", "labelSelectorPath"), _TEXT)
 _VERSION = _object(
     name=_TEXT,
-    served=_FLAG,
-    storage=_FLAG,
+    **dict.fromkeys(("served", "storage", "deprecated"), _FLAG),
+    deprecationWarning=_TEXT,
     schema=_object(openAPIV3Schema=_schema),
     subresources=_object(status=_map_of(_anything), scale=_object(**_SCALE)),
     additionalPrinterColumns=_list_of(_COLUMN),
@@ -387,6 +390,11 @@ _NAMES = _object(
     **dict.fromkeys(("plural", "singular", "kind", "listKind"), _TEXT),
     **dict.fromkeys(("shortNames", "categories"), _list_of(_TEXT)),
 )
+_SERVICE = _object(**dict.fromkeys(("namespace", "name", "path"), _TEXT), port=_COUNT)
+_WEBHOOK = _object(
+    clientConfig=_object(url=_TEXT, caBundle=_TEXT, service=_SERVICE),
+    conversionReviewVersions=_list_of(_TEXT),
+)
 _CRD = _object(
     metadata=_object(name=_TEXT, labels=_map_of(_TEXT), annotations=_map_of(_TEXT)),
     spec=_object(
@@ -395,6 +403,6 @@ _CRD = _object(
         names=_NAMES,
         versions=_list_of(_VERSION),
         preserveUnknownFields=_FLAG,
-        conversion=_object(strategy=_TEXT),
+        conversion=_object(strategy=_TEXT, webhook=_WEBHOOK),
     ),
 )

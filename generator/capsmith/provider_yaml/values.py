@@ -202,6 +202,12 @@ _CHECKS: Mapping[str, Callable[[str], bool]] = {
 Schema = Mapping[str, Any]
 Mismatch = tuple[Path, str]
 
+_EMBEDDED: Schema = {
+    "apiVersion": {"type": "string", "minLength": 1},
+    "kind": {"type": "string", "pattern": "^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$"},
+    "metadata": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+}
+"""Fields that the API server declares in each embedded object."""
 _INT32 = range(-(2**31), 2**31)
 _LARGEST_FLOAT = 3.4028234663852886e38
 _CLOSE = 1e-9
@@ -224,7 +230,7 @@ def find_value_errors(value: Any, schema: Schema, path: Path = ()) -> Iterator[M
     if (expected := schema.get("type")) is not None and not is_of_type(value, expected):
         yield path, f"it must be {_article(expected)}"
         return
-    if "enum" in schema and not any(is_same_json(value, allowed) for allowed in schema["enum"]):
+    if schema.get("enum") and not any(is_same_json(value, allowed) for allowed in schema["enum"]):
         yield path, "it is not a value of the enum"
     if isinstance(value, str):
         yield from _text(value, schema, path)
@@ -279,9 +285,10 @@ def _complete(limits: Schema, schema: Schema) -> Schema:
     # Limits below allOf, anyOf, oneOf and not restrict what the field itself declares: they know
     # neither nulls nor further properties, so both are left to the field.
     complete = {**limits, "nullable": True, "x-kubernetes-preserve-unknown-fields": True}
+    complete.pop("additionalProperties", None)
     for key in ("type", "x-kubernetes-int-or-string"):
         if key in schema:
-            complete[key] = schema[key]
+            complete.setdefault(key, schema[key])
     if "items" in limits:
         complete["items"] = _complete(limits["items"], schema.get("items", {}))
     declared = schema.get("properties", {})
@@ -351,17 +358,31 @@ def _list(value: list[Any], schema: Schema, path: Path) -> Iterator[Mismatch]:
 
 def _object(value: Mapping[str, Any], schema: Schema, path: Path) -> Iterator[Mismatch]:
     yield from _size(len(value), schema, "Properties", path)
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    for name in schema.get("required", ()):
+    properties: Mapping[str, Any] = schema.get("properties") or {}
+    required = schema.get("required") or ()
+    if schema.get("x-kubernetes-embedded-resource"):
+        properties, required = {**properties, **_EMBEDDED}, (*required, "apiVersion", "kind")
+    for name in required:
         # A default of its own does not help: the API server fills in none inside a default.
         if name not in value:
             yield path, f"the required {quote(name)} is missing"
     rest = schema.get("additionalProperties")
     for name, below in value.items():
-        if name in properties or rest is not None:
-            yield from find_value_errors(below, properties.get(name, rest), (*path, name))
-        elif not schema.get("x-kubernetes-preserve-unknown-fields"):
+        if name in properties:
+            yield from find_value_errors(below, properties[name] or {}, (*path, name))
+        elif isinstance(rest, Mapping):
+            yield from find_value_errors(below, rest, (*path, name))
+        elif rest is True and not _has_fields(below):
+            continue
+        elif rest is False or not schema.get("x-kubernetes-preserve-unknown-fields"):
             yield (*path, name), f"{quote(name)} is not declared in properties"
+
+
+def _has_fields(value: Any) -> bool:
+    """Return whether a value contains fields, which ``additionalProperties: true`` prunes."""
+    if isinstance(value, list):
+        return any(map(_has_fields, value))
+    return isinstance(value, Mapping) and bool(value)
 
 
 def _size(size: int, schema: Schema, what: str, path: Path) -> Iterator[Mismatch]:

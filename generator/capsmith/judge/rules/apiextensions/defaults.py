@@ -1,0 +1,62 @@
+"""Compare the defaults in the schema of a CRD version with their schemas.
+
+Follows ``ValidateDefaults``: a default must be valid, contain declared fields only, and keep the
+validation rules of its schema.  Defaults below additionalProperties are not compared, because the
+API server does not look at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from capsmith.judge.rules.apiextensions.model import Fault, Schema
+from capsmith.judge.rules.checks.validations import RULES, keep_types
+from capsmith.manifests.parse import list_of, mapping_of, text_of
+from capsmith.provider_yaml.values import find_value_errors
+from capsmith.yamldoc.compose import Path
+from capsmith.yamldoc.quote import quote
+
+
+def find_default_faults(schema: Schema, path: Path = ()) -> Iterator[Fault]:
+    """Yield the reasons for which the API server refuses the defaults of a structural schema."""
+    default = schema.get("default")
+    if default is not None:
+        where = (*path, "default")
+        wrong = [reason for _, reason in find_value_errors(default, schema)]
+        for reason in wrong or find_broken_rules(default, schema):
+            yield Fault(where, f"the default is invalid: {reason}")
+    for name, part in mapping_of(schema, "properties").items():
+        if isinstance(part, Mapping) and len(part) > 1:
+            yield from find_default_faults(part, (*path, "properties", str(name)))
+    items = schema.get("items")
+    if isinstance(items, Mapping):
+        yield from find_default_faults(items, (*path, "items"))
+
+
+def find_broken_rules(value: Any, schema: Schema) -> Iterator[str]:
+    """Yield a reason for each validation rule that ``value`` or a value in it violates.
+
+    Rules that read the old value, do not compile or call unknown functions are left out.
+    """
+    rules = [rule for rule in list_of(schema, RULES) if isinstance(rule, Mapping)]
+    if rules:
+        # Imported here because the CEL library is only needed, and loaded, for rules.
+        from capsmith.provider_yaml.cel.compile import Compiler
+
+        compiler = Compiler.of(keep_types(schema))
+        for rule in rules:
+            text = text_of(rule, "rule")
+            if rule.get("optionalOldSelf") or compiler.problems(text):
+                continue
+            if compiler.is_broken_by(text, value):
+                yield f"it violates the rule {quote(text)}"
+    if isinstance(value, Mapping):
+        properties, rest = mapping_of(schema, "properties"), mapping_of(
+            schema, "additionalProperties"
+        )
+        for name, below in value.items():
+            yield from find_broken_rules(below, mapping_of(properties.get(name, rest)))
+    elif isinstance(value, list):
+        for item in value:
+            yield from find_broken_rules(item, mapping_of(schema, "items"))

@@ -1,0 +1,112 @@
+"""Check CRDs as the API server does when they are created: schemas, defaults, and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from capsmith.judge.rules.apiextensions.defaults import find_default_faults
+from capsmith.judge.rules.apiextensions.definition import Values, find_definition_faults, is_base64
+from capsmith.judge.rules.apiextensions.model import Fault
+from capsmith.judge.rules.apiextensions.structural import Keywords, find_structural_faults
+from capsmith.judge.rules.checks.registry import Context, Violation, check
+from capsmith.manifests.bundle import Artefact
+from capsmith.manifests.crds import find_wrong_types
+from capsmith.manifests.parse import Manifest, mapping_of, text_of
+from capsmith.yamldoc.compose import Path
+
+_KEPT = 256
+_STEPS = {"items": "[]", "additionalProperties": "{}"}
+_CA = ("spec", "conversion", "webhook", "clientConfig", "caBundle")
+
+
+@check("crd-structural", Keywords)
+def check_crd_structural(context: Context, params: Keywords) -> Iterator[Violation]:
+    """CRD-24: The schema of each version is structural."""
+    for manifest, number in _list_versions(context):
+        for fault in _structural(manifest, number, params):
+            yield _violation(manifest, number, fault)
+
+
+@check("crd-defaults", Keywords)
+def check_crd_defaults(context: Context, params: Keywords) -> Iterator[Violation]:
+    """CRD-25: Each default fits the schema of its field."""
+    for manifest, number in _list_versions(context):
+        # Only a structural schema says what a default has to fit.
+        if not _structural(manifest, number, params):
+            for fault in _defaults(manifest, number):
+                yield _violation(manifest, number, fault)
+
+
+@check("crd-definition", Values)
+def check_crd_definition(context: Context, params: Values) -> Iterator[Violation]:
+    """CRD-26: The API server can decode the CRD, and takes all but its schemas."""
+    for manifest in _manifests(context):
+        for fault in _undecodable(manifest) or find_definition_faults(manifest.document, params):
+            yield Violation(manifest, f"{manifest}: {fault.message}", path=fault.path)
+
+
+def _manifests(context: Context) -> Iterator[Manifest]:
+    is_built = bool(context.bundle.files(Artefact.COMPONENTS))
+    for crd in context.bundle.crds:
+        # In a source tree, a CRD without versions is a patch of kustomize.
+        if is_built or crd.manifest.listing("spec", "versions"):
+            yield crd.manifest
+
+
+def _list_versions(context: Context) -> Iterator[tuple[Manifest, int]]:
+    """Yield each CRD that can be decoded, with the number of each of its versions."""
+    for crd in context.bundle.crds:
+        if not _undecodable(crd.manifest):
+            for number in range(len(crd.manifest.listing("spec", "versions"))):
+                yield crd.manifest, number
+
+
+def _violation(manifest: Manifest, number: int, fault: Fault) -> Violation:
+    version = manifest.listing("spec", "versions")[number]
+    kind = text_of(manifest.document, "spec", "names", "kind")
+    where = _describe(fault.path) or "the object"
+    message = f"{kind} {text_of(version, 'name')}: {where}: {fault.message}"
+    return Violation(manifest, message, path=(*_root(number), *fault.path))
+
+
+def _root(number: int) -> Path:
+    return ("spec", "versions", number, "schema", "openAPIV3Schema")
+
+
+def _describe(path: Path) -> str:
+    """Return the field at a path in a schema, such as ``spec.disks[].size``."""
+    text, steps = "", iter(path)
+    for step in steps:
+        if step == "properties":
+            name = next(steps, "")
+            text += f".{name}" if name else ""
+        else:
+            text += _STEPS.get(str(step), "")
+    return text.removeprefix(".")
+
+
+# Rules and contracts judge the same CRDs one after another.
+@lru_cache(_KEPT)
+def _undecodable(manifest: Manifest) -> tuple[Fault, ...]:
+    found = [
+        Fault(path, f"{'.'.join(map(str, path))} must be {what}")
+        for path, what in find_wrong_types(manifest.document)
+    ]
+    if not found and not is_base64(text_of(manifest.document, *_CA)):
+        found.append(Fault(_CA, "caBundle must be base64"))
+    return tuple(found)
+
+
+@lru_cache(_KEPT)
+def _structural(manifest: Manifest, number: int, words: Keywords) -> tuple[Fault, ...]:
+    version = manifest.listing("spec", "versions")[number]
+    schema = mapping_of(version, "schema", "openAPIV3Schema")
+    has_status = mapping_of(version, "subresources").get("status") is not None
+    return tuple(find_structural_faults(schema, words, has_status)) if schema else ()
+
+
+@lru_cache(_KEPT)
+def _defaults(manifest: Manifest, number: int) -> tuple[Fault, ...]:
+    version = manifest.listing("spec", "versions")[number]
+    return tuple(find_default_faults(mapping_of(version, "schema", "openAPIV3Schema")))

@@ -1,0 +1,25 @@
+"""`verify` refuses the CRDs that the API server refuses, and no others."""
+
+from __future__ import annotations
+
+from capsmith.clusters.processes.kube import KubeClient
+from tests.realapi.crd_mutants import make_base, make_mutants
+from tests.realapi.crd_verdicts import compare, find_messages, find_refusal
+
+COUNT = 63
+"""Three of each sort of change."""
+
+
+def test_verify_has_the_verdict_of_the_server(api: KubeClient) -> None:
+    """A sample; `python -m tests.realapi.crd_verdicts` compares more.
+
+    Proves: CRD-24, CRD-25, CRD-26.
+    """
+    verdicts = compare(api, make_mutants(COUNT))
+    assert [str(verdict) for verdict in verdicts if not verdict.is_explained] == []
+    assert COUNT / 4 < sum(bool(verdict.refusal) for verdict in verdicts) < COUNT
+
+
+def test_both_take_the_crd_without_changes(api: KubeClient) -> None:
+    assert find_refusal(api, make_base()) == ""
+    assert find_messages(make_base()) == ()
