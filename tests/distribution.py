@@ -14,6 +14,35 @@ _REAL = ("tests/e2e/", "tests/realapi/", "tests/runtime/")
 """Folders of tests that need the tools, which Go builds for minutes where they are missing."""
 _RECORDED = ("tests/runtime/scenarios/", "tests/runtime/test_permissions.py")
 """Tests that record requests of managers, and the one that compares the records."""
+_LONGEST = (
+    "tests/functional/test_kits.py",
+    "tests/e2e/test_whole_cluster.py",
+    "tests/functional/test_repository.py",
+    "tests/e2e/test_machine_pool.py",
+    "tests/e2e/test_conformance_command.py",
+    "tests/regenerate/test_killed.py",
+    "tests/e2e/test_lab.py",
+    "tests/e2e/test_contract_upgrade.py",
+    "tests/e2e/v1.",
+    "tests/e2e/test_documented_commands.py",
+    "tests/realapi/test_ipam.py",
+    "tests/e2e/test_managed_control_plane.py",
+    "tests/e2e/test_tutorial.py",
+    "tests/e2e/test_contract_core_first.py",
+    "tests/e2e/test_control_plane.py",
+    "tests/e2e/test_several_versions.py",
+    "tests/regenerate/test_contract_upgrade_of_an_author.py",
+    "tests/regenerate/test_former_release.py",
+    "tests/e2e/test_kubeadm.py",
+    "tests/e2e/test_ec2.py",
+    "tests/e2e/test_ipam.py",
+    "tests/realapi/test_storage_migration.py",
+    "tests/properties/test_update.py",
+)
+"""What the names of groups of two minutes and more begin with, the longest first.
+
+Those that keep a processor busy alternate with those that wait for servers most of the time.
+"""
 _BRIEF = ("tests/meta/", "tests/rules/", "tests/traceability/", "tests/unit/", "tests/verify/")
 """Folders whose groups take seconds: at the end they keep all processes busy to the last moment."""
 
@@ -39,10 +68,15 @@ def group_of(nodeid: str) -> str:
 
 
 def rank_of(nodeid: str) -> int:
-    """The place of a test in the order of the run: what needs the tools starts once they are built.
+    """The place of a test in the order of the run: the longest groups first, brief ones last.
 
-    Other long groups come before, so that no process waits for the build; brief ones come last.
+    A long group that starts late would run alone in the end.  Of the others, what needs the tools
+    comes after what does not, so that few processes wait while they are built.
     """
+    group = group_of(nodeid)
+    for place, name in enumerate(_LONGEST):
+        if group.startswith(name):
+            return place
     if nodeid.startswith(_REAL):
-        return 1
-    return 2 if nodeid.startswith(_BRIEF) else 0
+        return len(_LONGEST) + 1
+    return len(_LONGEST) + (2 if nodeid.startswith(_BRIEF) else 0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.distribution import group_of, rank_of
+from tests.distribution import _LONGEST, group_of, rank_of
 
 E2E = "tests/e2e/test_move.py::test_move"
 
@@ -30,9 +32,9 @@ def test_group(nodeid: str, group: str) -> None:
 
 
 def test_order() -> None:
-    """Long tests, those that need the tools, brief ones; else the order stays."""
+    """The longest, those that need no tools, those that need them, brief ones; else it stays."""
     tests = [
-        "tests/e2e/test_move.py::test_move",
+        "tests/e2e/test_installed.py::test_installed",
         "tests/functional/test_cli.py::test_usage_exits_2",
         "tests/golden/test_golden.py::test_copies_are_copies",
         "tests/realapi/test_rules.py::test_rule",
@@ -40,4 +42,19 @@ def test_order() -> None:
         "tests/runtime/test_version.py::test_version",
         "tests/unit/test_formats.py::test_a",
     ]
-    assert sorted(tests, key=rank_of) == [tests[i] for i in (1, 2, 0, 3, 5, 4, 6)]
+    longest = [
+        "tests/e2e/test_whole_cluster.py::test_unhealthy[whole-v1.14-v1beta2]",
+        "tests/functional/test_repository.py::test_types[acme]",
+        "tests/e2e/test_move.py::test_move[v1.14-v1beta2]",
+    ]
+    assert sorted([*tests, *longest[::-1]], key=rank_of) == [
+        *longest,
+        *(tests[i] for i in (1, 2, 0, 3, 5, 4, 6)),
+    ]
+
+
+def test_the_longest_groups_exist() -> None:
+    root = Path(__file__).parents[2]
+    modules = [name for name in _LONGEST if name.endswith(".py")]
+    assert [name for name in modules if not (root / name).is_file()] == []
+    assert {group_of(f"{name}::test") for name in modules} == set(modules)
