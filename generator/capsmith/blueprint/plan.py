@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from functools import cache
 from typing import Any, NamedTuple
 
 import yaml
@@ -69,6 +70,7 @@ class BlueprintEntry(NamedTuple):
     executable: bool
 
 
+@cache
 def load_manifest(text: str, file: str) -> tuple[BlueprintEntry, ...]:
     """Parse a manifest of blueprints; ``file`` is its name in errors.
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
+from types import CodeType
 from typing import Any, Protocol
 
 from jinja2 import (
@@ -95,6 +97,13 @@ _PASSED = "jinja_pass_arg"
 """Name of the attribute that Jinja's ``pass_context`` sets on a function."""
 
 
+_CODES: dict[tuple[str, str, str], CodeType] = {}
+"""Compiled blueprints of this process, which may render several providers.
+
+The keys are those of the cache, of the blueprint, and of its source.
+"""
+
+
 class _KeptBytecode(BytecodeCache):
     def __init__(self, cache: Cache, key: str) -> None:
         self._cache = cache
@@ -103,12 +112,22 @@ class _KeptBytecode(BytecodeCache):
         self._key = "-".join((key, *sorted(contextual)))
 
     def load_bytecode(self, bucket: Bucket) -> None:
+        code = _CODES.get((self._key, bucket.key, bucket.checksum))
+        if code is not None:
+            bucket.code = code
+            return
         kept = self._cache.get(f"bytecode-{self._key}-{bucket.key}")
         if kept is not None:
             bucket.bytecode_from_string(kept)
+            self._keep(bucket)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         self._cache.put(f"bytecode-{self._key}-{bucket.key}", bucket.bytecode_to_string())
+        self._keep(bucket)
+
+    def _keep(self, bucket: Bucket) -> None:
+        if bucket.code is not None:  # else the source has changed
+            _CODES[self._key, bucket.key, bucket.checksum] = bucket.code
 
 
 RULES: Mapping[str, Any] = {
@@ -160,7 +179,7 @@ class Formatter:
 
     def __init__(self, cache: Cache | None) -> None:
         self._cache = cache
-        self._style = f"black-{version('black')}-{LINE_LENGTH}" if cache is not None else ""
+        self._style = _describe_style() if cache is not None else ""
 
     def format(self, text: str, blueprint: str) -> str:
         """Format the Python source ``text`` with black.
@@ -193,6 +212,12 @@ class Formatter:
                 file=blueprint,
                 hint="Correct the blueprint.",
             ) from error
+
+
+@cache
+def _describe_style() -> str:
+    # Finding out black's version takes two milliseconds, and a process may render several times.
+    return f"black-{version('black')}-{LINE_LENGTH}"
 
 
 _FOLDER = "project/"

@@ -225,6 +225,7 @@ def _tolerated(finding: Finding, declared: frozenset[str]) -> Finding:
     return finding._replace(severity=Severity.WARNING)
 
 
+@cache
 def _rules_digest() -> str:
     rules = read_texts(resources.schemas() / "contracts")
     return digest("".join(path + text for path, text in rules.items()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,8 +35,12 @@ class Loaded(NamedTuple):
     draft: Draft | None = None
 
 
+@cache
 def load_contracts() -> tuple[Contract, ...]:
-    """Return all known contracts, oldest first."""
+    """Return all known contracts, oldest first.
+
+    All calls return the same objects, whose parts are read when they are first used.
+    """
     schemas = resources.schemas()
     return tuple(load_contract(version, schemas) for version in list_versions())
 
