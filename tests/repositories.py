@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 RUNTIME = Path(__file__).parents[1] / "runtime" / "src"
 """The folder of the runtime, for repositories that depend on it as a package."""
+
+_SERVER = Path(__file__).with_name("forking.py")
 
 AUTHORED = ("src", "tests")
 """The folders of an example that its author would write in the generated repository."""
@@ -43,14 +50,64 @@ def run_module(repository: Path, *command: str) -> subprocess.CompletedProcess[s
     return subprocess.run(
         [sys.executable, "-m", *command],
         cwd=repository,
-        env={
-            "PATH": os.environ.get("PATH", os.defpath),
-            "PYTHONPATH": import_path(repository.resolve()),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            # Rewriting the kit's assertions takes longer than most of its tests.
-            "PYTEST_ADDOPTS": "--assert=plain",
-        },
+        env=_environment(repository),
         capture_output=True,
         text=True,
         timeout=1800,
     )
+
+
+def _environment(repository: Path) -> dict[str, str]:
+    return {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "PYTHONPATH": import_path(repository.resolve()),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        # Rewriting the kit's assertions takes longer than most of its tests.
+        "PYTEST_ADDOPTS": "--assert=plain",
+        # A repository needs none of the plugins that are installed here, and they import a lot.
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
+
+
+@dataclass(frozen=True)
+class PytestServer:
+    """A process that runs pytest in one repository, without importing the runtime each time."""
+
+    process: subprocess.Popen[str]
+    output: Path
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run pytest with the repository's code as it is now; stderr is part of stdout."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps([str(self.output), *arguments]) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        assert answer, "the server of pytest has ended"
+        shown = self.output.read_text(encoding="utf-8")
+        return subprocess.CompletedProcess(arguments, int(answer), shown)
+
+
+@contextlib.contextmanager
+def start_pytest_server(repository: Path) -> Iterator[PytestServer]:
+    """Start a process that imports the runtime of ``repository`` once, and forks for each run.
+
+    It imports no code of the author before a run: a file that has changed since is read again.
+    """
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        subprocess.Popen(
+            [sys.executable, "-P", str(_SERVER)],
+            cwd=repository,
+            env=_environment(repository),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process,
+    ):
+        try:
+            yield PytestServer(process, Path(folder) / "output")
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pkgutil
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -19,7 +20,7 @@ from capsmith_runtime.testing.conformance import authored
 from capsmith_runtime.testing.conformance.base import Conformance
 from tests.functional.mistakes import KITS, find_file
 from tests.functional.test_conversion_kit import MISTAKES
-from tests.repositories import run_module
+from tests.repositories import PytestServer, start_pytest_server
 
 TABLE: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "scenarios.yaml").read_text())
 FOUND_BY: dict[str, list[str]] = defaultdict(list)
@@ -53,53 +54,85 @@ def test_the_table_names_mistakes_that_are_planted() -> None:
     assert set(FOUND_BY) - found <= {f"conversion/{mistake}" for mistake in MISTAKES}
 
 
+class Planted(NamedTuple):
+    """A repository of a kit, in which tests plant mistakes."""
+
+    repository: Path
+    server: PytestServer
+
+    def failing(self, *arguments: str) -> set[str]:
+        """Run the kit; return the scenarios that fail."""
+        done = self.server.run("-q", "-rfE", "-p", "no:cacheprovider", *arguments)
+        assert done.returncode in {0, 1}, done.stdout
+        return set(_FAILED.findall(done.stdout))
+
+
+class Repositories:
+    """A repository of one kit at a time; tests repair what they break."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._kit = ""
+        self._planted: Planted | None = None
+        self._running = contextlib.ExitStack()
+
+    def open(self, kit: str) -> Planted:
+        """Return the repository of a kit, and close the one of another kit."""
+        if self._planted is None or kit != self._kit:
+            self.close()
+            repository = self._generate(kit)
+            server = self._running.enter_context(start_pytest_server(repository))
+            self._kit, self._planted = kit, Planted(repository, server)
+        return self._planted
+
+    def close(self) -> None:
+        """End the process of the repository that is open."""
+        self._running.close()
+
+    def _generate(self, kit: str) -> Path:
+        repository = self._root / kit / "repository"
+        if not repository.is_dir():
+            repository.parent.mkdir()
+            (repository.parent / "provider.yaml").write_text(KITS[kit].description)
+            report = generate(repository.parent / "provider.yaml", repository)
+            assert report.exit_code == 0, report.findings
+            (repository / "tests" / "conftest.py").write_text(
+                "from capsmith_runtime.testing.limits import set_limits\n\n"
+                f"set_limits(wait_seconds={KITS[kit].wait_seconds})\n"
+            )
+        return repository
+
+
 @pytest.fixture(scope="module")
-def repositories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A repository of each kit; tests repair what they break."""
-    found = {}
-    for name, kit in KITS.items():
-        folder = tmp_path_factory.mktemp(name)
-        (folder / "provider.yaml").write_text(kit.description)
-        assert generate(folder / "provider.yaml", folder / "repository").exit_code == 0
-        found[name] = folder / "repository"
-        (found[name] / "tests" / "conftest.py").write_text(
-            "from capsmith_runtime.testing.limits import set_limits\n\n"
-            f"set_limits(wait_seconds={kit.wait_seconds})\n"
-        )
-    return found
+def repositories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Repositories]:
+    with contextlib.closing(Repositories(tmp_path_factory.mktemp("kits"))) as found:
+        yield found
 
 
 @pytest.mark.parametrize(("kit", "mistake"), PLANTED)
-def test_the_kit_finds(repositories: dict[str, Path], kit: str, mistake: str) -> None:
+def test_the_kit_finds(repositories: Repositories, kit: str, mistake: str) -> None:
     """Run the scenarios of the table; of a mistake that it does not name, all until one fails."""
-    planted, repository = KITS[kit].mistakes[mistake], repositories[kit]
-    file = find_file(repository, planted)
+    planted, edit = repositories.open(kit), KITS[kit].mistakes[mistake]
+    file = find_file(planted.repository, edit)
     text = file.read_text(encoding="utf-8")
-    file.write_text(planted.apply_to(text), encoding="utf-8")
+    file.write_text(edit.apply_to(text), encoding="utf-8")
     try:
         expected = FOUND_BY[f"{kit}/{mistake}"]
         if expected:
-            _check_failing(repository, expected)
+            _check_failing(planted, expected)
         else:
-            assert _failing(repository, "-x", "tests/test_conformance.py", *KITS[kit].options)
+            assert planted.failing("-x", "tests/test_conformance.py", *KITS[kit].options)
     finally:
         file.write_text(text, encoding="utf-8")
 
 
-def _check_failing(repository: Path, scenarios: list[str]) -> None:
+def _check_failing(planted: Planted, scenarios: list[str]) -> None:
     """Run scenarios, again those that passed: some mistakes show in some orders of events only."""
     remaining = set(scenarios)
     for _ in range(_ATTEMPTS):
-        remaining -= _failing(
-            repository, *(f"tests/test_conformance.py::{each}" for each in sorted(remaining))
+        remaining -= planted.failing(
+            *(f"tests/test_conformance.py::{each}" for each in sorted(remaining))
         )
         if not remaining:
             return
     assert not remaining
-
-
-def _failing(repository: Path, *arguments: str) -> set[str]:
-    """Run the kit; return the scenarios that fail."""
-    done = run_module(repository, "pytest", "-q", "-rfE", "-p", "no:cacheprovider", *arguments)
-    assert done.returncode in {0, 1}, done.stdout
-    return set(_FAILED.findall(done.stdout))
