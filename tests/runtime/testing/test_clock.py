@@ -164,3 +164,54 @@ def test_the_library_reads_the_clock_of_the_loop() -> None:
 
     assert clock.run(main()) == pytest.approx(HOUR)
     assert monotonic() == pytest.approx(time.monotonic(), abs=60)
+
+
+def test_a_brief_state_is_seen_before_the_clock_jumps() -> None:
+    async def main() -> bool:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, clock.VirtualLoop)
+        state = ["before"]
+        loop.call_later(60.0, state.append, "brief")
+        loop.call_later(60.0001, state.append, "after")
+        return await loop.wait_until(lambda: state[-1] == "brief", loop.time() + HOUR)
+
+    assert clock.run(main())
+
+
+def test_a_state_that_never_comes_is_seldom_checked() -> None:
+    checks: list[float] = []
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, clock.VirtualLoop)
+        assert not await loop.wait_until(lambda: checks.append(loop.time()), loop.time() + HOUR)
+        return loop.time()
+
+    assert clock.run(main()) == pytest.approx(HOUR)
+    assert len(checks) < 5
+
+
+def test_a_state_that_a_thread_brings_is_seen() -> None:
+    seen: list[bool] = []
+
+    async def main() -> bool:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, clock.VirtualLoop)
+        work = asyncio.create_task(asyncio.to_thread(seen.append, True))
+        found = await loop.wait_until(lambda: seen, loop.time() + HOUR)
+        await work
+        return found
+
+    assert clock.run(main())
+
+
+def test_a_check_that_fails_ends_the_wait() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, clock.VirtualLoop)
+        ready: list[int] = []
+        loop.call_later(1.0, ready.append, 0)
+        await loop.wait_until(lambda: ready and 1 / ready[0], loop.time() + HOUR)
+
+    with pytest.raises(ZeroDivisionError):
+        clock.run(main())

@@ -3,6 +3,9 @@
 Time jumps to the next timer as soon as nothing else is left to do.  It must not jump while a
 connection is open, or while a thread that was started after the loop is running: timeouts would
 expire too early.  During that time the clock runs at its real pace.
+
+Before each jump the loop checks the states that tests wait for: nothing can change them until then.
+Checks in small steps of the clock would cost seconds of processor time for each minute.
 """
 
 from __future__ import annotations
@@ -19,6 +22,12 @@ from typing import Any, Final, TypeVar, TypeVarTuple, Unpack
 from capsmith_runtime.kube.executor import HandlerThread
 
 STALL_SECONDS: Final = 30.0
+CHECK_SECONDS: Final = 0.001
+"""Seconds between two checks of a state while the clock runs in real time.
+
+It is at most the time that a request to the fake API server takes to arrive, so that no state
+between two requests is missed.
+"""
 _IDLE: Final = "asyncio_"
 """Name prefix of the default executor's threads, which stay when their work is done.
 
@@ -39,6 +48,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.now = 0.0
         self._others = frozenset(threading.enumerate())
         self._in_executors = 0
+        self._checks: list[_Check] = []
+        self._checked = 0.0
         selector = _JumpingSelector(self)
         super().__init__(selector)
         # What is registered from now on is not the loop's own pipe.
@@ -47,6 +58,42 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Return the virtual time in seconds."""
         return self.now
+
+    async def wait_until(self, holds: Callable[[], object], end: float) -> bool:
+        """Wait until ``holds`` returns a true value or time ``end`` comes; return whether it holds.
+
+        It is called now, whenever nothing else is left to do before the clock jumps, and at the
+        end.  While the clock runs in real time, it is called every CHECK_SECONDS.  It must not
+        schedule anything.  Raises what ``holds`` raises.
+        """
+        if holds():
+            return True
+        check = _Check(holds, self.create_future())
+        # The clock jumps no further than to the end.
+        timer = self.call_at(end, check.end)
+        self._checks.append(check)
+        try:
+            return await check.found or bool(holds())
+        finally:
+            self._checks.remove(check)
+            timer.cancel()
+
+    def check(self) -> bool:
+        """Check the states that are waited for; return whether any waiting has ended."""
+        self._checked = self.now
+        for check in self._checks:
+            check.test()
+        return any(check.found.done() for check in self._checks)
+
+    def needs_check(self) -> bool:
+        """Return whether states are waited for that were not checked for CHECK_SECONDS."""
+        return bool(self._checks) and self.now - self._checked >= CHECK_SECONDS
+
+    def limit_wait(self, timeout: float | None) -> float | None:
+        """Return how many seconds to wait in real time at most; None without a limit."""
+        if not self._checks:
+            return timeout
+        return CHECK_SECONDS if timeout is None else min(timeout, CHECK_SECONDS)
 
     def has_handlers(self) -> bool:
         """Return whether a synchronous handler is running in a thread."""
@@ -83,6 +130,29 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._in_executors -= 1
 
 
+class _Check:
+    """A state that a test waits for."""
+
+    def __init__(self, holds: Callable[[], object], found: asyncio.Future[bool]) -> None:
+        self._holds = holds
+        self.found = found
+
+    def test(self) -> None:
+        """Check the state, and end the waiting if it holds or its function raises an error."""
+        if self.found.done():
+            return
+        try:
+            if self._holds():
+                self.found.set_result(True)
+        except Exception as error:
+            self.found.set_exception(error)
+
+    def end(self) -> None:
+        """End the waiting because it has taken too long."""
+        if not self.found.done():
+            self.found.set_result(False)
+
+
 class _JumpingSelector(selectors.DefaultSelector):
     def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()
@@ -113,9 +183,13 @@ class _JumpingSelector(selectors.DefaultSelector):
             return events
         if is_waiting:
             began = time.monotonic()
-            events = super().select(timeout)
+            events = super().select(self._loop.limit_wait(timeout))
             self._move(time.monotonic() - began)
+            if self._loop.needs_check():
+                self._loop.check()
             return events
+        if self._loop.check():
+            return []
         # Nothing outside is at work and no timer is pending, so the loop would wait forever.
         if timeout is None:
             raise RuntimeError("deadlock: everything waits, and no timer is set")

@@ -21,12 +21,6 @@ from capsmith_runtime.testing.limits import SCENARIO_WAITS, limits
 from capsmith_runtime.testing.provider import ProviderUnderTest, slice_of
 
 DEBOUNCE_SECONDS = 0.15
-TURN_SECONDS = 0.001
-"""Seconds between two checks of a state.
-
-It is at most the time that a request takes to arrive, so that no state between two requests is
-missed.
-"""
 QUIET_TURN_SECONDS = 0.01
 QUIET_TURNS = 25
 """Number of consecutive turns without a request before the manager counts as quiet.
@@ -184,14 +178,18 @@ class TestEnvironment:
         Fails if that takes too long, or if the manager ends first.
         """
         loop = asyncio.get_running_loop()
+        assert isinstance(loop, clock.VirtualLoop), "this needs the virtual clock"
         seconds = limits().wait_seconds
-        end = loop.time() + seconds
-        while not holds():
-            assert self._running is None or not self._running.done(), "the manager has ended"
-            assert (
-                loop.time() < end
-            ), f"not within wait_seconds={seconds:g}: {what}\n{limits().hint('wait_seconds')}"
-            await asyncio.sleep(TURN_SECONDS)
+        ended = "the manager has ended"
+
+        def is_over() -> object:
+            found = holds()
+            assert found or self._running is None or not self._running.done(), ended
+            return found
+
+        assert await loop.wait_until(
+            is_over, loop.time() + seconds
+        ), f"not within wait_seconds={seconds:g}: {what}\n{limits().hint('wait_seconds')}"
 
     async def quiet(self) -> None:
         """Wait until the manager has stopped sending requests and no handler is running.

@@ -221,6 +221,15 @@ class FakeApi:
         """Return the resource version of the last change."""
         return self._version
 
+    async def wait_for_change(self) -> None:
+        """Wait until any object is created, changed or deleted, or ``announce`` is called."""
+        await self._news.wait()
+
+    def announce(self) -> None:
+        """Wake all that wait for a change, although no object has changed."""
+        self._news.set()
+        self._news = asyncio.Event()
+
     def all(self, kind: str) -> list[JSON]:
         """Return all objects of a kind."""
         return [copy_object(obj) for (of, _), obj in self._objects.items() if of == kind]
@@ -337,8 +346,7 @@ class FakeApi:
         self._version = next(self._versions)
         obj["metadata"]["resourceVersion"] = str(self._version)
         self._log.append((self._version, obj["kind"], WatchEvent(event, copy_object(obj))))
-        self._news.set()
-        self._news = asyncio.Event()
+        self.announce()
 
 
 @asynccontextmanager

@@ -27,17 +27,26 @@ class FakeMachines:
         self._api = api
         self._kinds = ("FakeMachine", kind.bootstrap_kind)
         self._initialized = initialized
-        self.hold = False
+        self._hold = False
+
+    @property
+    def hold(self) -> bool:
         """Whether new Machines are kept from making progress."""
+        return self._hold
+
+    @hold.setter
+    def hold(self, value: bool) -> None:
+        self._hold = value
+        self._api.announce()
 
     async def run(self) -> None:
         """Run until cancelled."""
         seen: object = None
         while True:
-            await asyncio.sleep(0.002)
             # Nothing has changed, so core would have had no event.
-            if seen == (self._api.version, self.hold):
-                continue
+            while seen == (self._api.version, self.hold):
+                await self._api.wait_for_change()
+            await asyncio.sleep(0.002)
             seen = self._api.version, self.hold
             for machine in self._api.all("Machine"):
                 if CONTROL_PLANE not in (machine["metadata"].get("labels") or {}):

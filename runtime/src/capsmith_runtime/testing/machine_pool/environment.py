@@ -34,20 +34,37 @@ class FakePoolMachines:
     def __init__(self, api: FakeApi, kind: str) -> None:
         self._api = api
         self._kind = kind
-        self.hold_machines = False
+        self._hold_machines = False
+        self._hold_nodes = False
+
+    @property
+    def hold_machines(self) -> bool:
         """Whether no Machines are created, as if the workload cluster were unreachable."""
-        self.hold_nodes = False
+        return self._hold_machines
+
+    @hold_machines.setter
+    def hold_machines(self, value: bool) -> None:
+        self._hold_machines = value
+        self._api.announce()
+
+    @property
+    def hold_nodes(self) -> bool:
         """Whether machines are kept from becoming Nodes."""
+        return self._hold_nodes
+
+    @hold_nodes.setter
+    def hold_nodes(self, value: bool) -> None:
+        self._hold_nodes = value
+        self._api.announce()
 
     async def run(self) -> None:
         """Run until cancelled."""
         seen: object = None
         while True:
+            while seen == self._state():
+                await self._api.wait_for_change()
             await asyncio.sleep(STEP_SECONDS)
-            state = self._api.version, self.hold_machines, self.hold_nodes
-            if seen == state:
-                continue
-            seen = state
+            seen = self._state()
             for pool in self._api.all("MachinePool"):
                 self._play(pool)
             for machine in self._api.all("Machine"):
@@ -55,6 +72,9 @@ class FakePoolMachines:
                     self._machine(machine)
                 except NotFoundError:
                     continue
+
+    def _state(self) -> tuple[int, bool, bool]:
+        return self._api.version, self.hold_machines, self.hold_nodes
 
     def _play(self, pool: JSON) -> None:
         reference = pool["spec"]["template"]["spec"]["infrastructureRef"]
