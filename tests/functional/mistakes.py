@@ -89,6 +89,18 @@ _INFRASTRUCTURE: Final = {
         "                path.unlink()\n"
         "        if self._cloud.delete_server(machine.external_id):",
     ),
+    "has another account at each login": _controller(
+        "acme_machine",
+        "class AcmeMachineReconciler(InfraMachineReconciler[AcmeMachineSpec]):\n",
+        "from capsmith_runtime.infrastructure import SessionFactory\n\n\n"
+        "class Clients(SessionFactory[str]):\n"
+        "    def open(self, credentials):\n"
+        "        return str(uuid.uuid4())\n\n"
+        "    def account(self, session):\n"
+        "        return session\n\n\n"
+        "class AcmeMachineReconciler(InfraMachineReconciler[AcmeMachineSpec]):\n"
+        "    session_factory = Clients\n",
+    ),
     "creates a server again after it disappeared": _controller(
         "acme_machine",
         "if server is None and machine.is_provisioned:",

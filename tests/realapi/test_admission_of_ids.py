@@ -93,6 +93,22 @@ def test_users_change_what_is_no_id(
     user.delete(machine)
 
 
+def test_users_cannot_write_or_remove_the_account(
+    repository: Path, user: KubeClient, manager: KubeClient
+) -> None:
+    machine = _sample(repository, "tidal_machine")
+    machine["metadata"]["name"] = "billed"
+    name = f"{machine['apiVersion'].partition('/')[0]}/account"
+    user.create(machine)
+    manager.patch(machine, {"metadata": {"annotations": {name: "first"}}})
+    user.patch(machine, {"metadata": {"labels": {"team": "a"}}})
+    for value in ("second", None):
+        with pytest.raises(ApiError, match="written by the manager only"):
+            user.patch(machine, {"metadata": {"annotations": {name: value}}})
+    manager.patch(machine, {"metadata": {"annotations": {name: None}}})
+    user.delete(machine)
+
+
 def test_administrators_create_objects_with_ids(api: KubeClient, repository: Path) -> None:
     """As clusterctl move and restored backups do."""
     machine = _sample(repository, "tidal_machine")

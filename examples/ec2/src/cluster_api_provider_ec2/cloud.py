@@ -6,7 +6,7 @@ import functools
 import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 THROTTLING_SECONDS = 10.0
 CAPACITY_SECONDS = 60.0
+DEFAULT_REGION = "us-east-1"
+"""Region of the calls that belong to no cluster, unless the environment names another."""
 LISTED_SECONDS = 60.0
 """EC2 lists a resource sooner after its creation."""
 
@@ -81,6 +83,20 @@ class Aws:
                 )
             return self._regions[name]
 
+    def account(self) -> str:
+        """Return the id of the account; a call that needs no permission."""
+        session, (key_id, secret) = boto_session(), self._keys
+        with _LOCK:
+            client = session.client(
+                "sts",
+                session.region_name or DEFAULT_REGION,
+                config=_CONFIG,
+                aws_access_key_id=key_id,
+                aws_secret_access_key=secret,
+            )
+        with closing(client), reported_errors():
+            return str(client.get_caller_identity()["Account"])
+
     def close(self) -> None:
         """Close the connections."""
         for cloud in self._regions.values():
@@ -94,6 +110,10 @@ class AwsSessions(SessionFactory[Aws]):
     def open(self, credentials: Credentials) -> Aws:
         """Return clients, without a request yet."""
         return Aws(credentials)
+
+    def account(self, session: Aws) -> str:
+        """Return the id of the account, which no other credentials of it change."""
+        return session.account()
 
     def close(self, session: Aws) -> None:
         """Close the connections."""

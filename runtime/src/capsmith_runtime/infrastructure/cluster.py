@@ -45,7 +45,7 @@ class InfraClusterController:
         self._context = context
         self._caches = context.caches.core
         self._reporter = StatusReporter(kind, context, has_failure_fields=lambda _: True)
-        self._author = AuthorStep(kind, context, self._reporter)
+        self._author = AuthorStep(kind, context, self._reporter, has_account=True)
         self._dependents = ClusterDependents(context.client, context.caches.dependents)
         self._runner = ReconcileRunner(
             kind,

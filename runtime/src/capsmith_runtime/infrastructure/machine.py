@@ -1,6 +1,8 @@
 """Controller for infrastructure machines: their prerequisites (IM-19) and deletion (IM-25).
 
 A machine without problems costs three writes: finalizer with external id, provider id, and status.
+Its account costs a fourth if the session factory names one: it is recorded after all waiting, so
+that an identity can be corrected until something may have been created.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ class InfraMachineController:
         self._context = context
         self._caches = context.caches
         self._reporter = StatusReporter(kind, context, has_failure_fields=lambda _: True)
-        self._author = AuthorStep(kind, context, self._reporter)
+        self._author = AuthorStep(kind, context, self._reporter, has_account=True)
         self._terminated = TerminatedMachines(
             kind, self._caches, context.terminations, context.events, self._reporter
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -24,6 +24,7 @@ from capsmith_runtime.kube.events import EventRecorder
 from capsmith_runtime.kube.executor import HandlerExecutor, HookTimeoutError, StillRunningError
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.requeue import DeferredError
+from capsmith_runtime.reconcile.accounts import AccountCheck
 from capsmith_runtime.reconcile.caches import cluster_name_of
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.events import send_events
@@ -46,7 +47,7 @@ from capsmith_runtime.reconcile.results import (
     describe_unexpected_result,
 )
 from capsmith_runtime.reconcile.scopes import DeleteScopeFields, ScopeFields, SessionScope
-from capsmith_runtime.reconcile.session_pools import SessionPool, SessionPools
+from capsmith_runtime.reconcile.session_pools import Session, SessionPool, SessionPools
 from capsmith_runtime.reconcile.sessions import Credentials, qualified_identity
 from capsmith_runtime.reconcile.status_reporter import StatusReporter, create_object_logger
 from capsmith_runtime.reconcile.tenant_limits import CallPermit
@@ -86,18 +87,19 @@ class AuthorCalls:
         arguments: tuple[object, ...] | None = None,
         deletion: bool = False,
         owner: str = "",
+        check_account: Callable[[str | None], Awaitable[None]] | None = None,
     ) -> Any:
         """Call a method with ``scope`` and the ``further`` arguments, and return its result.
 
         If set, ``arguments`` replaces all arguments, for a method that gets its scope inside
         another object.  ``owner`` replaces the identity for rate limits if the object has none.
+        ``check_account`` is called before the method with the account of its session, and its
+        exception ends the call.
 
         Raises the method's exception, SessionError, HookTimeoutError or HooksExhaustedError, and
         DeferredError if the method may not be called yet.
         """
-        credentials = (
-            scope._session_credentials() if isinstance(scope, SessionScope) else Credentials()
-        )
+        credentials = _credentials_of(scope)
         # A decorated method may be any callable.
         method = getattr(hook, "__name__", repr(hook))
         self._check_hold(key, method)
@@ -115,7 +117,8 @@ class AuthorCalls:
             if self._shared.pool is None or not isinstance(scope, SessionScope):
                 return await call.run(hook, *arguments)
             needs_session = not deletion
-            session_call = _SessionCall(self._shared.pool, call, scope, needs_session)
+            pool = self._shared.pool
+            session_call = _SessionCall(pool, call, scope, needs_session, check_account)
             return await session_call.run(credentials, hook, *arguments)
         except RateLimitedError as error:
             self._pause(identity, error)
@@ -169,6 +172,10 @@ class AuthorCalls:
             )
 
 
+def _credentials_of(scope: object) -> Credentials | Waiting:
+    return scope._session_credentials() if isinstance(scope, SessionScope) else Credentials()
+
+
 class _TenantCall:
     """A single call of a method, which counts against its tenant's limits until it ends."""
 
@@ -204,13 +211,19 @@ class _SessionCall:
     """A single call of a method that may use its scope's session."""
 
     def __init__(
-        self, pool: SessionPool, call: _TenantCall, scope: SessionScope, needs_session: bool
+        self,
+        pool: SessionPool,
+        call: _TenantCall,
+        scope: SessionScope,
+        needs_session: bool,
+        check_account: Callable[[str | None], Awaitable[None]] | None,
     ) -> None:
         self._pool = pool
         self._factory = type(pool.factory)
         self._call = call
         self._scope = scope
         self._needs_session = needs_session
+        self._check_account = check_account
 
     async def run(
         self, credentials: Credentials | Waiting, hook: Callable[..., Any], *arguments: object
@@ -234,7 +247,20 @@ class _SessionCall:
         except BaseException:
             self._call.give_up()
             raise
-        slot.provide(self._factory, session.value)
+        return await self._run_with(session, hook, *arguments)
+
+    async def _run_with(
+        self, session: Session, hook: Callable[..., Any], *arguments: object
+    ) -> Any:
+        """Call a method with a session, which is released afterwards."""
+        if self._check_account is not None:
+            try:
+                await self._check_account(session.account)
+            except BaseException:
+                self._call.give_up()
+                self._pool.release(session)
+                raise
+        self._scope._session.provide(self._factory, session.value)
         try:
             result = await self._call.run(hook, *arguments)
         except StillRunningError as error:
@@ -342,16 +368,20 @@ class AuthorStep(Generic[R]):
         context: ControllerContext,
         reporter: StatusReporter,
         reconciler: R | None = None,
+        *,
+        has_account: bool = False,
     ) -> None:
         """Initialise for one kind.
 
         ``reconciler`` is set if several controllers share one; by default a new one is created.
+        ``has_account`` is true if the objects record the account of their infrastructure.
         """
         self.reconciler = reconciler if reconciler is not None else kind.reconciler()
         """The author's reconciler, whose methods are passed to :meth:`call`."""
         self._kind = kind
         self._context = context
         self._reporter = reporter
+        self._has_account = has_account
         concurrency = context.options.concurrency_of(kind.resource.kind)
         self._calls = AuthorCalls(self.reconciler, context.sessions, concurrency=concurrency)
         self._deletions: dict[NamespacedName, float] = {}
@@ -419,6 +449,7 @@ class AuthorStep(Generic[R]):
 
         ``check`` receives the result, and returns it or raises an error.
         """
+        account = AccountCheck(self._kind, patcher)
         try:
             deletion = metadata.is_deleting(patcher.obj)
             with connect_scope(scope, self._context, patcher.obj):
@@ -428,6 +459,7 @@ class AuthorStep(Generic[R]):
                     scope,
                     deletion=deletion,
                     owner=describe_owner(patcher.obj),
+                    check_account=account.run if self._has_account else None,
                 )
             return check(result)
         except NotAvailableError as error:
@@ -435,7 +467,9 @@ class AuthorStep(Generic[R]):
         except DeferredError:
             raise
         except Exception as error:
-            await self._reporter.report_failure(patcher, error)
+            # The author's code has not failed if the runtime could not write.
+            if not account.is_writing:
+                await self._reporter.report_failure(patcher, error)
             raise
 
     def _decode(self, obj: JSON) -> Any:

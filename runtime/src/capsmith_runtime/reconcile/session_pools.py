@@ -6,15 +6,17 @@ import asyncio
 import contextlib
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from capsmith_runtime.errors import ReconcileError, SessionError, SessionExpiredError
+from capsmith_runtime.contract import constants
+from capsmith_runtime.errors import ContractError, ReconcileError, SessionError, SessionExpiredError
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.executor import SLOW_SECONDS, HandlerExecutor, StillRunningError
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.reconcile.rate_limits import Rate, RateLimiter
+from capsmith_runtime.reconcile.results import describe_unexpected_result
 from capsmith_runtime.reconcile.session_tasks import ReadinessCheck, SessionWatch
 from capsmith_runtime.reconcile.sessions import (
     Credentials,
@@ -59,6 +61,8 @@ class Session:
         """Whether the attempt to open the session exceeded its time limit and is still running."""
         self.began = monotonic()
         self.opened_at = self.began
+        self.account: str | None = None
+        """The account that the factory returned; None if it returns none, or before that."""
         self.opening: asyncio.Future[Any]
         self.watch: SessionWatch | None = None
         self.idle_timer: asyncio.TimerHandle | None = None
@@ -225,6 +229,7 @@ class SessionPool:
             opened = await self._executor.call(
                 self.factory.open, session.credentials, tenant=identity
             )
+            session.account = await self._read_account(opened, identity)
         except Exception as error:
             if isinstance(error, StillRunningError):
                 self._note_hanging(session, error)
@@ -259,6 +264,26 @@ class SessionPool:
         session.watch = SessionWatch(self.factory, identity, enqueue=self._enqueue, expire=expire)
         session.watch.start(opened)
 
+    async def _read_account(self, opened: Any, identity: str) -> str | None:
+        """Return the account of a new session, which is closed if that fails."""
+        if type(self.factory).account is SessionFactory.account:
+            return None
+        try:
+            account: object = await self._executor.call(
+                self.factory.account, opened, tenant=identity
+            )
+            if not isinstance(account, str):
+                message = describe_unexpected_result(self.factory.account, account, str)
+                raise ContractError(constants.REASON_INVALID_RESULT, message)
+        except StillRunningError as error:
+            # The thread that hangs still uses the session.
+            error.when_ended(lambda: self._track(self._call_close(opened, identity)))
+            raise
+        except BaseException:
+            self._track(self._call_close(opened, identity))
+            raise
+        return account
+
     def _note_hanging(self, session: Session, error: StillRunningError) -> None:
         identity = qualified_identity(session.credentials)
         session.hangs = True
@@ -287,15 +312,14 @@ class SessionPool:
             self._close(session)
 
     def _close(self, session: Session) -> None:
-        closing = asyncio.create_task(self._closed(session), name=f"close-{self._name}")
-        self._closings.add(closing)
-        closing.add_done_callback(self._closings.discard)
+        self._track(self._close_opened(session))
 
-    async def _closed(self, session: Session) -> None:
-        details: dict[str, Any] = {
-            "factory": self._name,
-            "identity": qualified_identity(session.credentials),
-        }
+    def _track(self, closing: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(closing, name=f"close-{self._name}")
+        self._closings.add(task)
+        task.add_done_callback(self._closings.discard)
+
+    async def _close_opened(self, session: Session) -> None:
         # A session can be retired while it is being opened; what it acquires then must still be
         # released.
         await asyncio.wait({session.opening})
@@ -303,8 +327,12 @@ class SessionPool:
             return
         if session.watch is not None:
             await session.watch.stop()
+        await self._call_close(session.value, qualified_identity(session.credentials))
+
+    async def _call_close(self, opened: Any, identity: str) -> None:
+        details: dict[str, Any] = {"factory": self._name, "identity": identity}
         try:
-            await self._executor.call(self.factory.close, session.value, tenant=details["identity"])
+            await self._executor.call(self.factory.close, opened, tenant=identity)
         except Exception as error:
             _log.warning("cannot close the session", error=describe_error(error), **details)
         else:

@@ -151,6 +151,20 @@ class SessionFactory(ABC, Generic[S]):
         condition of all objects that need the session, and the call is retried with back-off.
         """
 
+    def account(self, session: S) -> str | Awaitable[str]:
+        """Return the account or project to which a session's calls belong; optional.
+
+        Called once after each ``open``; an exception is handled like an exception of ``open``.  The
+        account is recorded in an annotation before the first ``reconcile_normal`` of an
+        infrastructure cluster, machine, pool or resource.  With a session of another account no
+        method is called for the object, and Ready is False with the reason ``AccountChanged``.
+
+        Return the same string for all keys of an account, and nothing secret.  Return an empty
+        string if the account is unknown: it is not recorded, and objects that have recorded an
+        account are refused.
+        """
+        return ""
+
     def close(self, session: S) -> Awaitable[None] | None:
         """Release a session that no call is using any longer; does nothing by default."""
         return None

@@ -46,7 +46,7 @@ class ResourceController:
         self._caches = context.caches
         self._credentials = context.credentials
         self._reporter = StatusReporter(kind, context)
-        self._author = AuthorStep(kind, context, self._reporter)
+        self._author = AuthorStep(kind, context, self._reporter, has_account=True)
         informer = resources.informers[kind.resource.kind]
         self._runner = ReconcileRunner(
             kind,

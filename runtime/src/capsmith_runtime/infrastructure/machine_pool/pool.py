@@ -44,7 +44,7 @@ class InfraMachinePoolController:
         self._infrastructure = context.caches
         self._held_ids = context.caches.held_ids
         self._reporter = StatusReporter(kind, context)
-        self._author = AuthorStep(kind, context, self._reporter)
+        self._author = AuthorStep(kind, context, self._reporter, has_account=True)
         self._machine_pools = MachinePoolClient(context.client, machine_pools)
         self._status = PoolReporter(kind, context, self._reporter)
         self._scopes = PoolScopes(kind, context, self._author)

@@ -1,5 +1,6 @@
 """Conformance tests for infrastructure providers."""
 
+from capsmith_runtime.testing.conformance.infrastructure.accounts import TestAccounts
 from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import TestInfrastructureCalls
 from capsmith_runtime.testing.conformance.infrastructure.cluster import (
     TestControlPlaneEndpoint,
@@ -16,6 +17,7 @@ from capsmith_runtime.testing.conformance.infrastructure.machine_templates impor
 )
 
 __all__ = [
+    "TestAccounts",
     "TestControlPlaneEndpoint",
     "TestDeletionOrder",
     "TestInfraCluster",

@@ -33,7 +33,12 @@ class Client:
 
 
 class ClientFactory(SessionFactory[Client]):
-    """Opens a client when it is needed first, and again when the Secret has changed."""
+    """Opens a client when it is needed first, and again when the Secret has changed.
+
+    If the SDK can say to which account or project a client belongs, return that from a method
+    ``account(self, session)``: objects record it, and a client of another account touches none of
+    them.
+    """
 
     def open(self, credentials: Credentials) -> Client:
         """Return a client, without a request yet."""

@@ -1,0 +1,61 @@
+"""The account of the infrastructure in which an object's infrastructure was created.
+
+An identity can be changed to credentials of another account, whose API does not find the object's
+infrastructure.  The author's code would conclude that it is gone, and create it again or forget it.
+So the account is recorded in an annotation before the first call that may create something: unlike
+the status it survives ``clusterctl move``, and a policy lets only the manager and administrators
+write it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.errors import ReconcileError
+from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.patcher import Patcher
+
+
+def build_annotation_name(group: str) -> str:
+    """Return the name of the annotation that holds the account."""
+    return f"{group}/account"
+
+
+def read_recorded(obj: Object, group: str) -> str | None:
+    """Return the account in which an object's infrastructure is; None if none is recorded."""
+    return metadata.annotations(obj).get(build_annotation_name(group))
+
+
+class AccountCheck:
+    """Compares the account of a call's session with the one that the object has recorded."""
+
+    def __init__(self, kind: Kind[Any], patcher: Patcher) -> None:
+        self._kind = kind
+        self._patcher = patcher
+        self.is_writing = False
+        """Whether the account is being recorded; still true if the request failed."""
+
+    async def run(self, account: str | None) -> None:
+        """Record the account of an object that has none; ``account`` is None if it is not compared.
+
+        Raises ReconcileError if the object has recorded another account, also if ``account`` is
+        empty, which means that it is unknown.
+        """
+        obj, group = self._patcher.obj, self._kind.resource.group
+        recorded = read_recorded(obj, group)
+        if account is None or recorded == account:
+            return
+        if recorded is not None:
+            raise ReconcileError(
+                constants.REASON_ACCOUNT_CHANGED,
+                f"the infrastructure is in account {recorded}, but the identity's credentials are"
+                f" for {account or 'an unknown account'}: nothing is created, changed or deleted",
+            )
+        # An object without finalizer has no infrastructure; one that is being deleted gets none.
+        has_finalizer = self._kind.finalizer in metadata.finalizers(obj)
+        if account and has_finalizer and not metadata.is_deleting(obj):
+            self.is_writing = True
+            await self._patcher.annotate(build_annotation_name(group), account)
+            self.is_writing = False
