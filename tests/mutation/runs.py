@@ -22,11 +22,20 @@ from capsmith.judge.rules import checks
 from capsmith.judge.rules.checks.registry import Context, NoParams, bind
 from capsmith.manifests.bundle import Installed, find_roles, split
 from capsmith.manifests.crds import Crd
-from tests.mutation import access, components, crds, definitions, flavors, shapes, validations
+from tests.mutation import (
+    access,
+    components,
+    crds,
+    definitions,
+    flavors,
+    references,
+    shapes,
+    validations,
+)
 from tests.mutation.mutants import OPERATORS, Mutant, Site
 from tests.mutation.sources import generated, good
 
-MODULES = (access, components, crds, definitions, flavors, shapes, validations)
+MODULES = (access, components, crds, definitions, flavors, references, shapes, validations)
 """Their import registers the operators."""
 _KNOWN = list_targets(load_compatibility(resources.schemas()).core).known
 _OPTIONS = VerifyOptions(_KNOWN)

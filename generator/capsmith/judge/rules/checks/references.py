@@ -1,0 +1,299 @@
+"""Follow the references inside a release, from a webhook to the Pod that answers it.
+
+Compares names without namespaces, because clusterctl moves everything to one namespace.  Only
+components files are judged: source trees have parts that kustomize puts together.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from capsmith.judge.rules.checks.registry import Context, Violation, check
+from capsmith.manifests.bundle import Artefact, Bundle
+from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of, texts_of
+from capsmith.manifests.permissions import find_manager_grants, find_missing
+from capsmith.manifests.workloads import is_selected, list_containers, list_mounts, list_workloads
+from capsmith.yamldoc.compose import Path
+
+_HOOKS = {
+    "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
+}
+_CRD = "CustomResourceDefinition"
+_HTTPS = 443
+
+
+class Client(NamedTuple):
+    """A part of an object that says how the API server or core reaches a webhook."""
+
+    manifest: Manifest
+    path: Path
+    config: Mapping[str, Any]
+    is_optional: bool = False
+    """Whether requests succeed if the webhook does not answer."""
+
+    @property
+    def service(self) -> Mapping[str, Any]:
+        """Return the reference to the Service; empty for a URL."""
+        return mapping_of(self.config, "service")
+
+    @property
+    def name(self) -> str:
+        """Return the name of the Service."""
+        return text_of(self.service, "name")
+
+
+def _clients(bundle: Bundle) -> Iterator[Client]:
+    """Yield each client configuration with a known Service."""
+    for client in _all_clients(bundle):
+        if client.name and not has_variable(client.name):
+            yield client
+
+
+def _all_clients(bundle: Bundle) -> Iterator[Client]:
+    if not bundle.installs or not bundle.files(Artefact.COMPONENTS):
+        return
+    for manifest in bundle.of(*_HOOKS):
+        for number, hook in enumerate(manifest.listing("webhooks")):
+            is_optional = text_of(hook, "failurePolicy") == "Ignore"
+            path: Path = ("webhooks", number, "clientConfig")
+            yield Client(manifest, path, mapping_of(hook, "clientConfig"), is_optional)
+    path = ("spec", "conversion", "webhook", "clientConfig")
+    for manifest in bundle.of(_CRD):
+        if text_of(manifest.document, "spec", "conversion", "strategy") == "Webhook":
+            yield Client(manifest, path, manifest.mapping(*path))
+    for manifest in bundle.of("ExtensionConfig"):
+        path = ("spec", "clientConfig")
+        yield Client(manifest, path, manifest.mapping(*path))
+
+
+@check("webhook-service")
+def check_webhook_service(context: Context) -> Iterator[Violation]:
+    """CC-36: Each webhook names a Service of the release that leads to a Pod's port."""
+    services = {service.name: service for service in context.bundle.all_of("Service")}
+    for client in _clients(context.bundle):
+        service = services.get(client.name)
+        if service is None:
+            message = f"{client.manifest}: Service {client.name} is not in the release"
+        else:
+            message = _explain_unreachable(context.bundle, client, service)
+        if message:
+            yield Violation(
+                client.manifest,
+                message,
+                path=(*client.path, "service"),
+                harmless=client.is_optional,
+            )
+
+
+def _explain_unreachable(bundle: Bundle, client: Client, service: Manifest) -> str:
+    """Return why no Pod answers at the port of a Service; empty if one may."""
+    number = client.service.get("port", _HTTPS)
+    ports = [mapping_of(port) for port in service.listing("spec", "ports")]
+    port = next((each for each in ports if each.get("port") == number), None)
+    if port is None:
+        return f"{client.manifest}: {service} has no port {number}"
+    selector = service.mapping("spec", "selector")
+    # Without a selector, endpoints come from elsewhere.
+    if not selector:
+        return ""
+    selected = [each for each in list_workloads(bundle) if is_selected(each, selector)]
+    if not selected:
+        return f"{client.manifest}: {service} selects no Pod of the release"
+    target = port.get("targetPort", number)
+    # A number reaches a container that does not declare it, but a name has to be declared.
+    if isinstance(target, str) and not target.isdigit() and target not in _port_names(selected):
+        return f"{client.manifest}: {service} leads to port {target}, which no container declares"
+    return ""
+
+
+def _port_names(workloads: list[Manifest]) -> set[str]:
+    return {
+        text_of(port, "name")
+        for workload in workloads
+        for container in list_containers(workload)
+        for port in list_of(container, "ports")
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Injections:
+    """Annotations by which another controller writes the CA into a client configuration."""
+
+    certificate: str
+    """Annotation of cert-manager that names a Certificate."""
+    others: tuple[str, ...]
+    """Further annotations."""
+
+
+@check("webhook-ca", Injections)
+def check_webhook_ca(context: Context, params: Injections) -> Iterator[Violation]:
+    """CC-37: The certificate of each webhook is made, and its CA reaches the API server."""
+    bundle = context.bundle
+    certificates = {each.name: each for each in bundle.all_of("Certificate")}
+    for client in _clients(bundle):
+        annotations = client.manifest.mapping("metadata", "annotations")
+        found = annotations.get(params.certificate)
+        name = str(found or "").rpartition("/")[2]
+        path: Path = ("metadata", "annotations", params.certificate)
+        if found is None:
+            if not set(params.others) & set(annotations) and _lacks_ca(bundle, client):
+                message = f"{client.manifest}: no caBundle, and no annotation {params.certificate}"
+                yield Violation(client.manifest, message, path=client.path)
+        elif name not in certificates and not has_variable(name):
+            message = f"{client.manifest}: Certificate {name} is not in the release"
+            yield Violation(client.manifest, message, path=path)
+        elif name in certificates:
+            yield from _wrong_names(client, certificates[name])
+
+
+def _lacks_ca(bundle: Bundle, client: Client) -> bool:
+    """Return whether the API server has no CA for a webhook, and no manager can write it."""
+    if _has_text(text_of(client.config, "caBundle")):
+        return False
+    kind = client.manifest.kind
+    if kind == "ExtensionConfig":
+        group, resource = "runtime.cluster.x-k8s.io", "extensionconfigs"
+    elif kind == _CRD:
+        group, resource = "apiextensions.k8s.io", "customresourcedefinitions"
+    else:
+        group, resource = "admissionregistration.k8s.io", _HOOKS[kind]
+    verbs = ("patch", "update")
+    return all(
+        find_missing(find_manager_grants(bundle, workload), group, resource, verbs) == list(verbs)
+        for workload in list_workloads(bundle)
+    )
+
+
+def _has_text(encoded: str) -> bool:
+    """Return whether a caBundle is more than the line break that generators write."""
+    try:
+        return bool(base64.b64decode(encoded).strip())
+    except (binascii.Error, ValueError):
+        return True
+
+
+def _wrong_names(client: Client, certificate: Manifest) -> Iterator[Violation]:
+    names = [name.rstrip(".") for name in texts_of(certificate.mapping("spec"), "dnsNames")]
+    known = {name.partition(".")[0] for name in names}
+    uncertain = any(has_variable(name) or name.startswith("*") for name in names)
+    if names and client.name not in known and not uncertain:
+        message = f"{certificate} is for {', '.join(names)}, and not for Service {client.name}"
+        yield Violation(certificate, message, path=("spec", "dnsNames"))
+
+
+@check("certificate-references")
+def check_certificate_references(context: Context) -> Iterator[Violation]:
+    """CC-38: Each Certificate names an Issuer, and a Secret that a Pod mounts."""
+    bundle = context.bundle
+    if not bundle.installs or not bundle.files(Artefact.COMPONENTS):
+        return
+    issuers = {
+        (each.kind, each.name)
+        for kind in ("Issuer", "ClusterIssuer")
+        for each in bundle.all_of(kind)
+    }
+    mounted = {mount.name for each in list_workloads(bundle) for mount in list_mounts(each)}
+    made = {text_of(each.document, "spec", "secretName") for each in bundle.of("Certificate")}
+    made |= {each.name for each in bundle.of("Secret")}
+    for certificate in bundle.of("Certificate"):
+        reference = certificate.mapping("spec", "issuerRef")
+        kind, name = text_of(reference, "kind") or "Issuer", text_of(reference, "name")
+        own = text_of(reference, "group") in ("", "cert-manager.io")
+        if own and (kind, name) not in issuers and not has_variable(name):
+            when = "" if kind == "Issuer" else "no ClusterIssuer of this name exists"
+            message = f"{certificate}: {kind} {name} is not in the release"
+            path: Path = ("spec", "issuerRef")
+            yield Violation(certificate, message, path=path, when=when)
+        secret = text_of(certificate.document, "spec", "secretName")
+        lacking = sorted(mounted - made)
+        if secret not in mounted and lacking and not certificate.mapping("spec").get("isCA"):
+            message = f"{certificate} writes Secret {secret}, but Pods mount {', '.join(lacking)}"
+            yield Violation(certificate, message, path=("spec", "secretName"))
+
+
+@check("pod-references")
+def check_pod_references(context: Context) -> Iterator[Violation]:
+    """CC-39: What a Deployment needs for its Pods to start is in the release."""
+    bundle = context.bundle
+    if not bundle.installs or not bundle.files(Artefact.COMPONENTS):
+        return
+    accounts = {each.name for each in bundle.all_of("ServiceAccount")}
+    for workload in list_workloads(bundle):
+        template = ("spec", "template", "spec", "serviceAccountName")
+        account = text_of(workload.document, *template)
+        if account not in (*accounts, "", "default") and not has_variable(account):
+            message = f"{workload}: ServiceAccount {account} is not in the release"
+            yield Violation(workload, message, path=template)
+        selector = workload.mapping("spec", "selector", "matchLabels")
+        if selector and not is_selected(workload, selector):
+            message = f"{workload}: the selector does not match the labels of the Pods"
+            yield Violation(workload, message, path=("spec", "selector", "matchLabels"))
+        yield from _missing_mounts(bundle, workload)
+
+
+def _missing_mounts(bundle: Bundle, workload: Manifest) -> Iterator[Violation]:
+    made = {
+        ("Secret", text_of(each.document, "spec", "secretName"))
+        for each in bundle.all_of("Certificate")
+    }
+    made |= {(kind, each.name) for kind in ("Secret", "ConfigMap") for each in bundle.all_of(kind)}
+    for mount in dict.fromkeys(list_mounts(workload)):
+        if (mount.kind, mount.name) not in made and not has_variable(mount.name):
+            message = f"{workload}: {mount.kind} {mount.name} is not in the release"
+            when = f"no user creates the {mount.kind} first"
+            yield Violation(workload, message, path=("spec", "template", "spec"), when=when)
+
+
+@check("binding-references")
+def check_binding_references(context: Context) -> Iterator[Violation]:
+    """CC-46: Each RoleBinding names a Role of the release."""
+    bundle = context.bundle
+    if not bundle.files(Artefact.COMPONENTS):
+        return
+    roles = {each.name for each in bundle.all_of("Role")}
+    for binding in bundle.of("RoleBinding"):
+        name = text_of(binding.document, "roleRef", "name")
+        kind = text_of(binding.document, "roleRef", "kind")
+        if kind == "Role" and name not in roles and not has_variable(name):
+            message = f"{binding}: Role {name} is not in the release"
+            yield Violation(binding, message, path=("roleRef",))
+
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")
+_FILES = (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS)
+
+
+@check("template-kinds")
+def check_template_kinds(context: Context) -> Iterator[Violation]:
+    """CC-77: Each kind of the provider's in a template or class has a CRD in the release."""
+    known = context.bundle.known_crds
+    # Several providers share a group, so a kind is the provider's if it begins as its kinds do.
+    own = {(crd.group, _first_word(crd.kind)) for crd in context.bundle.crds}
+    for manifest in (each for file in _FILES for each in context.bundle.files(file)):
+        for path, group, kind in _named_kinds(manifest.document, ()):
+            if (group, kind) not in known and (group, _first_word(kind)) in own:
+                message = f"{manifest}: the release has no CRD of kind {kind} in group {group}"
+                yield Violation(manifest, message, path=(*path, "kind"))
+
+
+def _first_word(kind: str) -> str:
+    match = _WORD.match(kind)
+    return match[0] if match else kind
+
+
+def _named_kinds(data: Any, path: Path) -> Iterator[tuple[Path, str, str]]:
+    """Yield each kind that an object has or refers to, with its path and group."""
+    entry = mapping_of(data)
+    kind, version = text_of(entry, "kind"), text_of(entry, "apiVersion")
+    group = text_of(entry, "apiGroup") or version.rpartition("/")[0]
+    if kind and group and not has_variable(f"{kind} {group}"):
+        yield path, group, kind
+    below = enumerate(data) if isinstance(data, list) else entry.items()
+    for step, value in below:
+        yield from _named_kinds(value, (*path, step))

@@ -1,0 +1,61 @@
+"""Read the Deployments and other workloads of a release: Pods, containers, and what they mount."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from capsmith.manifests.bundle import Bundle
+from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
+
+_KINDS = ("Deployment", "StatefulSet", "DaemonSet")
+_POD = ("spec", "template", "spec")
+
+
+class Mount(NamedTuple):
+    """A Secret or ConfigMap without which the Pods of a workload do not start."""
+
+    kind: str
+    name: str
+
+
+def list_workloads(bundle: Bundle) -> tuple[Manifest, ...]:
+    """Return the objects of a release that start Pods and keep them running."""
+    return bundle.of(*_KINDS)
+
+
+def is_selected(workload: Manifest, selector: Mapping[str, Any]) -> bool:
+    """Return whether a selector matches the Pods of a workload."""
+    labels = workload.mapping("spec", "template", "metadata", "labels")
+    return all(labels.get(key) == value for key, value in selector.items())
+
+
+def list_containers(workload: Manifest) -> list[Any]:
+    """Return the containers of a workload's Pods, without those that only run at the start."""
+    return workload.listing(*_POD, "containers")
+
+
+def list_mounts(workload: Manifest) -> Iterator[Mount]:
+    """Yield the Secrets and ConfigMaps that the Pods of a workload cannot start without."""
+    for volume in workload.listing(*_POD, "volumes"):
+        parts = [volume, *list_of(volume, "projected", "sources")]
+        for part in parts:
+            yield from _named(part, "secret", "Secret", "secretName")
+            yield from _named(part, "secret", "Secret", "name")
+            yield from _named(part, "configMap", "ConfigMap", "name")
+    for key in ("initContainers", "containers"):
+        for container in workload.listing(*_POD, key):
+            for entry in list_of(container, "envFrom"):
+                yield from _named(entry, "secretRef", "Secret", "name")
+                yield from _named(entry, "configMapRef", "ConfigMap", "name")
+            for entry in list_of(container, "env"):
+                source = mapping_of(entry, "valueFrom")
+                yield from _named(source, "secretKeyRef", "Secret", "name")
+                yield from _named(source, "configMapKeyRef", "ConfigMap", "name")
+
+
+def _named(part: Any, key: str, kind: str, field: str) -> Iterator[Mount]:
+    source = mapping_of(part, key)
+    name = text_of(source, field)
+    if name and source.get("optional") is not True:
+        yield Mount(kind, name)
