@@ -8,6 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import yaml
 
+# libyaml's loader is about ten times as fast; both build the same data.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 CONTRACT_LABELS = ("cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/v1beta2")
 
 
@@ -92,6 +94,6 @@ class Manifests:
 
 def _documents(folder: Path) -> Iterator[dict[str, Any]]:
     for file in sorted(folder.rglob("*.yaml")):
-        for document in yaml.safe_load_all(file.read_text()):
+        for document in yaml.load_all(file.read_text(), Loader=_LOADER):
             if document and "kind" in document:
                 yield document
