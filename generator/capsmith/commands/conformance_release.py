@@ -199,5 +199,6 @@ def _commands(
         raise ValueError("--manager is given more than once without a type.")
     own = [each.type for each in releases[0].components if each.type in CHECKED_TYPES]
     for text in general:
+        # A command that names a type takes precedence over the general one.
         commands = dict.fromkeys(own, text) | commands
     return {type: tuple(shlex.split(command)) for type, command in commands.items()}

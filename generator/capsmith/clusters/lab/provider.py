@@ -110,6 +110,7 @@ class ProviderRepository:
     def run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
         """Run a command in the repository, with the provider's code on PYTHONPATH."""
         environment = {**os.environ, "PYTHONPATH": self.import_path}
+        # The repository stays as it is, for its digests and for git.
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
         try:
             return subprocess.run(

@@ -95,6 +95,7 @@ class ReleaseComponent:
         return [
             (group, plural)
             for rule in rules
+            # A list cannot be limited to names, so such a rule grants none.
             if "list" in rule["verbs"] and "resourceNames" not in rule
             for group in rule["apiGroups"]
             for plural in rule["resources"]

@@ -179,6 +179,7 @@ def list_manager_permissions(
 ) -> tuple[Permission, ...]:
     """Return the cluster-wide permissions of a component's manager, the author's last."""
     found: list[Permission] = []
+    # In a fixed order: the first of several reasons for a permission is the one that is printed.
     folders = ("reconcile", *list_slices(component), "kube", "migration", "conversion")
     for folder in folders:
         for rule in declared[folder].manager:

@@ -117,6 +117,7 @@ class IdentitySecrets:
             return await self._request(key)
 
     async def _request(self, key: NamespacedName) -> Mapping[str, str] | None:
+        # If the request fails, no outdated values may remain.
         self._contents.pop(key, None)
         try:
             secret = await self._client.get(SECRET, key)
@@ -131,6 +132,7 @@ class IdentitySecrets:
     def _compare(self, secret: JSON) -> None:
         """Call the handler if the data of ``secret`` differ from the last read."""
         key, latest = key_of(secret), hash(frozenset(metadata.mapping(secret, "data").items()))
+        # The first read is not a change, whatever happened before this process started.
         former = self._hashes.get(key, latest)
         self._hashes[key] = latest
         if former != latest and self._handler is not None:

@@ -83,6 +83,8 @@ class InfraMachinePoolController:
     async def _reconcile_normal(
         self, patcher: Patcher, cluster: Cluster, pool: MachinePool
     ) -> Result:
+        # Before anything is created: a crash must leave the id by which the pool is found (SM-08,
+        # SM-09).
         record = self._infrastructure.identity_record(patcher.obj, cluster)
         await patcher.add_finalizer(self.kind, annotations=record)
         blocker = self._held_ids.find_taken(patcher.obj) or find_core_blocker(
@@ -111,9 +113,12 @@ class InfraMachinePoolController:
         if self.kind.finalizer not in metadata.finalizers(patcher.obj):
             return self._forget(key)
         name = find_cluster_name(patcher.obj, pool)
+        # Read live, because a pause that the cache does not contain yet must stop the deletion
+        # (SM-01).
         cluster = await self._caches.live_cluster(key.namespace, name)
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
+        # An object with a copied id must not delete the group of the id's holder.
         taken = self._held_ids.find_taken(patcher.obj)
         if taken is not None:
             return await self._reporter.report_wait(patcher, taken)
