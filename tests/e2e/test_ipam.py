@@ -65,7 +65,7 @@ def test_machines_have_addresses(scenario: Scenario, place: tuple[Stack, Site]) 
     report, name = stack.report, stack.name
     add_pools(scenario)
     scenario.create(with_addresses(scenario, control_planes=1, workers=2))
-    eventually(lambda: _addresses(scenario), what="a first address")
+    eventually(lambda: _addresses(scenario), what="a first address", interval=0.1)
     site.managers["ipam"].kill()
     site.managers["ipam"].start()
     with report.phase(name, "ipam: 3 machines with 2 addresses each, with a crash"):

@@ -169,7 +169,7 @@ def test_a_provider_without_infrastructure_gets_one(
 def test_nothing_is_left_after_crashes(lab: Lab) -> None:
     """A supervisor that is killed takes its processes along; `down` removes the files."""
     interrupted = _started(lab)
-    eventually(lambda: _says(lab, "kube-apiserver"), what="the API server of a lab")
+    eventually(lambda: _says(lab, "kube-apiserver"), what="the API server of a lab", interval=0.1)
     interrupted.send_signal(signal.SIGINT)
     interrupted.wait(60)
     assert not lab.folder.root.exists()

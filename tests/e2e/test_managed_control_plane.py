@@ -86,7 +86,7 @@ def test_managed_life(scenario: Scenario, managed: tuple[Stack, Site]) -> None:
         scenario.wait_running(2)
         wait_available(scenario)
     eventually(lambda: _tells_endpoint(scenario), what="endpoint and version")
-    eventually(lambda: _has_kubeconfig(scenario), what="the kubeconfig")
+    eventually(lambda: _has_kubeconfig(scenario), what="the kubeconfig", interval=0.1)
     with report.phase(name, "managed: workers 2 -> 1, drained"):
         _scale_down_with_drain(scenario)
     with report.phase(name, "managed: upgrade of the control plane, with a crash"):

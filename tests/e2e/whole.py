@@ -140,7 +140,7 @@ class Watch:
             next(self.looks)
             return probe()
 
-        eventually(look, timeout=timeout, what=what)
+        eventually(look, timeout=timeout, what=what, interval=0.1)
 
 
 def delete_and_check(scenario: Scenario) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from capsmith.clusters.processes import wait
 from capsmith.clusters.processes.wait import NotYet, PassingError, eventually, settled
 from tests.e2e.harness.cloud import Event, SimulatedCloud
 from tests.e2e.harness.manager_log import bad_ends, complaints
@@ -72,6 +74,28 @@ def _then(*steps: Exception | bool) -> Callable[[], bool]:
 
 def test_a_wait_survives_passing_errors() -> None:
     assert eventually(_then(PassingError(), NotYet(), False, True), interval=0)
+
+
+def test_a_wait_looks_less_often_the_longer_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is late by a twentieth at most, and looks twice a second in the end."""
+    now, pauses = 0.0, []
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        pauses.append(seconds)
+
+    clock = SimpleNamespace(monotonic=lambda: now, sleep=sleep)
+    monkeypatch.setattr(wait, "time", clock)
+
+    assert eventually(lambda: now >= 60)
+
+    assert pauses == sorted(pauses)
+    assert (pauses[0], pauses[-1]) == (0.1, 0.5)
+    assert len(pauses) < 200
+    with pytest.raises(TimeoutError):
+        eventually(lambda: False, timeout=1, interval=0.3)
+    assert pauses[-4:] == [0.3] * 4
 
 
 def test_a_fault_ends_a_wait() -> None:

@@ -24,15 +24,20 @@ class NotYet(PassingError):
 
 
 def eventually(
-    probe: Callable[[], T], *, timeout: float = PATIENCE, what: str = "", interval: float = 0.1
+    probe: Callable[[], T],
+    *,
+    timeout: float = PATIENCE,
+    what: str = "",
+    interval: float | None = None,
 ) -> T:
     """Call `probe` every `interval` seconds until it returns a true value, and return that value.
 
-    A probe that is not satisfied may raise NotYet, any other PassingError or AssertionError with
-    the reason.  Any other exception ends the wait immediately.  Raises TimeoutError with `what` and
-    the last reason after `timeout` seconds.
+    By default, the interval grows with the time that has passed, from 0.1 to 0.5 seconds: pass one
+    if the state may last only for a moment.  A probe that is not satisfied may raise NotYet, any
+    other PassingError or AssertionError with the reason.  Any other exception ends the wait
+    immediately.  Raises TimeoutError with `what` and the last reason after `timeout` seconds.
     """
-    deadline = time.monotonic() + timeout
+    began = time.monotonic()
     reason: object = "the probe never ran"
     while True:
         try:
@@ -42,9 +47,17 @@ def eventually(
             reason = f"last answer: {answer!r}"
         except (AssertionError, PassingError) as error:
             reason = error
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > timeout:
             raise TimeoutError(f"not within {timeout:g} s: {what or probe.__name__}: {reason}")
-        time.sleep(interval)
+        time.sleep(_next_interval(waited) if interval is None else interval)
+
+
+def _next_interval(waited: float) -> float:
+    """Return the seconds until the next call of a probe, after ``waited`` seconds of waiting."""
+    # The answer comes later by a twentieth of the wait at most, and a long wait does not keep the
+    # API server busy.
+    return min(max(0.1, waited / 20), 0.5)
 
 
 def steadily(probe: Callable[[], object], *, seconds: float, interval: float = 0.2) -> None:
