@@ -46,7 +46,7 @@ _FIRST_VERSION = "v0.1.0"
 FAST_LEASE = (
     "--leader-elect-lease-duration=5s",
     "--leader-elect-renew-deadline=4s",
-    "--leader-elect-retry-period=500ms",
+    "--leader-elect-retry-period=1s",
 )
 
 

@@ -47,7 +47,7 @@ MANY, FEW = 50, 5
 _FLAGS = (
     "--leader-elect-lease-duration=15s",
     "--leader-elect-renew-deadline=14s",
-    "--leader-elect-retry-period=500ms",
+    "--leader-elect-retry-period=1s",
 )
 _QUIET_SECONDS = 3.0
 
