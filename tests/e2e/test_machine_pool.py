@@ -42,8 +42,8 @@ COMBINATIONS = (
     *exhaustive(Combination(OLDEST, "v1beta1", "pools", f"{OLDEST}-pools")),
     *exhaustive(*(Combination(each, "v1beta2", "pools", f"{each}-pools") for each in PREVIOUS)),
 )
-MANY, FEW = 50, 5
-# Fifty machines at a time keep a small computer busy: a lease renewed late is not to be a crash.
+MANY, FEW = 30, 5
+# So many machines at a time keep a small computer busy: a lease renewed late is not to be a crash.
 _FLAGS = (
     "--leader-elect-lease-duration=15s",
     "--leader-elect-renew-deadline=14s",
