@@ -31,6 +31,8 @@ class Alert(NamedTuple):
     expression: str
     needs_leader: bool = False
     """Whether the alert concerns leader election, which runtime extensions do not use."""
+    needs_machines: bool = False
+    """Whether the alert concerns infrastructure machines."""
 
 
 class Panel(NamedTuple):
@@ -93,6 +95,15 @@ ALERTS: Final = (
         "1m",
         "Objects of {{ $labels.controller }} have failed, and no retry resolves it.",
         "sum by (controller) (increase(terminal_failures_total{JOB}[1h])) > 0",
+    ),
+    Alert(
+        "TerminationsHeld",
+        "warning",
+        "1m",
+        "The infrastructure has lost too many machines at once: they are not given up.",
+        # The maximum, because only the leader looks at machines.
+        "max(terminations_held{JOB}) > 0",
+        needs_machines=True,
     ),
     Alert(
         "CallTimeouts",
@@ -223,6 +234,7 @@ _SOURCE: Final = {"type": "prometheus", "uid": "$datasource"}
 def build_alert_rules(component: Component, provider: Provider) -> list[Mapping[str, Any]]:
     """Return the alerts for a component's manager, as Prometheus rules."""
     has_leader = component.types != ("runtime-extension",)
+    has_machines = "infrastructure" in component.types
     return [
         {
             "alert": f"{PREFIX}{alert.name}",
@@ -235,7 +247,7 @@ def build_alert_rules(component: Component, provider: Provider) -> list[Mapping[
             },
         }
         for alert in ALERTS
-        if has_leader or not alert.needs_leader
+        if (has_leader or not alert.needs_leader) and (has_machines or not alert.needs_machines)
     ]
 
 

@@ -162,6 +162,19 @@ class TestMassTerminations(ScriptedMachines):
         await env.eventually("given up", lambda: ready_condition(env, keys[0])[0] == "False")
         assert _are_all(env, keys[1:], "Ready")
 
+    @scenario
+    async def test_a_machine_that_was_given_up_counts_after_a_restart(
+        self, env: InfrastructureEnvironment, normal: ScriptFactory
+    ) -> None:
+        keys = await _add_machines(env, normal)
+        normal(lambda machine: TERMINATED if machine.name == "m0" else _up(machine))
+        await env.restart()
+        await env.eventually("given up", lambda: ready_condition(env, keys[0])[0] == "False")
+        normal(lambda machine: TERMINATED if machine.name in ("m0", "m1") else _up(machine))
+        await env.restart()
+        await _after(100, env)
+        assert ready_condition(env, keys[1]) == ("True", "TerminationHeld")
+
 
 def _up(machine: MachineScope) -> InfraMachineState:
     return replace(UP, provider_id=f"acme://{machine.name}", requeue_after=None)
@@ -216,12 +229,27 @@ class TestTerminationTracker:
         now, tracker = _tracker()
         group = [MachineGroup("Cluster default/c", 3)]
         tracker.seconds_to_second_look("a", group)
-        tracker.give_up("a")
+        tracker.give_up("a", group)
         now[0] = WINDOW_SECONDS - 1
         tracker.seconds_to_second_look("b", group)
         assert tracker.find_excess("b", group) == group[0]
         now[0] = WINDOW_SECONDS
         assert tracker.find_excess("b", group) is None
+
+    def test_machines_that_another_manager_gave_up_count_once_for_the_rest_of_the_window(
+        self,
+    ) -> None:
+        now, tracker = _tracker()
+        group = [MachineGroup("Cluster default/c", 6)]
+        tracker.give_up("old", group, seconds_ago=WINDOW_SECONDS)
+        for _ in range(3):
+            tracker.give_up("recent", group, seconds_ago=WINDOW_SECONDS - 60)
+        tracker.seconds_to_second_look("b", group)
+        assert tracker.find_excess("b", group) is None
+        tracker.seconds_to_second_look("c", group)
+        assert tracker.find_excess("c", group) == group[0]
+        now[0] = 60.0
+        assert tracker.find_excess("c", group) is None
 
     def test_one_machine_of_a_small_cluster_may_be_given_up(self) -> None:
         _, tracker = _tracker()

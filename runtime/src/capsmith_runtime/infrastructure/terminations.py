@@ -4,17 +4,22 @@ One empty answer of a cloud must not cost a server, and an outage must not cost 
 machine is given up only after a second look, and only while few machines of its cluster and of its
 identity disappear.  Node health is independent of this: a MachineHealthCheck that observes Nodes
 replaces Machines whose servers are really gone, whatever is decided here.
+
+TerminalError has neither a second look nor a limit: the author's code raises it for an explicit
+answer about one machine, such as an invalid image, and not because a list lacks the machine.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Final
 
 from capsmith_runtime.contract import conditions, constants, metadata
 from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.times import parse_time
 from capsmith_runtime.errors import TerminalError
 from capsmith_runtime.infrastructure.caches import BY_IDENTITY, InfrastructureCaches
 from capsmith_runtime.infrastructure.kinds import InfraMachineKind
@@ -64,7 +69,10 @@ class _Suspect:
 class TerminationTracker:
     """Decides which terminated machines are given up; shared by all kinds of a manager.
 
-    Its state is lost when the manager restarts, except that held machines show it in their status.
+    A restart loses only what objects do not show: for how long machines have been held, and the
+    given up machines that are deleted already.  The condition of every other machine that was given
+    up says when, and is read at the machine's first reconcile, while new suspects still wait for
+    their second look.
     """
 
     def __init__(self, second_look: float, clock: Callable[[], float] = monotonic) -> None:
@@ -73,7 +81,7 @@ class TerminationTracker:
         self._clock = clock
         self._suspects: dict[Hashable, _Suspect] = {}
         self._suspected: Counter[str] = Counter()
-        self._given_up: defaultdict[str, deque[float]] = defaultdict(deque)
+        self._given_up: defaultdict[str, dict[Hashable, float]] = defaultdict(dict)
 
     def count_held(self) -> int:
         """Return the number of machines that are held at present."""
@@ -108,13 +116,15 @@ class TerminationTracker:
             suspect.held_since = now
         return excess
 
-    def give_up(self, machine: Hashable) -> None:
-        """Record that a terminated machine is given up."""
-        suspect = self._suspects.get(machine)
+    def give_up(
+        self, machine: Hashable, groups: Sequence[MachineGroup], seconds_ago: float = 0.0
+    ) -> None:
+        """Record that a terminated machine is given up, or was given up ``seconds_ago``."""
         # A machine that is given up is no longer a suspect: it would count twice.
         self.forget(machine)
-        for name in suspect.groups if suspect is not None else ():
-            self._given_up[name].append(self._clock())
+        if seconds_ago < WINDOW_SECONDS:
+            for group in groups:
+                self._given_up[group.name][machine] = self._clock() - seconds_ago
 
     def forget(self, machine: Hashable) -> None:
         """Drop a machine that is not terminated, or that is being deleted."""
@@ -125,11 +135,14 @@ class TerminationTracker:
                 del self._suspected[name]
 
     def _is_excessive(self, group: MachineGroup) -> bool:
-        given_up = self._given_up[group.name]
-        while given_up and given_up[0] <= self._clock() - WINDOW_SECONDS:
-            given_up.popleft()
-        if not given_up:
-            del self._given_up[group.name]
+        start = self._clock() - WINDOW_SECONDS
+        given_up = {
+            machine: time
+            for machine, time in self._given_up.pop(group.name, {}).items()
+            if time > start
+        }
+        if given_up:
+            self._given_up[group.name] = given_up
         # A single machine may always be given up, also in a cluster of two.
         # Suspects count as well: in an outage all of them appear before the first is given up.
         allowed = max(1, group.machines // _SHARE)
@@ -163,16 +176,18 @@ class TerminatedMachines:
         Raises TerminalError if the machine is given up, with the failure reported.
         """
         machine = self._machine(key_of(patcher.obj))
+        groups, seconds_ago = tuple(self._groups(patcher.obj, cluster)), 0.0
         # The manager that gave it up may have been another one.
-        if not patcher.shows(constants.READY_CONDITION, status="False", reason=terminated.reason):
-            groups = tuple(self._groups(patcher.obj, cluster))
+        if patcher.shows(constants.READY_CONDITION, status="False", reason=terminated.reason):
+            seconds_ago = _seconds_since_transition(patcher.obj)
+        else:
             left = self._tracker.seconds_to_second_look(machine, groups)
             if left > 0:
                 return Result(left)
             excess = self._tracker.find_excess(machine, groups)
             if excess is not None:
                 return await self._hold(patcher, terminated, excess)
-        self._tracker.give_up(machine)
+        self._tracker.give_up(machine, groups, seconds_ago)
         error = TerminalError(terminated.reason, terminated.message, status=terminated.status)
         await self._reporter.report_failure(patcher, error)
         raise error
@@ -206,3 +221,11 @@ class TerminatedMachines:
 
     def _machine(self, key: NamespacedName) -> Hashable:
         return self._kind.resource.kind, key
+
+
+def _seconds_since_transition(obj: JSON) -> float:
+    """Return the seconds since Ready changed its status; 0 if its time cannot be read."""
+    shown = metadata.items(obj, "status", "conditions")
+    condition = conditions.find(shown, constants.READY_CONDITION) or {}
+    time = parse_time(condition.get("lastTransitionTime"))
+    return 0.0 if time is None else max(0.0, (datetime.now(UTC) - time).total_seconds())
