@@ -46,6 +46,12 @@ def paths(site: Site) -> Iterator[Mutant]:
         yield from _subresource(site, crd, version)
 
 
+@operator("control-plane-external")
+def external(site: Site) -> Iterator[Mutant]:
+    for crd, version in site.context.versions():
+        yield declare(crd, version.name, site.params.path, dict(Scalar))
+
+
 def _other(kind: str) -> Document:
     return {"type": "integer"} if kind == "string" else dict(Scalar)
 

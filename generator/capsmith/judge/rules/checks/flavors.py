@@ -8,7 +8,7 @@ from typing import Any
 
 from capsmith.judge.rules.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
-from capsmith.manifests.parse import Manifest, mapping_of, text_of
+from capsmith.manifests.parse import Manifest, has_variable, mapping_of, text_of
 from capsmith.manifests.variables import Trouble, Variable, find_required, scan
 from capsmith.yamldoc.compose import Path, format_path
 
@@ -65,6 +65,7 @@ def check_class_file_name(context: Context) -> Iterator[Violation]:
         name = found[0].base_name.removeprefix("clusterclass-").removesuffix(".yaml")
         classes = [manifest.name for manifest in found if manifest.kind == "ClusterClass"]
         if name not in classes:
+            classes = ["a name with a variable" if has_variable(each) else each for each in classes]
             yield Violation(
                 found[0],
                 f"the file has no ClusterClass {name}; found: {', '.join(classes) or 'none'}",

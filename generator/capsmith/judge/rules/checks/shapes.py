@@ -39,6 +39,8 @@ class Parts:
     """Paths with their types; if the first path is declared, the others are checked too."""
     needed: bool = False
     """Whether the first path must be declared."""
+    absent_is_harmless: bool = False
+    """Whether a missing first path is only advice, although a wrong type has the rule's effect."""
     optional: tuple[str, ...] = ()
     """Paths that must not be required."""
     subresource: str = ""
@@ -69,6 +71,7 @@ def check_schema_paths(context: Context, params: Parts) -> Iterator[Violation]:
                     crd.manifest,
                     f"{where}: {expected.path} is not declared; expected {expected.type}",
                     path=crd.schema_path(version.name, expected.path),
+                    harmless=params.absent_is_harmless,
                 )
             continue
         for part in params.parts:
@@ -118,6 +121,53 @@ def _typed(crd: Crd, version: CrdVersion, part: SchemaPart) -> Iterator[Violatio
     if found != part.type:
         message = f"{where} is {found}; expected {part.type}"
         yield Violation(crd.manifest, message, path=place, when=part.matters)
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """The field of a control plane without Machines, and the kinds of worker Machines."""
+
+    path: str
+    """Path to the boolean field."""
+    machines: tuple[str, ...]
+    """Paths of which a control plane with Machines declares one."""
+    roles: tuple[str, ...]
+    """Roles of the kinds of worker Machines."""
+    pool: str
+    """Role of machine pools."""
+    pool_machines: str
+    """Path that pools declare if their machines are Machines."""
+
+
+@check("control-plane-external", External)
+def check_control_plane_external(context: Context, params: External) -> Iterator[Violation]:
+    """CP-25: A control plane without Machines says so where workers are Machines."""
+    for crd, version in context.versions():
+        part = SchemaPart(params.path, "boolean")
+        if find_field(version.schema, params.path) is not None:
+            yield from _typed(crd, version, part)
+            continue
+        has_machines = any(find_field(version.schema, path) for path in params.machines)
+        kind = _find_worker_kind(context, params)
+        if kind and not has_machines and not is_open(version.schema, params.path):
+            message = f"{params.path} is not declared, and {kind} makes worker Machines"
+            yield Violation(
+                crd.manifest,
+                f"{crd.kind} {version.name}: {message}",
+                path=crd.schema_path(version.name, params.path),
+            )
+
+
+def _find_worker_kind(context: Context, params: External) -> str:
+    """Return a kind of the release for worker Machines, or an empty string."""
+    for crd in context.bundle.crds:
+        if crd.role in params.roles:
+            return crd.kind
+        if crd.role == params.pool and any(
+            find_field(version.schema, params.pool_machines) for version in crd.used_versions
+        ):
+            return crd.kind
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
