@@ -1,20 +1,37 @@
-"""Controller for identities, which keeps them and their Secrets while other objects use them."""
+"""Controller for identities, which keeps them and their Secrets while other objects use them.
+
+Without its Secret, nothing that used an identity can be deleted from the infrastructure: a
+finalizer keeps the Secret as long as the identity is in use.  Several identities may name the same
+Secret.
+
+``clusterctl move`` moves everything that a cluster-scoped identity owns, but leaves the originals
+in place for other namespaces.  A namespaced identity owns nothing: otherwise the garbage collector
+would delete a Secret that the identity's creator may not be allowed to delete.  A label makes its
+Secret move.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Final
 
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.infrastructure.caches import identity_value
+from capsmith_runtime.errors import ForbiddenError, NotFoundError
+from capsmith_runtime.infrastructure.caches import identity_value, secret_value
 from capsmith_runtime.infrastructure.context import InfrastructureContext
-from capsmith_runtime.infrastructure.identity_secret_metadata import IdentitySecretMetadata
+from capsmith_runtime.infrastructure.identity_secrets import BY_FINALIZER, finalizer_value
 from capsmith_runtime.infrastructure.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.kube.patch import write
+from capsmith_runtime.reconcile.caches import BY_OWNER, BY_SECRET
+from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, ready
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.sessions import Credentials
+
+_MOVE_LABEL: Final = "clusterctl.cluster.x-k8s.io/move"
 
 
 class IdentityController:
@@ -83,3 +100,116 @@ class IdentityController:
         if isinstance(found, Waiting):
             state = ready(False, found.reason, found.message)
         await patcher.write_conditions(state)
+
+
+class IdentitySecretMetadata:
+    """Writes the metadata of the Secrets named by one kind's identities."""
+
+    def __init__(
+        self,
+        kind: IdentityKind,
+        identities: Informer,
+        context: InfrastructureContext,
+        finalizer: str,
+    ) -> None:
+        """Initialise for one kind.
+
+        ``finalizer`` is set on the Secrets.
+        """
+        self._kind = kind
+        self._identities = identities
+        self._context = context
+        self._finalizer = finalizer
+
+    @property
+    def _secrets(self) -> Informer:
+        return self._context.caches.secrets.informers[self._kind.resource.namespaced]
+
+    async def update_finalizers(self, namespace: str, identity: JSON | None) -> None:
+        """Keep an identity's Secret while it is in use, and release Secrets that no longer are.
+
+        ``namespace`` is the identity's namespace; ``identity`` is None if it was deleted.  A
+        manager that watches only some of the identity's users adds no finalizer.
+        """
+        scope = self._context.caches.core.scope
+        where = namespace if self._kind.resource.namespaced else scope.own_namespace
+        # Found by the finalizer: an identity that was deleted or changed no longer names its
+        # Secret.
+        for kept in self._secrets.by_index(BY_FINALIZER, finalizer_value(where, self._finalizer)):
+            if not self._is_in_use(kept):
+                finalizers = metadata.finalizers(kept)
+                rest = [name for name in finalizers if name != self._finalizer]
+                await self._write(kept, {"finalizers": rest})
+        secret = self._find(identity) if identity is not None else None
+        if secret is None or metadata.is_deleting(secret) or not scope.is_unlimited:
+            return
+        finalizers = metadata.finalizers(secret)
+        if self._finalizer not in finalizers and self._is_in_use(secret):
+            await self._write(secret, {"finalizers": [*finalizers, self._finalizer]})
+
+    async def update_owners(self, identity: JSON) -> None:
+        """Make an identity's Secret move with it, and release Secrets that it no longer names."""
+        secret = self._find(identity)
+        if self._kind.resource.namespaced:
+            if secret is not None and _MOVE_LABEL not in metadata.labels(secret):
+                labels = {**metadata.labels(secret), _MOVE_LABEL: ""}
+                await self._write(secret, {"labels": labels})
+        elif secret is not None:
+            await self._own(secret, identity)
+        for owned in self._secrets.by_index(BY_OWNER, metadata.uid(identity)):
+            is_named = metadata.name(owned) == metadata.text(identity, "spec", "secretRef", "name")
+            if self._kind.resource.namespaced or not is_named:
+                await self._release(owned, identity)
+
+    def _find(self, identity: JSON) -> JSON | None:
+        return self._context.credentials.secret_of(self._kind, identity)
+
+    def _is_in_use(self, secret: JSON) -> bool:
+        """Return whether an identity that is in use names ``secret``."""
+        kind = self._kind.resource
+        namespace = metadata.namespace(secret) if kind.namespaced else ""
+        value = secret_value(namespace, metadata.name(secret))
+        return any(
+            self._context.caches.find_kinds_using(identity_value(kind.kind, key_of(identity)))
+            for identity in self._identities.by_index(BY_SECRET, value)
+        )
+
+    async def _own(self, secret: JSON, identity: JSON) -> None:
+        references = metadata.items(secret, "metadata", "ownerReferences")
+        owner = {
+            "apiVersion": self._identities.resource.api_version,
+            "kind": self._identities.resource.kind,
+            "name": metadata.name(identity),
+            "uid": metadata.uid(identity),
+        }
+        if any(owner.items() <= item.items() for item in references):
+            return
+        # After a move the Secret may still refer to the identity by its former uid.
+        kept = [item for item in references if not _is_same(item, owner)]
+        await self._write(secret, {"ownerReferences": [*kept, owner]})
+
+    async def _release(self, secret: JSON, identity: JSON) -> None:
+        """Remove ``identity`` from the Secret's owners, so that both are not deleted together."""
+        references = metadata.items(secret, "metadata", "ownerReferences")
+        kept = [item for item in references if item.get("uid") != metadata.uid(identity)]
+        # OwnerReferencesPermissionEnforcement demands the permission to delete Secrets, which the
+        # manager does not have in all namespaces: there an owner from capsmith 0.1 stays.
+        with suppress(ForbiddenError):
+            await self._write(secret, {"ownerReferences": kept})
+
+    async def _write(self, secret: JSON, fields: JSON) -> None:
+        # The cache has the result of a preceding write.
+        latest = self._secrets.get(key_of(secret)) or secret
+        new = {**latest, "metadata": {**latest["metadata"], **fields}}
+        # A Secret that was deleted needs neither owner nor finalizer.
+        with suppress(NotFoundError):
+            await write(self._context.client, SECRET, latest, new, self._secrets.update_from_write)
+
+
+def _is_same(reference: JSON, owner: JSON) -> bool:
+    group = metadata.text(reference, "apiVersion").partition("/")[0]
+    return (group, reference.get("kind"), reference.get("name")) == (
+        owner["apiVersion"].partition("/")[0],
+        owner["kind"],
+        owner["name"],
+    )
