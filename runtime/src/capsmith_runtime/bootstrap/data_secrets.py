@@ -132,6 +132,7 @@ def create_certificate_reader(client: KubeClient, cluster: Cluster) -> Certifica
         certificate, key = _text(data, "tls.crt"), _text(data, "tls.key")
         if not certificate:
             raise _missing(f'Secret {name} has no key "tls.crt"')
+        # Users who sign certificates themselves may keep the key to themselves.
         return CertificatePair(certificate, key or None)
 
     return read

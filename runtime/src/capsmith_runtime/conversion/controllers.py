@@ -87,6 +87,8 @@ def find_newest_version(labels: Mapping[str, Any]) -> str:
 
 def _order(version: re.Match[str]) -> tuple[int, int, int]:
     major, stage, minor = version.groups()
+    # As in Kubernetes, a stable version is newer than each beta version, which is newer than each
+    # alpha version.
     return {None: 2, "beta": 1, "alpha": 0}[stage], int(major), int(minor or 0)
 
 

@@ -38,6 +38,7 @@ class CredentialsResolver:
 
         They are used for deletions after the infrastructure cluster is gone.
         """
+        # Without identities nothing is recorded, and nothing is needed.
         if not self._caches.kinds.identities:
             return Credentials()
         record = recorded_identity.read_record(machine) if machine is not None else None
@@ -63,6 +64,8 @@ class CredentialsResolver:
             message = f"{kind.resource.kind} {name} does not exist: create it with kubectl apply"
             return _waiting(constants.REASON_IDENTITY_NOT_FOUND, message)
         namespace = metadata.namespace(user)
+        # A namespaced identity was looked up in the namespace of its user, so nothing has to allow
+        # it.
         if not (kind.resource.namespaced or self._allows(identity, namespace)):
             allowed = f"namespace {namespace}" if namespace else "all namespaces"
             message = f"identity {name} does not allow {allowed}"

@@ -134,6 +134,7 @@ class IdentitySecrets:
         key, latest = key_of(secret), hash(frozenset(metadata.mapping(secret, "data").items()))
         # The first read is not a change, whatever happened before this process started.
         former = self._hashes.get(key, latest)
+        # Only the hash is kept for all Secrets, since values may be dropped at any time.
         self._hashes[key] = latest
         if former != latest and self._handler is not None:
             self._handler(secret)

@@ -223,6 +223,7 @@ class ScopeSession:
 
         Raises TypeError if the reconciler does not name this factory.
         """
+        # A session from a unit test has no factory, and is returned for each.
         is_of_test = self._factory is None and self._session is not None
         if not is_of_test and (self._factory is None or not issubclass(self._factory, factory)):
             found = "None" if self._factory is None else self._factory.__name__

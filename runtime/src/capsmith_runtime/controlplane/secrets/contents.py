@@ -138,6 +138,7 @@ def build_adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[st
     An owner of the same kind that no longer exists is replaced; another owner is kept.
     """
     patch: dict[str, Any] = {}
+    # Core and bootstrap providers find the Secret by its label.
     if metadata.labels(secret).get(CLUSTER_NAME_LABEL) != cluster:
         patch["labels"] = {CLUSTER_NAME_LABEL: cluster}
     own = build_owner_reference(owner)
