@@ -71,6 +71,9 @@ async def write(
     # Both requests are locked if one of them needs it.  The second uses the version that the first
     # returned: it fails only if another client wrote in between.
     locked = needs_lock(main, status)
+    # A conflict is not retried here, although the retry of the reconcile calls the author's code
+    # again: the newer object may be paused, deleted or changed, which all that was decided from the
+    # old one ignores.
     current, key = old, key_of(old)
     for body, send in ((main, client.patch), (status, client.patch_status)):
         if body:
