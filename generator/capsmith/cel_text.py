@@ -16,7 +16,7 @@ LITERAL = re.compile(
     r"|'''(?P<s3>(?:\\.|[^\\])*?)'''|\"(?P<d>(?:\\.|[^\"\\\n])*)\"|'(?P<s>(?:\\.|[^'\\\n])*)')",
     re.DOTALL,
 )
-"""A comment, or a quoted string with its prefix and, in one of four groups, its content."""
+"""A comment, or a quoted string with its prefix. One of four groups holds the string's content."""
 # Not a field of that name (`self.oldSelf`), and not a part of a longer name.
 _OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
 
@@ -35,7 +35,7 @@ def is_transition(rule: str) -> bool:
 
 
 def remove_transition_rules(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without rules that read the old value, at any depth."""
+    """Return a schema without the CEL rules, at any depth, that read the old value."""
     kept = dict(schema)
     rules = [
         rule

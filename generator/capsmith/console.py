@@ -1,4 +1,4 @@
-"""Print reports and data as text, JSON, SARIF or JUnit; no other module prints.
+"""Print reports and data as text, JSON, SARIF or JUnit. No other module prints.
 
 Results go to standard output in a single format; progress and fatal errors go to standard error, so
 the output of ``--format json`` can always be parsed.  Everything that comes from a file, a name or
@@ -43,7 +43,7 @@ _NAMED = {Outcome.REFUSED, Outcome.CONFLICTED, Outcome.MERGED, Outcome.REMOVED}
 
 
 class Console:
-    """Prints results in one format to one stream; colours only on a terminal.
+    """Prints results in one format to one stream, in colour only if that is a terminal.
 
     ``format`` is ``text``, ``json``, ``sarif`` or ``junit``; ``out`` is standard output by default.
     ``verbose`` lists every changed file, not only those that need attention.
@@ -57,7 +57,7 @@ class Console:
     def print_report(
         self, report: Report, done: str, facts: Mapping[str, Any] | None = None
     ) -> None:
-        """Print findings and file outcomes; ``done`` is the last line if the run succeeded.
+        """Print findings and file outcomes. ``done`` is the last line if the run succeeded.
 
         ``facts`` appear only in JSON output, under the key ``facts``.
         """
@@ -73,13 +73,13 @@ class Console:
             self._line(make_printable(done))
 
     def print_next_commands(self, commands: Sequence[str]) -> None:
-        """Print commands for the user to run next, one per line; only in text format."""
+        """Print commands for the user to run next, one per line. Only text output has them."""
         if commands and self._format == "text":
             for line in ("Next:", *(f"    {command}" for command in commands)):
                 self._line(make_printable(line))
 
     def print_verdict(self, verdict: Verdict) -> None:
-        """Print a verdict; text output ends with a summary."""
+        """Print a verdict. Text output ends with a summary."""
         from capsmith.judge.release import output
 
         match self._format:
@@ -108,11 +108,11 @@ class Console:
             click.echo(make_printable(text), file=sys.stderr)
 
     def show_working(self, text: str) -> AbstractContextManager[None]:
-        """Return a context in which ``text`` is shown on standard error, if that is a terminal."""
+        """Return a context manager that shows ``text`` on standard error, if that is a terminal."""
         return show_working(make_printable(text))
 
     def print_step(self, text: str) -> None:
-        """Print a line about a step to standard error immediately, terminal or not."""
+        """Print a line about a step to standard error immediately, even without a terminal."""
         click.echo(make_printable(text), file=sys.stderr)
 
     def print_result(self, result: CheckResult) -> None:
@@ -126,7 +126,7 @@ class Console:
                 self._line(make_printable(line))
 
     def print_conformance(self, report: BehaviourReport) -> None:
-        """Print all results; in text format, where they are already printed, only a summary."""
+        """Print all results or, in text format, where they are already printed, only a summary."""
         from capsmith.judge.running import output
 
         match self._format:
@@ -147,7 +147,7 @@ class Console:
             click.echo(line, file=sys.stderr)
 
     def print_data(self, value: Any) -> None:
-        """Print a value as JSON; keys keep their order."""
+        """Print a value as JSON, with its keys in their given order."""
         from capsmith.formats import format_json
 
         self._line(format_json(value), "json")
@@ -157,7 +157,7 @@ class Console:
         self._line(text)
 
     def print_table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Print rows of equal length in aligned columns; the last column is not padded."""
+        """Print rows of equal length in aligned columns. The last column is not padded."""
         if not rows:
             return
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
@@ -234,7 +234,7 @@ class Console:
 
 
 def format_runtime(runtime: RuntimeOutcome) -> str:
-    """Return a line about the change of the runtime library."""
+    """Return a line that says how the run changes the runtime library."""
     if runtime.outcome is Outcome.KEPT:
         return f"runtime: kept, a fork of {runtime.version}"
     former = runtime.former_version
@@ -259,7 +259,7 @@ def format_finding(finding: Finding) -> list[str]:
 
 
 def make_printable(text: str) -> str:
-    """Return ``text`` with control characters, such as in a file name, made visible."""
+    """Return ``text`` with control characters, which a file name may contain, made visible."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
@@ -270,7 +270,7 @@ def _patch_line(line: str) -> str:
 
 
 def convert_report(report: Report, exit_code: int) -> Mapping[str, Any]:
-    """Return a report as plain data, in the form of ``--format json``."""
+    """Return a report as the plain data that ``--format json`` prints."""
     return {
         "exitCode": exit_code,
         "findings": [convert_finding(finding) for finding in report.findings],
@@ -312,7 +312,7 @@ DELAY_SECONDS: Final = 1.0
 
 @contextlib.contextmanager
 def show_working(text: str, delay: float = DELAY_SECONDS) -> Iterator[None]:
-    """Show ``text`` on standard error while the block runs, and remove it afterwards.
+    """Return a context manager that shows ``text`` on standard error and removes it on exit.
 
     The text appears after ``delay`` seconds, and only on a terminal.
     """

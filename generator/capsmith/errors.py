@@ -16,7 +16,7 @@ from capsmith.findings import Finding, Location
 
 
 class CapsmithError(Exception):
-    """An error that stops the run; it contains a finding, so that every format can show it."""
+    """An error that stops the run. It contains a finding, so that every format can show it."""
 
     exit_code = 2
 
@@ -32,13 +32,13 @@ class UnreadableInput(CapsmithError):
 
 
 class Refused(CapsmithError):
-    """Raised when an operation could lose the user's data."""
+    """Raised if an operation could lose the user's data."""
 
     exit_code = 1
 
 
 class DiskError(CapsmithError):
-    """Raised when a disk operation fails."""
+    """Raised if a disk operation fails."""
 
 
 class BlueprintError(CapsmithError):

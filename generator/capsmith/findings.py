@@ -1,4 +1,4 @@
-"""Problems in the input: data, never exceptions.
+"""Problems in the input, as data and never as exceptions.
 
 All problems of an input are collected as :class:`Finding` values and shown together.  This module
 neither prints nor reads files.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Severity(StrEnum):
-    """The severity of a finding; only errors fail a run."""
+    """The severity of a finding. Only errors make a run fail."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Return the rank of the severity, starting at 0 for the most severe."""
+        """Return a number for sorting; 0 is the most severe."""
         return list(Severity).index(self)
 
 
@@ -28,7 +28,7 @@ class Severity(StrEnum):
 class Location:
     """A position in a file.
 
-    ``line`` and ``column`` start at 1; 0 means the whole file.
+    ``line`` and ``column`` start at 1. A line of 0 means the whole file.
     """
 
     file: str
@@ -58,13 +58,13 @@ class Finding(NamedTuple):
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:
-        """Return the sort key of the reading order: file, line, column, then most severe first."""
+        """Return a sort key: by file, line and column, then severity with the most severe first."""
         where = self.location
         return (where.file, where.line, where.column, self.severity.rank, self.id, self.message)
 
 
 def sort_findings(findings: list[Finding] | tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Return the findings without duplicates, sorted as in all output."""
+    """Return the findings without duplicates, in the order in which all output shows them."""
     return tuple(sorted(set(findings), key=lambda finding: finding.sort_key))
 
 

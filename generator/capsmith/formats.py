@@ -24,7 +24,7 @@ def format_sarif(findings: Sequence[Finding], version: str) -> str:
 
 
 def make_sarif_log(findings: Sequence[Finding], version: str) -> dict[str, Any]:
-    """Return a SARIF 2.1.0 log of one run as plain data, with a result for each finding.
+    """Return a SARIF 2.1.0 log about one run as plain data, with one result for each finding.
 
     Source: OASIS, Static Analysis Results Interchange Format 2.1.0.
     """
@@ -42,7 +42,7 @@ def make_sarif_log(findings: Sequence[Finding], version: str) -> dict[str, Any]:
 
 
 def format_json(data: Any) -> str:
-    """Return data as JSON in the form of all reports: indented, non-ASCII characters unescaped."""
+    """Return data as JSON in the form that all reports have: indented, and not escaped to ASCII."""
     return json.dumps(data, indent=2, ensure_ascii=False)
 
 
@@ -73,23 +73,23 @@ def _uri(path: str) -> str:
 
 
 class JUnitCase(NamedTuple):
-    """A test case of a JUnit report."""
+    """A test case in a JUnit report."""
 
     classname: str
     name: str
     outcome: Literal["passed", "noted", "failed", "skipped"] = "passed"
-    """Outcome of the case; ``noted`` means that it passed with a message."""
+    """How the case ended; ``noted`` means that it passed with a message."""
     message: str = ""
-    """Reason for failing or being skipped, on one line."""
+    """Why the case failed or was skipped, on one line."""
     text: str = ""
-    """Full description of a case that failed or was noted."""
+    """Full description, for a case that failed or was noted."""
     seconds: float | None = None
 
 
 def format_junit(findings: Sequence[Finding], name: str) -> str:
-    """Return a JUnit report with a case for each finding; without findings, one case that passed.
+    """Return a JUnit report with one case for each finding, where only errors count as failures.
 
-    Errors fail.
+    Without findings, there is one case, which passed.
     """
     cases = [
         JUnitCase(
@@ -105,7 +105,7 @@ def format_junit(findings: Sequence[Finding], name: str) -> str:
 
 
 def format_junit_cases(name: str, cases: Sequence[JUnitCase], *, can_skip: bool = False) -> str:
-    """Return a JUnit report with the given cases; if ``can_skip``, it counts skipped ones."""
+    """Return a JUnit report with the given cases. If ``can_skip``, it counts skipped cases."""
     count = Counter(case.outcome for case in cases)
     totals = {"tests": len(cases), "failures": count["failed"]}
     if can_skip:
@@ -133,5 +133,5 @@ def _add_case(suite: ElementTree.Element, case: JUnitCase) -> None:
 
 
 def clean_xml(text: str) -> str:
-    """Return ``text`` without characters that XML 1.0 does not allow."""
+    """Return ``text`` without the characters that XML 1.0 does not allow."""
     return "".join("?" if _NO_XML.match(character) else character for character in text)

@@ -1,4 +1,4 @@
-"""The result of a run: findings and file outcomes, which determine the exit code."""
+"""What a run found and did: findings and file outcomes, which determine the exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capsmith.findings import Finding, has_errors, sort_findings
 
 
 class Outcome(StrEnum):
-    """The action that a run took, or would take, on a file."""
+    """What a run did, or would do, with a file."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 
 
 class FileOutcome(NamedTuple):
-    """A file (path relative to the provider repository) and its outcome."""
+    """A file (by its path relative to the provider's repository) and its outcome."""
 
     path: str
     outcome: Outcome
@@ -32,7 +32,7 @@ class FileOutcome(NamedTuple):
 
 
 class RuntimeOutcome(NamedTuple):
-    """The outcome of a run for a repository's runtime library, which is replaced as a whole."""
+    """What a run did with a repository's runtime library, which is replaced as a whole."""
 
     outcome: Outcome
     mode: str
@@ -44,7 +44,7 @@ class RuntimeOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Findings in reading order, outcomes by path, and the outcome for the runtime library.
+    """Sorted findings, file outcomes by path, and the outcome for the runtime library.
 
     Only this class sorts findings and drops duplicates: stages collect them in any order, and the
     output does not depend on that order.
@@ -61,12 +61,12 @@ class Report:
         object.__setattr__(self, "findings", sort_findings(self.findings))
 
     def with_findings(self, findings: tuple[Finding, ...]) -> Report:
-        """Return a copy of the report with additional findings."""
+        """Return a copy of the report to which the given findings are added."""
         return replace(self, findings=(*self.findings, *findings))
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if a finding is an error or a file was refused or has conflicts, else 0.
+        """Return 1 if a finding is an error, or if a file was refused or has conflicts; else 0.
 
         Unreadable input (exit code 2) raises an exception instead.
         """
@@ -76,5 +76,5 @@ class Report:
         return 0
 
     def count(self, outcome: Outcome) -> int:
-        """Return the number of files with the given outcome."""
+        """Return how many files have the given outcome."""
         return sum(1 for file in self.outcomes if file.outcome is outcome)

@@ -1,6 +1,6 @@
 """Locate capsmith's data folders: in the wheel (``capsmith/_data``) or in a checkout.
 
-Only this module depends on their location; all others receive a folder or a string.
+Only this module depends on their location. All others receive a folder or a string.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PACKAGE = "capsmith"
 
 
 def blueprints() -> Traversable:
-    """Return the folder of blueprints."""
+    """Return the folder that contains the blueprints."""
     return _folder("blueprints")
 
 
@@ -29,12 +29,12 @@ def schemas() -> Traversable:
 
 
 def runtime() -> Traversable:
-    """Return the folder of the runtime library, capsmith_runtime."""
+    """Return the folder that contains the runtime library, capsmith_runtime."""
     return _folder("runtime", "runtime/src") / "capsmith_runtime"
 
 
 def author_api() -> Traversable:
-    """Return the page about the runtime library's Python API."""
+    """Return the file with the page about the runtime library's Python API."""
     return _folder("docs") / "author-api.md"
 
 

@@ -1,8 +1,8 @@
 """Strings that may appear in generated code unchanged.
 
 A blueprint may print only :class:`SafeText` and numbers.  All other user input must pass a literal
-filter, which returns :class:`SafeText`.  Input therefore cannot become code: the environment
-refuses a plain ``str`` when it renders.
+filter, which returns :class:`SafeText`.  Input therefore cannot become code, because rendering
+fails for a plain ``str``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 
 
 class SafeText(str):
-    """A string that is safe at the place where it will be printed."""
+    """A string that is safe in the place where a blueprint prints it."""
 
     __slots__ = ()
 
@@ -62,14 +62,14 @@ class KindName(_Checked):
 
 
 class Identifier(_Checked):
-    """A Python identifier (ASCII); the caller excludes keywords."""
+    """An ASCII Python identifier. The caller must exclude keywords."""
 
     form = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
     limit = 255
 
 
 class ModuleName(_Checked):
-    """The dotted name of a Python module (ASCII); the caller excludes keywords."""
+    """The dotted name of a Python module, in ASCII. The caller must exclude keywords."""
 
     form = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
     limit = 200
@@ -97,14 +97,14 @@ class ReleaseVersion(_Checked):
 
 
 class ImageName(_Checked):
-    """A canonical image reference without tag: registry host and repository path (CC-27)."""
+    """A canonical image reference without a tag: registry host and repository path (CC-27)."""
 
     form = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+")
     limit = 255
 
 
 class RepositoryUrl(_Checked):
-    """The https URL of a repository."""
+    """The HTTPS URL of a repository."""
 
     form = re.compile(r"https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~-]+){2,}")
     limit = 512

@@ -1,4 +1,4 @@
-"""Generated files in memory: everything is rendered before the first byte is written."""
+"""Generated files in memory, so that everything is rendered before the first byte is written."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from capsmith.safetext import RelativePath
 
 
 class Owner(StrEnum):
-    """The owner of a file."""
+    """Who owns a file, which determines what an update does with it."""
 
     GENERATED = "generated"
-    """The file is replaced on update; if it was edited, the update is refused."""
+    """The file is replaced by updates. If it was edited, the update is refused."""
     MERGED = "merged"
     """The file is shared: updates merge it three ways."""
     SCAFFOLD = "scaffold"
@@ -24,7 +24,7 @@ class Owner(StrEnum):
 
 
 class GeneratedFile(NamedTuple):
-    """A generated file: POSIX path in the provider repository, and text with a final newline."""
+    """A generated file: POSIX path in the provider's repository, and text with a final newline."""
 
     path: RelativePath
     text: str
@@ -54,13 +54,13 @@ def is_text_of(content: bytes, expected: str) -> bool:
 
 
 def digest_texts(texts: Mapping[str, str]) -> str:
-    """Return a digest of files, given by path; the order of the mapping does not matter."""
+    """Return a digest of files, which are given as text by path, in any order."""
     return digest(json.dumps(sorted(texts.items())))
 
 
 @dataclass(frozen=True, slots=True)
 class FileTree:
-    """Files sorted by path; paths are unique, and none is the parent folder of another."""
+    """Files sorted by path. Paths are unique, and none is the parent folder of another."""
 
     files: dict[str, GeneratedFile] = field(default_factory=dict)
 
@@ -68,8 +68,8 @@ class FileTree:
     def of(cls, files: list[GeneratedFile]) -> FileTree:
         """Build a tree from files.
 
-        Raises ValueError for duplicate paths, and if a path is the parent folder of another; either
-        is a bug in the blueprint manifest.
+        Raises ValueError for duplicate paths, and if a path is the parent folder of another. Both
+        are bugs in the blueprint manifest.
         """
         tree: dict[str, GeneratedFile] = {}
         for file in sorted(files, key=lambda file: file.path):

@@ -1,1 +1,1 @@
-"""Blueprints: the files of a provider repository, and their templates."""
+"""Blueprints: the files of a provider's repository, and the templates for them."""

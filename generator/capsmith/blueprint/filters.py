@@ -69,7 +69,7 @@ def to_yaml(value: Any, indent: int = 0) -> SafeText:
 
 
 def py_literal(value: Any) -> SafeText:
-    """Return plain data as a Python literal."""
+    """Return plain data as the source of a Python literal."""
     if isinstance(value, str):
         return SafeText(repr(str(value)))
     if value is None or isinstance(value, bool | int | float):
@@ -116,7 +116,7 @@ _DOCSTRING = 94
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` without control characters and with white space collapsed."""
+    """Return ``text`` on one line, without control characters and with single spaces."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
@@ -124,7 +124,7 @@ def comment(text: str, prefix: str = "# ", width: int = 96) -> SafeText:
     """Return ``text`` as comment lines that start with ``prefix``, at most ``width`` wide.
 
     A space is inserted after each ``$``, because clusterctl substitutes variables in comments too.
-    Raises TypeError for a prefix that is not the blueprint's own text.
+    Raises TypeError if the prefix is not the blueprint's own text.
     """
     _own(prefix, "# ")
     lines = textwrap.wrap(one_line(text).replace("$", "$ ").strip(), width) or [""]
@@ -166,7 +166,7 @@ def markdown_code(text: str) -> SafeText:
 
 
 def join(values: Iterable[Any], separator: str = "") -> SafeText:
-    """Join safe strings and integers.
+    """Return safe strings and integers, joined with ``separator``.
 
     Raises TypeError if any string, including ``separator``, was not made safe by a literal filter.
     """

@@ -1,4 +1,4 @@
-"""An overlay: the author's blueprints, which replace capsmith's or add to them.
+"""An overlay: the author's blueprints, which replace capsmith's blueprints or add to them.
 
 Parses the files of an overlay into an :class:`Overlay` or findings.  Neither reads from disk nor
 renders.
@@ -35,12 +35,12 @@ NAMES: Mapping[BlueprintScope, Collection[str]] = {
     BlueprintScope.FLAVOR: (*_OF_COMPONENTS, "flavor"),
     BlueprintScope.CLUSTER_CLASS: (*_OF_COMPONENTS, "cluster_class"),
 }
-"""Names that a target may contain in braces, by the scope of the row."""
+"""Names that a row's target may contain in braces, by the scope of the row."""
 
 
 @dataclass(frozen=True, slots=True)
 class OverlayRow:
-    """A row of the overlay's manifest, and its location."""
+    """A row in the overlay's manifest, and its location."""
 
     entry: BlueprintEntry
     location: Location
@@ -49,12 +49,12 @@ class OverlayRow:
 def read_rows(
     text: str, file: str, sources: Collection[str]
 ) -> tuple[tuple[OverlayRow, ...], list[Finding]]:
-    """Return the rows below ``files`` in an overlay's manifest, and all findings on them.
+    """Return the rows below ``files`` in an overlay's manifest, and all findings about them.
 
-    ``text`` is the manifest and ``file`` its name in findings.  ``sources`` are the overlay's
-    blueprints, relative to project/. Ids: ``overlay-manifest``, ``overlay-unknown-key``,
-    ``overlay-source``, ``overlay-target``, ``overlay-not-one-of``, and all ids of
-    :func:`capsmith.yamldoc.document.parse_document`.
+    ``text`` is the manifest and ``file`` the name to use in findings.  ``sources`` are the
+    overlay's blueprints, relative to project/. Finding ids: ``overlay-manifest``,
+    ``overlay-unknown-key``, ``overlay-source``, ``overlay-target``, ``overlay-not-one-of``, and all
+    ids of :func:`capsmith.yamldoc.document.parse_document`.
     """
     document, found = parse_document(text, file)
     if document is None:
@@ -177,36 +177,36 @@ MACROS = "macros/"
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """The author's blueprints in one folder."""
+    """A folder of blueprints that the author wrote."""
 
     where: str
-    """Path to the folder in findings."""
+    """Path to the folder, as findings show it."""
     named: str
-    """Path to the folder in provider.yaml, relative to that file; empty if not named there."""
+    """Path to the folder as provider.yaml names it, relative to that file; empty if it does not."""
     texts: Mapping[str, str]
     r"""Content of all files by path, with ``\n`` line endings."""
     rows: tuple[OverlayRow, ...]
-    """Rows for the files that the overlay adds to capsmith's files."""
+    """Rows for files that the overlay adds to capsmith's files."""
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """Return the source of the overlay's blueprints and macros, by path."""
+        """Return the source of each blueprint and macro in the overlay, by path."""
         return {path: text for path, text in self.texts.items() if path != MANIFEST}
 
     @property
     def digest(self) -> str:
-        """Return a digest of all paths and contents, independent of the folder's location."""
+        """Return a digest of all paths and contents. It does not depend on where the folder is."""
         return digest_texts(self.texts)
 
 
 def parse_overlay(
     texts: Mapping[str, str], own: Mapping[str, str], where: str, named: str
 ) -> tuple[Overlay | None, tuple[Finding, ...]]:
-    """Return the overlay with these ``texts``, or None and the findings on them.
+    """Return the overlay that consists of ``texts``, or None and findings about them.
 
-    ``where`` is the folder in findings, ``named`` its path in provider.yaml.  ``own`` holds
-    capsmith's blueprints by path.  Ids: ``overlay-empty``, ``overlay-unknown``, ``overlay-unused``,
-    ``overlay-macro``, and all ids of :func:`read_rows`.
+    ``where`` is the folder as findings show it, ``named`` its path in provider.yaml.  ``own`` holds
+    capsmith's blueprints by path.  Finding ids: ``overlay-empty``, ``overlay-unknown``,
+    ``overlay-unused``, ``overlay-macro``, and all ids of :func:`read_rows`.
     """
     findings: list[Finding] = []
     rows: tuple[OverlayRow, ...] = ()

@@ -42,7 +42,7 @@ from capsmith.tree import GeneratedFile
 from capsmith.yamldoc.quote import clip
 
 ORIGINAL = "capsmith:"
-"""Prefix for names of built-in blueprints: ``capsmith:project/Makefile.jinja``."""
+"""Prefix that names a built-in blueprint: ``capsmith:project/Makefile.jinja``."""
 _GLOBALS: Mapping[str, Any] = {"range": safe_range, "dict": dict, "namespace": Namespace}
 # An allow-list: a new method of a model or of Python must not become callable by itself.
 _METHODS: Mapping[type, frozenset[str]] = {
@@ -59,7 +59,7 @@ _CALLABLE = (Macro, BlockReference, LoopContext, Undefined)
 
 
 class OverlayEnvironment(ImmutableSandboxedEnvironment):
-    """A Jinja environment for an author's blueprints."""
+    """A Jinja environment for blueprints that an author wrote."""
 
     code_generator_class = LiteralsAreSafe
     safe_literal: Callable[[str], SafeText] = SafeText
@@ -84,7 +84,7 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
             raise TemplateSyntaxError(message, line, name, filename) from error
 
     def concat(self, pieces: Iterable[str]) -> SafeText:
-        """Join pieces that were verified as safe when they were printed."""
+        """Join pieces, each of which was verified as safe when it was printed."""
         return SafeText("".join(pieces))
 
     def is_safe_callable(self, obj: Any) -> bool:
@@ -150,7 +150,7 @@ def plan_rows(
 ) -> tuple[list[PlannedFile], list[Finding]]:
     """Return the files that the overlay's rows add to capsmith's ``own`` files, and findings.
 
-    Id of the findings: ``overlay-target``.
+    All findings have the id ``overlay-target``.
     """
     files: list[PlannedFile] = []
     findings: list[Finding] = []
@@ -189,7 +189,7 @@ def _finding_on_row(row: OverlayRow, message: str) -> Finding:
 
 
 class OverlayRenderer:
-    """Renders the blueprints of one overlay and collects findings instead of stopping."""
+    """Renders one overlay's blueprints. Errors become findings and do not stop it."""
 
     def __init__(self, overlay: Overlay, own: Mapping[str, str], formatter: Formatter) -> None:
         self._overlay = overlay
@@ -200,7 +200,7 @@ class OverlayRenderer:
         self.findings: list[Finding] = []
 
     def check(self) -> None:
-        """Compile every blueprint, even those that this provider does not need."""
+        """Compile every blueprint in the overlay, even those that this provider does not need."""
         for name in self._overlay.sources:
             try:
                 self._environment.get_template(name)

@@ -1,4 +1,4 @@
-"""Plan the files to render: apply the rows of the manifest to a provider."""
+"""Plan which files to render for a provider, according to the rows of the manifest."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KEYS = {"source", "target", "for_each", "when", "owner", "executable"}
 
 
 class BlueprintScope(StrEnum):
-    """The kind of object that a blueprint is rendered for: once for each such object."""
+    """What a blueprint is rendered for: once for each object of this kind."""
 
     PROVIDER = "provider"
     COMPONENT = "component"
@@ -45,8 +45,8 @@ class BlueprintScope(StrEnum):
     RECONCILED_RESOURCE = "reconciled_resource"
     """Kinds for which the author writes a reconciler: neither templates nor identities."""
     TYPED_RESOURCE = "typed_resource"
-    """Kinds with a Python type: those with a reconciler, and identities with the author's
-    fields."""
+    """Kinds with a Python type: those with a reconciler, and identities with fields that the author
+    added."""
     IDENTITY_RESOURCE = "identity_resource"
     CONVERTED_VERSION = "converted_version"
     """API versions of kinds with fields that the author's code converts."""
@@ -57,7 +57,7 @@ class BlueprintScope(StrEnum):
 
 
 class BlueprintEntry(NamedTuple):
-    """A row of ``blueprints/manifest.yaml``."""
+    """A row in ``blueprints/manifest.yaml``."""
 
     source: str
     """Path below ``blueprints/project/``, ending in ``.jinja``."""
@@ -65,14 +65,14 @@ class BlueprintEntry(NamedTuple):
     """Format string for the path in the provider's repository: ``{config}/crd/{crd_name}.yaml``."""
     for_each: BlueprintScope
     when: tuple[str, ...]
-    """Names of conditions (:mod:`capsmith.blueprint.plan`), all of which must be true."""
+    """Names of :data:`CONDITIONS`, all of which must be true for the file to be rendered."""
     owner: Owner
     executable: bool
 
 
 @cache
 def load_manifest(text: str, file: str) -> tuple[BlueprintEntry, ...]:
-    """Parse a manifest of blueprints; ``file`` is its name in errors.
+    """Parse a manifest of blueprints; ``file`` is the name to use in errors.
 
     Raises BlueprintError unless it is a list of rows with known keys and unique pairs of source and
     target.
@@ -118,7 +118,7 @@ def _bad_manifest(file: str, message: str) -> BlueprintError:
 
 
 class PlannedFile(NamedTuple):
-    """A file to render: its row, its path and the blueprint's context."""
+    """A file to render: its row in the manifest, its path, and the context for the blueprint."""
 
     entry: BlueprintEntry
     path: RelativePath
@@ -271,8 +271,9 @@ CONDITIONS: Mapping[str, _Condition] = {
 }
 """Conditions that a row may name under ``when``.
 
-Conditions on a role require a resource with that role in the row's scope; conditions on a component
-require at least one matching component."""
+A condition on a role requires that the row's scope includes a resource with the role; a condition
+on a component requires at least one matching component.
+"""
 
 
 def plan_files(

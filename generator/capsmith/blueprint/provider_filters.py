@@ -1,4 +1,4 @@
-"""Filters that provide the provider's manifests to blueprints as data, to be printed as literals.
+"""Filters that give blueprints the provider's manifests as data, to be printed as literals.
 
 Blueprints contain no logic: ``{{ resource | crd | to_yaml }}`` calls a function of
 :mod:`capsmith.output` and prints its result.  To find the function behind a filter, look up its
@@ -75,14 +75,14 @@ from capsmith.safetext import SafeText
 
 
 def find_shared_contract_labels(component: Component) -> dict[str, str]:
-    """Return the contract labels that all CRDs of a component share (GEN-01)."""
+    """Return the contract labels that all of a component's CRDs have in common (GEN-01)."""
     labels = [build_contract_labels(resource) for resource in component.resources]
     shared = set(labels[0].items()).intersection(*(set(each.items()) for each in labels))
     return dict(sorted(shared))
 
 
 def join_for_display(values: Iterable[str]) -> str:
-    """Join strings with commas, as text that is not marked as safe.
+    """Join strings with commas, as plain text that must still be made safe.
 
     The core API group, which is empty, becomes ``core``.
     """
@@ -90,7 +90,7 @@ def join_for_display(values: Iterable[str]) -> str:
 
 
 def find_kind(provider: Provider, role: str, otherwise: str) -> SafeText:
-    """Return the name of the first kind with a role, or ``otherwise`` if there is none.
+    """Return the name of the first kind that has a role, or ``otherwise`` if there is none.
 
     Raises TypeError if ``otherwise`` is not the blueprint's own text.
     """
@@ -197,7 +197,8 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "kind_of": find_kind,
     "listed": join_for_display,
 }
-"""Functions by the name of their filter in blueprints.
+"""Functions by the name under which blueprints use them as filters.
 
 By default, a filter has the name of its function.  A comment above a group of filters names the
-module that defines their functions."""
+module that defines their functions.
+"""

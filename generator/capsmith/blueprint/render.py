@@ -1,4 +1,4 @@
-"""Render planned files into a file tree; undefined names and unsafe strings are errors.
+"""Render planned files into a file tree. Undefined names and unsafe strings are errors.
 
 Writes nothing to disk.
 """
@@ -34,7 +34,7 @@ from capsmith.tree import FileTree, GeneratedFile
 
 # Jinja's code generator with the rules of this project.
 class LiteralsAreSafe(CodeGenerator):
-    """Compiles a blueprint's string constants as safe text, because its author wrote them.
+    """Compiles string constants in a blueprint as safe text, because its author wrote them.
 
     Refuses `filter` and `call` blocks, because Jinja joins their content into a plain ``str`` and
     prints that without a check.
@@ -74,11 +74,11 @@ class Cache(Protocol):
 
 
 class UnsafeText(Exception):
-    """Raised when a blueprint prints a string that was not made safe by a literal filter."""
+    """Raised if a blueprint prints a string that no literal filter has made safe."""
 
 
 def refuse_unsafe(value: Any) -> Any:
-    """Return safe text and numbers unchanged; raise UnsafeText for everything else.
+    """Return safe text and numbers unchanged, and raise UnsafeText for everything else.
 
     Jinja calls this function, the environment's ``finalize``, with each value that an expression
     prints.
@@ -142,7 +142,7 @@ RULES: Mapping[str, Any] = {
     # Sources are strings in memory, which never change during a run.
     "auto_reload": False,
 }
-"""Jinja options for capsmith's blueprints and for overlays."""
+"""Jinja options that apply to capsmith's blueprints and to overlays."""
 
 
 class BlueprintEnvironment(Environment):
@@ -172,7 +172,7 @@ LINE_LENGTH = 100
 
 
 class Formatter:
-    """Formats Python with black and caches the results.
+    """Formats Python source with black, and caches what black returns.
 
     Black takes most of the time of a first run.
     """
@@ -259,7 +259,7 @@ def _render(
 
 
 def is_static(source: str) -> bool:
-    """Return whether a blueprint has no Jinja tags; such Python files are already formatted."""
+    """Return whether a blueprint has no Jinja tags. Without tags, Python needs no formatting."""
     return not any(mark in source for mark in ("{{", "{%", "{#"))
 
 

@@ -1,4 +1,4 @@
-"""The command line: options -> commands -> console -> exit code.
+"""The command line: parse options, run a command, print its report, return an exit code.
 
 Modules behind a command are imported inside it, so that ``--help`` and completion stay as fast as
 click itself.
@@ -37,7 +37,7 @@ _COMPLETION_VARIABLE = "_CAPSMITH_COMPLETE"
 
 
 def read_versions() -> tuple[str, ...]:
-    """Return the lines that ``--version`` prints, capsmith first."""
+    """Return the lines that ``--version`` prints, the first of them about capsmith itself."""
     # Imported here: each --help imports this module.
     from capsmith import resources
     from capsmith.contract.compatibility import load_compatibility

@@ -1,4 +1,4 @@
-"""The command line of `capsmith update`, validated and typed."""
+"""The command line of `capsmith update`, after validation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class UpdateMode(StrEnum):
-    """What ``capsmith update`` does; each mode except ``UPDATE`` has its own option."""
+    """What ``capsmith update`` is to do. Each mode except ``UPDATE`` has its own option."""
 
     UPDATE = ""
     CHECK = "check"
@@ -26,7 +26,7 @@ class UpdateMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateArguments:
-    """The command line of ``update``; attributes are named after options."""
+    """The command line of ``update``. Attributes are named after options."""
 
     check: bool
     dry_run: bool
@@ -67,19 +67,19 @@ class UpdateArguments:
 
     @property
     def changes_spec(self) -> bool:
-        """Return whether to change provider.yaml too."""
+        """Return whether provider.yaml is to be changed, too."""
         named = (self.contract, self.api_version, self.release)
         flagged = self.keep_api_version or bool(self.drop_api_version)
         return flagged or any(value is not None for value in named)
 
     @property
     def differs_from_last_run(self) -> bool:
-        """Return whether any option requests a result that differs from the last generated one."""
+        """Return whether any option requests content that differs from what was last generated."""
         lists = self.restore or self.mine or self.not_mine
         return bool(lists) or self.diff or self.no_blueprints
 
     def options(self) -> UpdateOptions:
-        """Return the options of the update."""
+        """Return the options that concern the update itself."""
         from capsmith.commands.plan import UpdateOptions
         from capsmith.merging.shared_file import ConflictStyle
 
@@ -97,7 +97,7 @@ class UpdateArguments:
         )
 
     def request(self) -> UpgradeRequest:
-        """Return the requested change to provider.yaml.
+        """Return the change to provider.yaml that the options request.
 
         Raises UsageError for options that exclude each other.
         """

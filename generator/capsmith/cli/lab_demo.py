@@ -1,4 +1,4 @@
-"""The output of ``capsmith lab demo``: a live table on a terminal, or plain lines otherwise."""
+"""The output of ``capsmith lab demo``: a live table on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

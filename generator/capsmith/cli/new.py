@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 
 
 def suggest_commands(folder: Path) -> tuple[str, ...]:
-    """Return the commands that install, test and show the new repository in ``folder``.
+    """Return commands that install, test and show the new repository in ``folder``.
 
-    None of the commands requires an activated environment, which could hide the command capsmith
-    itself.
+    No command requires an activated environment, which could hide the command capsmith itself.
     """
     here = str(folder) == "."
     # A folder such as -x would be an option of cd.

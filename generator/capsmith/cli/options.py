@@ -1,4 +1,4 @@
-"""Options that several commands share, exit codes, and slow imports."""
+"""Options that several commands share, exit codes, and imports that are slow."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ no_blueprints_option = click.option(
 def format_option(*formats: str) -> Callable[..., Any]:
     """Return a decorator that adds the option --format.
 
-    Its values are text, json and ``formats``.
+    The option accepts text, json and each of ``formats``.
     """
     return click.option(
         "--format",
@@ -77,7 +77,7 @@ class CapsmithGroup(click.Group):
     """A click group that reports failed writes of output, even of ``--help``, in one line."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run the command line.  Exits with 2 if the output cannot be written."""
+        """Run the command line.  Exits with code 2 if the output cannot be written."""
         try:
             return super().main(*args, **options)
         except OSError as error:
@@ -118,7 +118,7 @@ def _exit_on_signals() -> Iterator[None]:
 
 
 def handle_exit(function: Callable[..., int]) -> Callable[..., None]:
-    """Wrap a command to exit with its returned code, or with the code of a CapsmithError."""
+    """Wrap a command to exit with the code that it returns, or that a CapsmithError has."""
 
     @functools.wraps(function)
     def run(*args: Any, **options: Any) -> None:

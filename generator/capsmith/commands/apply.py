@@ -1,11 +1,11 @@
-"""Apply a plan; finish or undo an update that left conflicts.
+"""Apply a plan, and finish or undo an update that left conflicts.
 
 An update with conflicts has two halves.  The first writes all files, with conflict markers, and
 stores the previous contents, the new lock and the new bases in ``.capsmith/unfinished``.  After the
 author has resolved the conflicts, the second moves the lock and the bases into place
 (``--continue``), or restores the previous contents (``--abort``).  In between, the lock and the
-bases are not updated: they describe what capsmith generated, and the result of the merge is
-undecided as long as there are markers.
+bases are not updated, because they describe what capsmith generated, and it is not known what the
+files will contain while they have markers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from capsmith.workspace.repository import Change, Repository
 
 
 def apply_plan(repository: Repository, plan: Plan) -> None:
-    """Apply ``plan``; do nothing if it is impossible.
+    """Apply ``plan``, or do nothing if the plan is impossible.
 
     If there are conflicts, the lock and the bases stay unchanged until :func:`conclude`, and
     replaced contents are stored for :func:`abort`.  Raises the same errors as
@@ -42,7 +42,7 @@ def apply_plan(repository: Repository, plan: Plan) -> None:
 
 
 def conclude(repository: Repository) -> Report:
-    """Finish an update after its conflicts were resolved, and report unresolved conflicts.
+    """Finish an update whose conflicts the author has resolved, or report those that remain.
 
     Raises Refused if no update is unfinished, and UnreadableInput for records that capsmith did not
     write.
@@ -75,8 +75,8 @@ def conclude(repository: Repository) -> Report:
 def abort(repository: Repository, *, force: bool = False) -> Report:
     """Restore the state before an update that left conflicts or was interrupted.
 
-    The author's conflict resolutions are discarded.  If other files were edited since, they are
-    reported and nothing is done unless ``force``.  Raises Refused if no update is unfinished, and
+    The author's resolutions are lost.  If other files were edited since, they are reported, and
+    nothing is restored unless ``force`` is set.  Raises Refused if no update is unfinished, and
     UnreadableInput for records that capsmith did not write.
     """
     undone = repository.undo_pending()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @cache
 def load_runtime_library() -> Library:
-    """Return the runtime library that ships with capsmith."""
+    """Return the runtime library that capsmith ships."""
     sources = LazyTexts(resources.runtime())
     data: dict[str, Any] = parse(sources[SLICES_FILE], SLICES_FILE)
     slices = {
@@ -84,7 +84,7 @@ SCHEMA_PATH = RelativePath(".capsmith/provider.schema.json")
 def build_checked(
     provider: Provider, overlay: Overlay | None, legacy_imports: bool = False
 ) -> tuple[FileTree | None, tuple[Finding, ...]]:
-    """Return all files of a provider's repository, and findings on its overlay and its manifests.
+    """Return all files of a provider's repository, and findings about its overlay and manifests.
 
     The tree is None if the overlay is broken.  ``legacy_imports`` is described at :func:`build`.
     Raises BlueprintError if a built-in blueprint is broken.
@@ -116,7 +116,7 @@ def build(provider: Provider, legacy_imports: bool = False) -> FileTree:
 def build_overlaid(
     provider: Provider, overlay: Overlay, legacy_imports: bool = False
 ) -> tuple[FileTree | None, tuple[Finding, ...]]:
-    """Return the files of a repository with an overlay applied, and findings on the overlay.
+    """Return the files of a repository with an overlay applied, and findings about the overlay.
 
     ``legacy_imports`` adds modules that keep the import paths of capsmith 0.1 working.  The tree is
     None if a blueprint of the overlay is broken.  Raises BlueprintError if a built-in blueprint is
@@ -179,7 +179,7 @@ def _blamed(finding: Finding, origins: Mapping[str, str]) -> Finding:
 
 
 def check_manifests(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
-    """Return the contract violations in the rendered manifests."""
+    """Return findings about places where the rendered manifests violate the contract."""
     files = [file for file in tree if file.path.endswith(".yaml") and file.path[0] != "."]
     cache = FolderCache.of_user()
     content = "".join(file.path + file.digest for file in files)
@@ -232,5 +232,5 @@ def _rules_digest() -> str:
 
 
 def read_schema() -> str:
-    """Return the JSON Schema of provider.yaml."""
+    """Return the JSON Schema for provider.yaml."""
     return (resources.schemas() / "provider.schema.json").read_text(encoding="utf-8")

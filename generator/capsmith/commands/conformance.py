@@ -1,4 +1,4 @@
-"""The command `conformance`: check a manager over the whole lifecycle of a provider's objects."""
+"""The command `conformance`: check a manager over the whole lifecycle of the provider's objects."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ _WHOLE = ("BootstrapConfig", "BootstrapConfigTemplate", "ControlPlane", "Control
 
 
 def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
-    """Parse the ``NAME=VALUE`` pairs of a repeated option.
+    """Parse the values ``NAME=VALUE`` of an option that can be repeated.
 
-    ``option`` is named in messages.  Raises ValueError for any other form.
+    ``option`` is the name to use in messages.  Raises ValueError for any other form.
     """
     pairs = {}
     for text in texts:
@@ -78,12 +78,12 @@ def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
 
 
 def parse_ids(texts: Iterable[str]) -> frozenset[str]:
-    """Return the names in comma-separated lists."""
+    """Return the names in one or more comma-separated lists."""
     return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 class ManagementAccess(NamedTuple):
-    """The management cluster of a run, and the credentials for it."""
+    """The management cluster that a run uses, and credentials for it."""
 
     client: KubeClient
     kubeconfig: Path
@@ -91,16 +91,16 @@ class ManagementAccess(NamedTuple):
 
 
 class CheckGroup(NamedTuple):
-    """The checks of certain roles, and a function that opens a session in a namespace."""
+    """The checks for certain roles, and a function that opens a session in a namespace."""
 
     checks: tuple[ConformanceCheck[Any], ...]
     open: Callable[[CheckedProvider, ConformanceRequest, ManagementAccess, str], BaseSession]
 
 
 def select_groups(roles: Mapping[str, str]) -> Iterator[CheckGroup]:
-    """Yield the groups of checks that apply to the roles of a release.
+    """Yield the groups of checks for the roles that occur in a release.
 
-    ``roles`` are by kind.
+    ``roles`` are keyed by kind.
     """
     found = set(roles.values())
     # Also without any known role: the error then says which objects the checks of infrastructure
@@ -262,11 +262,11 @@ def run(
     progress: Progress,
     done: Callable[[CheckResult], None],
 ) -> ConformanceReport:
-    """Check the release in a folder and return the report.
+    """Check the release in a folder, and return the report.
 
-    ``progress`` receives a line before each slow step, ``done`` each result immediately.  Raises
-    CapsmithError if the release cannot be read or a process fails, and ValueError for options that
-    contradict each other or the release.
+    ``progress`` receives a line before each slow step, and ``done`` each result as soon as it is
+    known.  Raises CapsmithError if the release cannot be read or a process fails, and ValueError
+    for options that contradict each other or the release.
     """
     if request.kubeconfig is not None and request.managers:
         raise ValueError("--manager and --kubeconfig exclude each other.")

@@ -27,10 +27,10 @@ _LARGEST = 1 << 24
 
 
 class ConformanceRequest(NamedTuple):
-    """The unparsed command line options of `conformance`."""
+    """The command line options of `conformance`, before they are parsed."""
 
     core: str
-    """Release series of core to start, such as ``v1.14``."""
+    """Release series of core to start for the run, such as ``v1.14``."""
     kubeconfig: Path | None = None
     managers: tuple[str, ...] = ()
     others: tuple[Path, ...] = ()
@@ -50,7 +50,7 @@ class ConformanceRequest(NamedTuple):
 
 
 def read_objects(path: Path) -> list[JSON]:
-    """Return the objects in a file.
+    """Return the Kubernetes objects in a YAML file.
 
     Raises UnreadableInput for invalid YAML.
     """
@@ -58,7 +58,7 @@ def read_objects(path: Path) -> list[JSON]:
 
 
 def read_manifests(path: Path) -> list[Manifest]:
-    """Return the documents in a file.
+    """Return the YAML documents in a file as manifests.
 
     Raises UnreadableInput for invalid YAML.
     """
@@ -70,49 +70,49 @@ def read_manifests(path: Path) -> list[Manifest]:
 
 
 CHECKED_TYPES = ("infrastructure", "bootstrap", "control-plane", "ipam")
-"""Provider types for which checks exist."""
+"""Provider types that have conformance checks."""
 _PROVIDER_IDS = "spec.providerIDList"
 _OTHER_TYPES = ("addon", "core", "runtime-extension")
 
 
 class CheckedProvider(NamedTuple):
-    """A release to check, read from its files before any process starts."""
+    """A release to check, as read from its files before any process starts."""
 
     release: ProviderRelease
     others: tuple[ProviderRelease, ...]
-    """Releases of other providers that clusters need, which are not checked."""
+    """Releases of other providers that clusters need. They are not checked."""
     components: tuple[ReleaseComponent, ...]
     """Components to check, infrastructure first."""
     roles: dict[str, str]
-    """Roles of the checked components' kinds, by kind."""
+    """Roles of the checked components' kinds, keyed by kind."""
     contracts: dict[tuple[str, str], str]
-    """Contracts by kind and API version."""
+    """Contract versions, keyed by kind and API version."""
     commands: dict[str, tuple[str, ...]]
-    """Commands that run managers, by provider type; managers of the other releases are included."""
+    """Commands that run managers, by provider type, including managers of the other releases."""
 
     @property
     def name(self) -> str:
-        """Return clusterctl's name for the provider."""
+        """Return the name under which clusterctl knows the provider."""
         return self.components[0].name
 
     @property
     def label(self) -> str:
-        """Return the labels of the checked components, for display."""
+        """Return the manifest labels of the checked components, for display."""
         return ", ".join(component.label for component in self.components)
 
     @property
     def releases(self) -> tuple[ProviderRelease, ...]:
-        """Return all releases, starting with the release to check."""
+        """Return all releases to install, starting with the release to check."""
         return (self.release, *self.others)
 
     @property
     def started(self) -> list[ReleaseComponent]:
-        """Return the components of all releases whose manager has a command."""
+        """Return the components, from all releases, whose managers the run starts."""
         found = [each for release in self.releases for each in release.components]
         return [each for each in found if each.type in self.commands]
 
     def contract(self, kind: str, api_version: str) -> str:
-        """Return the contract that the CRD of ``kind`` names for an API version.
+        """Return the contract that the labels on the CRD of ``kind`` give for an API version.
 
         Raises UnreadableInput if no contract label names the version.
         """

@@ -28,10 +28,10 @@ _AT_REST = {Outcome.UNCHANGED, Outcome.KEPT}
 
 
 def examine(folder: Path) -> tuple[Report, Data]:
-    """Return findings on the repository in ``folder``, and the underlying facts, without writing.
+    """Return findings about the repository in ``folder``, and the facts that they are based on.
 
-    Raises UnreadableInput if nothing was generated there or a file cannot be read, and Refused for
-    the lock of a later capsmith.
+    Nothing is written.  Raises UnreadableInput if nothing was generated there or a file cannot be
+    read, and Refused for the lock of a later capsmith.
     """
     repository = Repository(folder)
     with repository.hold(writes=False):

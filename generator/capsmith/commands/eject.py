@@ -29,10 +29,10 @@ _HEADER = re.compile(
 
 
 def eject(folder: Path, *, dry_run: bool = False, allow_dirty: bool = False) -> Report:
-    """Remove capsmith's records and file headers; every file becomes the author's.
+    """Remove capsmith's records and file headers, so that every file becomes the author's.
 
-    Nothing else changes, not even edited files.  Raises UnreadableInput if nothing was generated
-    there, and Refused for an unfinished update or uncommitted changes.
+    Nothing else changes, even in files that were edited.  Raises UnreadableInput if nothing was
+    generated there, and Refused for an unfinished update or uncommitted changes.
     """
     repository = Repository(folder)
     with repository.hold():

@@ -26,10 +26,11 @@ def generate(
 ) -> Report:
     """Generate the repository in ``folder`` from the provider.yaml at ``path``, or update it.
 
-    Nothing is written before everything is rendered, or if there is an error.  ``beside_others``
-    allows a first run in a folder with other files, which are never replaced.  ``options`` may name
-    an overlay.  Raises UnreadableInput for invalid files, Refused if the author's files could be
-    lost, DiskError if a write fails, and BlueprintError for a broken blueprint.
+    Nothing is written until everything has been rendered, or if there is an error.
+    ``beside_others`` allows a first run in a folder that has other files, which are never replaced.
+    ``options`` may name an overlay.  Raises UnreadableInput for invalid files, Refused if the
+    author's files could be lost, DiskError if a write fails, and BlueprintError for a broken
+    blueprint.
     """
     options = options or UpdateOptions()
     loaded = load(path, options.blueprints)
@@ -52,10 +53,10 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def create(text: str, folder: Path, *, beside_others: bool = False) -> Report:
-    """Write a new provider.yaml with content ``text``, and generate the repository from it.
+    """Write a new provider.yaml whose content is ``text``, and generate the repository from it.
 
-    ``beside_others`` allows a folder with other files, which are never replaced.  Raises Refused if
-    a provider.yaml exists, and the same errors as :func:`generate`.
+    ``beside_others`` allows a folder that has other files, which are never replaced.  Raises
+    Refused if a provider.yaml exists, and the same errors as :func:`generate`.
     """
     repository = Repository(folder)
     with repository.hold():

@@ -25,18 +25,18 @@ _LIMIT = Limit(20_000, "input-too-large", "Specify the folder of the CRDs.")
 
 
 class ImportOptions(NamedTuple):
-    """Settings that the CRDs do not contain."""
+    """Settings for provider.yaml that CRDs do not contain."""
 
     name: str = ""
     repository: str = ""
     roles: Mapping[str, str] = {}
-    """Roles by kind, for kinds whose names are misleading."""
+    """Roles by kind, for kinds whose names suggest a wrong role."""
     partial: bool = False
-    """Whether losses are acceptable."""
+    """Whether to accept that provider.yaml cannot express everything."""
 
 
 class ImportResult(NamedTuple):
-    """The report, its facts as JSON data, and a one-line summary."""
+    """The report on an import, its facts as JSON data, and a one-line summary."""
 
     report: Report
     facts: dict[str, Any]
@@ -44,7 +44,7 @@ class ImportResult(NamedTuple):
 
 
 def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions) -> ImportResult:
-    """Write a provider.yaml for the CRDs in ``paths`` to ``output``.
+    """Write a provider.yaml that describes the CRDs in ``paths`` to ``output``.
 
     An existing file is never replaced.  Raises UnreadableInput if a file cannot be read, Refused if
     ``output`` exists, and DiskError if the write fails.

@@ -1,4 +1,4 @@
-"""Load a provider.yaml into a resolved provider, or into findings."""
+"""Load a provider.yaml, which results in a resolved provider or in findings."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 
 class Loaded(NamedTuple):
-    """The result of loading a provider.yaml; ``provider`` is None if any finding is an error."""
+    """A provider.yaml after loading; ``provider`` is None if any finding is an error."""
 
     text: str
     provider: Provider | None
     findings: tuple[Finding, ...]
     blueprints: str = ""
-    """Path to the overlay folder in provider.yaml; empty if there is none."""
+    """Path to the overlay folder that provider.yaml names; empty if it names none."""
     overlay: Overlay | None = None
     document: Document | None = None
-    """Parsed YAML of the text; None if the text does not match the model."""
+    """Parsed YAML of provider.yaml; None if it does not match the model."""
     draft: Draft | None = None
 
 
 @cache
 def load_contracts() -> tuple[Contract, ...]:
-    """Return all known contracts, oldest first.
+    """Return all contracts that capsmith knows, oldest first.
 
     All calls return the same objects, whose parts are read when they are first used.
     """
@@ -62,9 +62,9 @@ def load(path: Path, blueprints: Path | None = None) -> Loaded:
 
 
 def load_text(text: str, file: str) -> Loaded:
-    """Parse and resolve the content of a provider.yaml; ``file`` is its name in findings.
+    """Parse and resolve provider.yaml's content; ``file`` is the name to use in findings.
 
-    Never raises an exception for invalid content: the result then has findings and no provider.
+    Never raises an exception for invalid content, but returns findings and no provider.
     """
     contracts = {contract.version: contract for contract in load_contracts()}
     parsed = parse(text, file)

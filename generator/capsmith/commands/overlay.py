@@ -1,4 +1,4 @@
-"""Find the overlay of a provider, report a missing one, and copy it next to provider.yaml."""
+"""Find a provider's overlay, report a missing one, and copy it next to provider.yaml."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def find_overlay(
     spec: Path, named: str, given: Path | None
 ) -> tuple[Overlay | None, tuple[Finding, ...]]:
-    """Return the overlay for the provider.yaml at ``spec``, and findings on the overlay.
+    """Return the overlay for the provider.yaml at ``spec``, and findings about the overlay.
 
-    ``named`` is the folder in provider.yaml, ``given`` the folder on the command line.  The overlay
-    is None if both folders are given or the overlay has errors.  Raises UnreadableInput if the
+    ``named`` is the folder that provider.yaml names, ``given`` the folder on the command line.  The
+    overlay is None if both are given or the overlay has errors.  Raises UnreadableInput if the
     folder does not exist.
     """
     # Imported here because most providers have no overlay.
@@ -42,10 +42,10 @@ def find_overlay(
 def find_missing_overlay(
     named: str, overlay: Overlay | None, lock: Lock | None, *, without: bool
 ) -> tuple[Finding, ...]:
-    """Return a finding if the overlay that the last command line named is missing.
+    """Return a finding if the last command line named an overlay that this run lacks.
 
-    ``named`` is the folder in provider.yaml.  ``without`` allows the overlay to be missing, but is
-    an error if provider.yaml names one.
+    ``named`` is the folder that provider.yaml names.  ``without`` allows the overlay to be missing,
+    but is an error if provider.yaml names one.
     """
     if without and named:
         return (_twice(Path(SPEC_NAME)),)
@@ -63,14 +63,14 @@ def find_missing_overlay(
 
 
 def make_lock_entry(overlay: Overlay | None) -> LockedBlueprints | None:
-    """Return the lock entry for an overlay, or None if there is no overlay."""
+    """Return the entry that records an overlay in the lock, or None if there is no overlay."""
     return LockedBlueprints(overlay.digest, overlay.named) if overlay is not None else None
 
 
 def add_overlay(
     repository: Repository, change: Change, overlay: Overlay, lock: Lock | None
 ) -> None:
-    """Add to ``change`` a copy of the overlay that provider.yaml names.
+    """Add a copy of the overlay that provider.yaml names to ``change``.
 
     Raises Refused if the repository has another folder of that name which was not used for
     generating, and UnreadableInput if that folder cannot be read.

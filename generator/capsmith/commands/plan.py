@@ -49,7 +49,7 @@ from capsmith.workspace.repository import Change, Repository
 
 
 class UpdateOptions(NamedTuple):
-    """The author's command line options, in addition to provider.yaml."""
+    """Command line options that the author gives in addition to provider.yaml."""
 
     style: ConflictStyle = ConflictStyle.MERGE
     force: bool = False
@@ -57,18 +57,18 @@ class UpdateOptions(NamedTuple):
     restore: frozenset[str] = frozenset()
     """Paths to write again: deleted files, and scaffolds for which capsmith has new content."""
     mine: frozenset[str] = frozenset()
-    """Paths to generated files that the author takes over."""
+    """Paths to generated files that the author takes over from capsmith."""
     not_mine: frozenset[str] = frozenset()
-    """Paths to files that were taken over and are returned to capsmith."""
+    """Paths to files that the author took over and now returns to capsmith."""
     diff: bool = False
     runtime: Mode | None = None
-    """Value of `runtime` to write into provider.yaml first; None to keep the value."""
+    """New value for `runtime` in provider.yaml; None to keep the value."""
     blueprints: Path | None = None
     """Path to an overlay that provider.yaml does not name."""
     no_blueprints: bool = False
-    """Whether to continue without the overlay that was named on the command line before."""
+    """Whether to continue without the overlay that an earlier command line named."""
     allow_dirty: bool = False
-    """Whether to continue although there are uncommitted changes."""
+    """Whether to continue even if git reports uncommitted changes."""
 
 
 _NEW_TEXT = {Reason.BEHIND, Reason.SCAFFOLD_BEHIND, Reason.SCAFFOLD_HELD}
@@ -79,36 +79,36 @@ repository."""
 
 
 class Plan(NamedTuple):
-    """All changes of a run, decided before the first change is made."""
+    """All changes that a run makes, decided before the first of them is made."""
 
     report: Report
     change: Change
-    """Changes to the generated files."""
+    """Changes to generated files."""
     records: Change
-    """Changes to the lock and to the bases of shared files."""
+    """Changes to the lock, and to the bases of shared files."""
     names: ConflictLabels
     is_possible: bool
-    """Whether the plan may be applied; conflicts do not prevent it, because they are written to the
-    files."""
+    """Whether the plan may be applied. Conflicts do not prevent that, because they are written to
+    the files."""
     overlay: str = ""
-    """Path to the author's blueprints in the repository; empty if there are none."""
+    """Path to the overlay in the repository; empty if there is none."""
 
     @property
     def conflicts(self) -> tuple[str, ...]:
-        """Return the files with conflicts, which the author must resolve after the update."""
+        """Return the files with conflicts that the author must resolve after the update."""
         files = self.report.outcomes
         return tuple(file.path for file in files if file.outcome is Outcome.CONFLICTED)
 
     @property
     def is_nothing(self) -> bool:
-        """Return whether the run would succeed without changing anything."""
+        """Return whether the run would succeed and change nothing."""
         return self.report.exit_code == 0 and not self.change and not self.records
 
 
 def make_plan(
     repository: Repository, loaded: Loaded, lock: Lock | None, options: UpdateOptions
 ) -> Plan:
-    """Return the changes that make ``repository`` match provider.yaml, without writing.
+    """Return the changes that make ``repository`` match provider.yaml, without writing anything.
 
     ``lock`` is None on the first run.  If the plan is impossible, its report contains the errors
     and the plan contains no changes.  Raises UnreadableInput for files that cannot be read, Refused

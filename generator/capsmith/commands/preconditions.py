@@ -1,4 +1,4 @@
-"""Check preconditions of commands; the exceptions explain to the user what to do."""
+"""Check the preconditions of commands, and explain to the user what to do if one does not hold."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def require_lock(repository: Repository) -> Lock:
 
 
 def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
-    """Complete an interrupted run, and return a note about it if there was one.
+    """Complete a run that was interrupted, and return a finding about it; empty if there was none.
 
     Commands that write call this function before they read anything else, because after an
     interruption some files belong to another provider.yaml.  Raises the same errors as
@@ -71,7 +71,7 @@ def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
 
 
 def refuse_unfinished(repository: Repository) -> None:
-    """Raise Refused if an update has unresolved conflicts."""
+    """Raise Refused if an update has conflicts that are not resolved yet."""
     state = repository.read_text(STATE_PATH)
     if state is not None:
         conflicts = _conflicts(state)
@@ -91,9 +91,9 @@ def _conflicts(state: str) -> str:
 
 
 def refuse_interrupted(repository: Repository) -> None:
-    """Raise Refused after an interrupted run, when some files are old and some new.
+    """Raise Refused if a run was interrupted, so that some files are old and some new.
 
-    Used by commands that only read and therefore cannot complete the run.
+    This is for commands that only read and therefore cannot complete the run.
     """
     if repository.is_interrupted:
         raise Refused(
@@ -108,7 +108,7 @@ def refuse_dirty(folder: Path, overlay: str = "", written: Container[str] = ()) 
     """Raise Refused if git reports uncommitted changes in ``folder``.
 
     Changes to provider.yaml, the folder ``overlay`` and capsmith's records are allowed.  Files in
-    ``written``, which will be written again, may be missing.
+    ``written``, which this run writes again, may be missing.
     """
     dirty = [
         path

@@ -1,4 +1,4 @@
-"""The commands `explain`, `rules` and `reference`: return rules, and write the reference."""
+"""The commands `explain`, `rules` and `reference`: look up rules, and write the reference."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FORMATS = {
 
 
 def render_reference(format_: str) -> dict[str, str]:
-    """Return the content of each page by file name; ``format_`` is ``markdown`` or ``html``."""
+    """Return the reference's pages by file name; ``format_`` is ``markdown`` or ``html``."""
     file_name, render = _FORMATS[format_]
     schemas = resources.schemas()
     core = load_compatibility(schemas).core
@@ -35,9 +35,9 @@ def render_reference(format_: str) -> dict[str, str]:
 
 
 def write_reference(folder: Path, format_: str) -> int:
-    """Write the pages to ``folder`` and return the number of pages.
+    """Write the reference's pages to ``folder``, and return how many there are.
 
-    Pages of an earlier run are replaced, other files are not.  Raises Refused if a path is unsafe,
+    Pages from an earlier run are replaced, but no other files.  Raises Refused if a path is unsafe,
     and DiskError if a write fails.
     """
     texts = render_reference(format_)
@@ -64,16 +64,16 @@ def _require_replaceable(file: Path) -> None:
 
 
 def explain_rule(rule_id: str) -> dict[str, Any]:
-    """Return all data of a rule.
+    """Return all data about a rule.
 
-    Raises UnreadableInput, with similar ids, if the id is unknown.
+    Raises UnreadableInput, with similar ids in the message, if the id is unknown.
     """
     found = explaining.explain(load_all_rules(resources.schemas()), rule_id)
     return _with_source(found, _executed())
 
 
 def list_rules(page: str | None, contract: str | None, level: str | None) -> list[dict[str, Any]]:
-    """Return the rules that match every given filter.
+    """Return the rules that match all given filters.
 
     Raises UnreadableInput for a page or contract that has no rules.
     """

@@ -1,11 +1,11 @@
-"""Recognize a repository that has not changed since it was last found up to date.
+"""Recognize a repository that has not changed since it was last found to be up to date.
 
-The same provider.yaml and the same capsmith always result in the same lock.  If a lock is found to
-be up to date, this is recorded in the user's cache, and the next check only compares the files with
-the lock.  Anything unusual is left to the full check.
+The same provider.yaml and the same capsmith always result in the same lock.  When the full check
+finds a repository up to date, this is recorded in the user's cache, and the next check only
+compares the files with the lock.
 
-This shortcut for CI and hooks must never report more than the full check would: when in doubt, the
-result is None.
+The shortcut, which serves CI and hooks, must never call a repository up to date that the full check
+would not. In any doubtful case it therefore returns None, and the full check runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from capsmith.workspace.repository import Repository
 
 
 def compute_key(repository: Repository) -> str | None:
-    """Return the cache key for a repository, or None if there is none.
+    """Return the key under which the cache records a repository, or None if it cannot be computed.
 
     The key changes with capsmith, provider.yaml and the lock.
     """
@@ -40,8 +40,8 @@ def compute_key(repository: Repository) -> str | None:
 def record_up_to_date(repository: Repository, known: str | None) -> None:
     """Record that ``repository`` is up to date and without findings.
 
-    ``known`` is the repository's cache key from before the check.  Nothing is recorded if the key
-    has changed since.
+    ``known`` is the repository's cache key, computed before the check.  Nothing is recorded if the
+    key has changed in the meantime.
     """
     cache = FolderCache.of_user()
     # A key that changed during the check belongs to another state than the one that was checked.
@@ -50,7 +50,7 @@ def record_up_to_date(repository: Repository, known: str | None) -> None:
 
 
 def check_from_cache(folder: Path, blueprints: Path | None = None) -> Report | None:
-    """Return the report on a repository that is known to be up to date, or None if unknown.
+    """Return the report on a repository that the cache shows to be up to date, or None otherwise.
 
     ``blueprints`` is the path to an overlay that provider.yaml does not name.
     """

@@ -1,4 +1,4 @@
-"""The command `update`: apply changes to provider.yaml or capsmith to a repository."""
+"""The command `update`: apply changes in provider.yaml or in capsmith to a repository."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def update(folder: Path, options: UpdateOptions) -> Report:
 
 
 def preview(folder: Path, options: UpdateOptions) -> Report:
-    """Report what :func:`update` would do, without writing.
+    """Report what :func:`update` would do, without writing anything.
 
-    Uncommitted changes do not matter.
+    Uncommitted changes are ignored.
     """
     repository = Repository(folder)
     with repository.hold(writes=False):
@@ -55,7 +55,7 @@ def preview(folder: Path, options: UpdateOptions) -> Report:
 
 
 def check(folder: Path, options: UpdateOptions) -> Report:
-    """Report what :func:`update` would do; any change is reported as an error."""
+    """Report what :func:`update` would do, without writing anything. Any change is an error."""
     repository = Repository(folder)
     with repository.hold(writes=False):
         # Before the check, which takes seconds: a file that is edited meanwhile gives another key,
@@ -77,14 +77,14 @@ def check(folder: Path, options: UpdateOptions) -> Report:
 
 
 def resume(folder: Path) -> Report:
-    """Finish an update after its conflicts were resolved or after an interruption."""
+    """Finish an update that was interrupted, or whose conflicts the author has resolved."""
     repository = Repository(folder)
     with repository.hold():
         return apply.conclude(repository)
 
 
 def abort(folder: Path, *, force: bool = False) -> Report:
-    """Restore the state before an unfinished update; see :func:`apply.abort`."""
+    """Restore the state before an unfinished update, as :func:`apply.abort` does."""
     repository = Repository(folder)
     with repository.hold():
         return apply.abort(repository, force=force)

@@ -1,4 +1,4 @@
-"""The options `update --contract` and `--drop-api-version`: change provider.yaml and repository."""
+"""The options `update --contract` and `--drop-api-version`, which change provider.yaml first."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from capsmith.yamldoc.quote import join_names
 def upgrade(
     folder: Path, request: UpgradeRequest, options: UpdateOptions, *, dry_run: bool = False
 ) -> tuple[Report, dict[str, Any] | None]:
-    """Apply ``request`` to provider.yaml and update the repository, as one change.
+    """Apply ``request`` to provider.yaml and update the repository, in one step.
 
-    The second result is the plan (:mod:`capsmith.provider_upgrade.facts`), or None if there is
+    Returns the report, and the plan (:mod:`capsmith.provider_upgrade.facts`) or None if there is
     none.
 
     Nothing is written with ``dry_run``, for an invalid request, or if the new provider.yaml or
@@ -80,9 +80,10 @@ def _without_dropped(request: UpgradeRequest, loaded: Loaded) -> UpgradeRequest:
 
 
 def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
-    """Load provider.yaml as changed by ``request``; the result has no provider if that is refused.
+    """Load provider.yaml with the changes that ``request`` makes.
 
-    ``file`` is its name in findings.
+    If the request is refused, there is no provider, and findings say why.  ``file`` is the name to
+    use in findings.
     """
     if loaded.provider is None or has_errors(loaded.findings):
         return loaded

@@ -1,4 +1,4 @@
-"""The command `validate`: return findings on a provider.yaml, and everything derived from it."""
+"""The command `validate`: report findings about a provider.yaml, and what is derived from it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from capsmith.report import Report
 
 
 def validate(path: Path, blueprints: Path | None = None) -> tuple[Report, Mapping[str, Any] | None]:
-    """Return findings on a provider.yaml, and everything derived from it if it is valid.
+    """Return findings about a provider.yaml and, if it is valid, everything derived from it.
 
-    Findings on the files that an overlay generates are included.
+    Findings about files that an overlay generates are included.
     """
     loaded = load(path, blueprints)
     findings, provider = loaded.findings, loaded.provider

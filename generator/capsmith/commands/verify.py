@@ -1,4 +1,4 @@
-"""The command `verify`: judge releases in files and folders."""
+"""The command `verify`: judge releases that are given as files or folders."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _CONFIG = ".capsmith-verify.yaml"
 
 
 class VerifyRequest(NamedTuple):
-    """The unparsed command line options of `verify`."""
+    """The command line options of `verify`, before they are parsed."""
 
     target: str = ""
     roles: tuple[str, ...] = ()
     config: Path | None = None
-    """Path to the configuration; if None, ``.capsmith-verify.yaml`` in the current folder, if it
-    exists."""
+    """Path to the configuration file. If None, ``.capsmith-verify.yaml`` in the current folder is
+    used if it exists."""
     release: str = ""
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -58,13 +58,13 @@ class VerifyRequest(NamedTuple):
     baseline: Path | None = None
     write_baseline: Path | None = None
     upgrade: Path | None = None
-    """Path to the installed release, which the other releases replace; None to judge no upgrade."""
+    """Path to the installed release that the given releases replace; None to judge no upgrade."""
     live: bool = False
-    """Whether to ask a running API server as well."""
+    """Whether to judge with the help of a running API server, too."""
     kubeconfig: Path | None = None
     context: str = ""
     install_crds: bool = False
-    """Whether to install missing CRDs while the API server is asked."""
+    """Whether to install missing CRDs temporarily while the API server answers questions."""
 
 
 def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:

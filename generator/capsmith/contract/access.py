@@ -1,7 +1,7 @@
-"""Requests that Cluster API's managers make for providers' objects.
+"""Requests that Cluster API's managers make for objects of a provider's kinds.
 
-Loaded from ``schemas/contracts/common/access.yaml``.  The data are facts about Cluster API.  What a
-provider must grant is defined by contract rules.
+Loaded from ``schemas/contracts/common/access.yaml``.  The data are facts about Cluster API.
+Contract rules define what a provider must grant.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE = "access.yaml"
 
 
 class CoreManager(NamedTuple):
-    """A manager from the Cluster API repository."""
+    """A manager that the Cluster API project releases."""
 
     name: str
     """``core``, ``kubeadm-control-plane`` or ``kubeadm-bootstrap``."""
@@ -28,17 +28,16 @@ class CoreManager(NamedTuple):
     namespace: str
     account: str
     groups: tuple[str, ...]
-    """API groups in which the manager's own role already allows all requests."""
+    """API groups in which the manager's own ClusterRole already allows all requests."""
     label: str
-    """Label of the ClusterRoles that are aggregated into the manager's role; empty if there is
-    none."""
+    """Label that aggregates other ClusterRoles into the manager's role; empty if there is none."""
     sources: Mapping[str, str]
-    """Path to the file with the manager's role, keyed by the first release series of core that has
-    the file there."""
+    """Path in the Cluster API repository to the file that defines the manager's role, keyed by the
+    first release series that has the file there."""
 
     @property
     def user(self) -> str:
-        """Return the user name of the manager's service account."""
+        """Return the user name that the API server gives the manager's service account."""
         return f"system:serviceaccount:{self.namespace}:{self.account}"
 
 
@@ -47,13 +46,13 @@ class ManagerAccess(NamedTuple):
 
     manager: CoreManager
     kinds: tuple[str, ...]
-    """Kinds that the requests are for: roles of the contract, CustomResourceDefinition or
-    Secret."""
+    """Kinds whose objects are requested: roles of the contract, CustomResourceDefinition or Secret.
+    """
     verbs: tuple[str, ...]
     purpose: str
     permission: GrantedBy
     rules: tuple[str, ...]
-    """Ids of the rules that require a provider to grant the permission."""
+    """Ids of the contract rules that require a provider to grant the requests."""
     since: str
     """First release series of core that makes the requests; empty if there is no lower bound."""
     until: str
@@ -63,33 +62,33 @@ class ManagerAccess(NamedTuple):
     has the file there."""
     shown: AuditedTest | None
     unseen: str
-    """Reason why no test shows the requests; empty if a test does."""
+    """Reason why no test observes the requests; empty if a test does."""
 
     def is_in(self, series: str) -> bool:
-        """Return whether minor release ``series`` of core (``v1.11``) makes the requests."""
+        """Return whether release series ``series`` (``v1.11``) of core sends the requests."""
         order = series_order(series)
         is_too_old = bool(self.since) and order < series_order(self.since)
         return not is_too_old and not (self.until and order > series_order(self.until))
 
 
 class AccessTable(NamedTuple):
-    """The requests from all Cluster API managers."""
+    """The requests that all Cluster API managers make for objects of a provider's kinds."""
 
     managers: tuple[CoreManager, ...]
     rows: tuple[ManagerAccess, ...]
 
     def of(self, series: str) -> tuple[ManagerAccess, ...]:
-        """Return the requests that minor release ``series`` of core makes."""
+        """Return the requests that release series ``series`` of core makes."""
         return tuple(row for row in self.rows if row.is_in(series))
 
 
 def series_order(series: str) -> tuple[int, ...]:
-    """Return a sort key for a minor release such as ``v1.14``."""
+    """Return a sort key for a release series such as ``v1.14``: major and minor number."""
     return tuple(int(part) for part in series.removeprefix("v").split("."))
 
 
 def load_access(reader: Traversable) -> AccessTable:
-    """Load the table of requests from the schemas folder ``reader``.
+    """Load the table of requests from the schemas folder that ``reader`` reads.
 
     Raises UnreadableInput for invalid data, for a row whose manager is not defined, and for a row
     that has both or neither of ``shown`` (a test) and ``unseen`` (a reason).

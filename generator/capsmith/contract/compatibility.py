@@ -18,10 +18,10 @@ FILE = "compatibility.yaml"
 
 
 class Supported(NamedTuple):
-    """A release of a project, or only its minor release if no test runs with it."""
+    """A release that capsmith supports, or a whole minor release if no test runs with it."""
 
     release: str
-    """Release or minor release, such as ``v1.14.2``, ``v1.15`` or ``3.13``."""
+    """Number of the release or minor release, such as ``v1.14.2``, ``v1.15`` or ``3.13``."""
     run: ReleaseTesting
     kubeadm: bool
     """Whether tests run core's kubeadm providers with this release."""
@@ -34,32 +34,32 @@ class Supported(NamedTuple):
 
     @property
     def order(self) -> tuple[int, ...]:
-        """Return the sort key of the release."""
+        """Return the release's sort key."""
         return release_order(self.release)
 
 
 def release_order(release: str) -> tuple[int, ...]:
-    """Return a sort key for a release or minor release: ``v1.14`` sorts before ``v1.14.2``."""
+    """Return a sort key by which ``v1.14`` comes before ``v1.14.2``, and both before ``v1.15``."""
     return tuple(int(part) for part in release.removeprefix("v").split("."))
 
 
 class Project(NamedTuple):
-    """The supported releases of one project, oldest first."""
+    """One project's releases that capsmith supports, oldest first."""
 
     releases: tuple[Supported, ...]
 
     @property
     def default(self) -> Supported:
-        """Return the newest release that runs all tests for every change."""
+        """Return the newest release with which all tests run for every change."""
         return next(each for each in reversed(self.releases) if each.run is ReleaseTesting.CI)
 
     @property
     def executed(self) -> tuple[Supported, ...]:
-        """Return the releases that any tests run with, oldest first."""
+        """Return the releases with which at least some tests run, oldest first."""
         return tuple(each for each in self.releases if each.run is not ReleaseTesting.SOURCE)
 
     def series(self, name: str) -> Supported:
-        """Return the supported release of minor release ``name``.
+        """Return the supported release whose minor release is ``name``.
 
         Raises KeyError if that minor release is not supported.
         """
@@ -73,14 +73,14 @@ class Compatibility(NamedTuple):
     """The supported releases of all projects."""
 
     core: Project
-    """Releases of Cluster API; clusterctl has the same releases."""
+    """Releases of Cluster API core, which are also the releases of clusterctl."""
     kubernetes: Project
     cert_manager: Project
     python: Project
 
 
 def load_compatibility(reader: Traversable) -> Compatibility:
-    """Load the table of releases from the schemas folder ``reader``.
+    """Load the table of releases from the schemas folder that ``reader`` reads.
 
     Raises UnreadableInput for invalid data, for releases out of order, and if CI does not test with
     any release of core, Kubernetes or Python.

@@ -1,6 +1,6 @@
-"""Pydantic models of the contract data files.
+"""Pydantic models of the contract's data files.
 
-Imported only to read such a file, and each model is built at its first use, so a command that needs
+Imported only to read such a file, and each model is built when first used, so a command that needs
 no contract data does not pay for pydantic.  Opens no files.
 """
 
@@ -37,24 +37,24 @@ _MONTH = r"^[0-9]{4}-(0[1-9]|1[0-2])$"
 
 
 SourceFiles = Annotated[dict[Annotated[str, Field(pattern=_MINOR)], str], Field(min_length=1)]
-"""Path to a file in the Cluster API repository, by the first release of core with that path."""
+"""Path to a file in the Cluster API repository, keyed by the first release that has it there."""
 
 
 class FileModel(BaseModel):
-    """Base class for the models: unknown keys are errors, and values are not converted."""
+    """Base class for the models: unknown keys are errors, and values keep their YAML types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class CoreEntry(FileModel):
-    """The releases of core that support the contract; open-ended without ``until``."""
+    """The releases of core that support the contract. Without ``until``, there is no last one."""
 
     since: Annotated[str, Field(pattern=_MINOR)]
     until: Annotated[str, Field(pattern=_MINOR)] = ""
 
 
 class SupportEndEntry(FileModel):
-    """The first release of core without support for the contract, and its announced month."""
+    """The first release of core without support for the contract, and when it is expected."""
 
     core: Annotated[str, Field(pattern=_MINOR)]
     date: Annotated[str, Field(pattern=_MONTH)]
@@ -72,18 +72,18 @@ class ContractFile(FileModel):
 
 
 class FragmentEntry(FileModel):
-    """A schema that several fields share."""
+    """A schema that several fields have in common."""
 
     rule: str
     schema_: dict[str, Any] = Field(alias="schema")
 
 
 class FragmentsFile(RootModel[dict[str, FragmentEntry]]):
-    """The file ``fragments.yaml``: shared schemas by name."""
+    """The file ``fragments.yaml``: schemas that several fields have in common, by name."""
 
 
 class FieldEntry(FileModel):
-    """A field of a kind; its rule and schema are given here or come from a fragment."""
+    """A field of a kind. The field's rule and schema are given here or come from a fragment."""
 
     fragment: str = ""
     rule: str = ""
@@ -95,7 +95,7 @@ class FieldEntry(FileModel):
 
 
 class ValidationEntry(FileModel):
-    """A CEL rule for the whole spec of the kinds that have all the listed features."""
+    """A CEL rule for the whole spec of each kind that has all the listed features."""
 
     features: list[str]
     rule: str
@@ -115,14 +115,14 @@ class ShapeFile(FileModel):
 
 
 class CheckEntry(FileModel):
-    """The check of a rule.  The check itself validates its parameters."""
+    """The name of the static check that a rule uses, and parameters that the check validates."""
 
     name: str
     params: dict[str, Any] = Field({}, alias="with")
 
 
 class ReleasesEntry(FileModel):
-    """A range of releases of core.  An empty bound means that there is no limit on that side."""
+    """A range of releases of core.  An empty bound means that the range is open on that side."""
 
     since: Annotated[str, Field(pattern=_MINOR)] = ""
     deprecated: Annotated[str, Field(pattern=_MINOR)] = ""
@@ -130,7 +130,7 @@ class ReleasesEntry(FileModel):
 
 
 class EffectEntry(FileModel):
-    """The effect of a violation of a checked rule, for all or some releases of core."""
+    """What a violation of a rule with a check breaks, in all or only some releases of core."""
 
     class_: Annotated[EffectClass, _AS_TEXT] = Field(alias="class")
     when: str = ""
@@ -167,7 +167,7 @@ class RulesFile(FileModel):
 
 
 class KeywordEntry(FileModel):
-    """A keyword of structural schemas, and what a change of its value breaks."""
+    """A keyword of structural schemas, and the rules that a change of its value breaks."""
 
     keyword: str
     compare: Annotated[Comparison, _AS_TEXT]
@@ -185,7 +185,7 @@ class KeywordsFile(FileModel):
 
 
 class PageRowEntry(FileModel):
-    """A row of the rule table on a page."""
+    """A row of a contract page's rule table."""
 
     row: str
     title: str
@@ -195,7 +195,7 @@ class PageRowEntry(FileModel):
 
 
 class PageEntry(FileModel):
-    """A page of the contract about one resource."""
+    """A page of the contract that describes one resource."""
 
     page: str
     role: str
@@ -225,7 +225,7 @@ class HooksFile(FileModel):
 
 
 class ManagerEntry(FileModel):
-    """A manager from the Cluster API repository."""
+    """A manager that the Cluster API project releases."""
 
     name: str
     title: str
@@ -237,9 +237,9 @@ class ManagerEntry(FileModel):
 
 
 class AccessEntry(FileModel):
-    """Requests from one manager for one purpose.
+    """Requests that one manager makes for one purpose.
 
-    Without bounds, every release of core makes the requests.
+    Without bounds, the manager makes them in every release of core.
     """
 
     manager: str
@@ -263,9 +263,9 @@ class AccessFile(FileModel):
 
 
 class ChangeEntry(FileModel):
-    """A difference between two contracts.
+    """A difference between two contract versions.
 
-    ``path`` replaces ``old`` and ``new`` if both are equal.
+    ``path`` stands for both ``old`` and ``new`` if they are equal.
     """
 
     where: Annotated[Where, _AS_TEXT] = Where.OBJECT
@@ -283,7 +283,7 @@ class ChangeEntry(FileModel):
 
 
 class CoreStepsEntry(FileModel):
-    """The number of minor releases that one ``clusterctl upgrade`` of core may span."""
+    """The number of minor releases of core that one ``clusterctl upgrade`` may span."""
 
     since: str
     minors: int
@@ -301,7 +301,7 @@ class UpgradeFile(FileModel):
 
 
 class SupportedEntry(FileModel):
-    """A release of a project, or only its minor release if no test runs with it."""
+    """A release that capsmith supports, or a whole minor release if no test runs with it."""
 
     release: Annotated[str, Field(pattern=r"^v?[0-9]+\.[0-9]+(\.[0-9]+)?$")]
     run: Annotated[ReleaseTesting, _AS_TEXT]

@@ -65,7 +65,7 @@ def list_versions() -> tuple[str, ...]:
 
 
 def load_contract(version: str, reader: Traversable) -> Contract:
-    """Load contract ``version`` from the schemas folder ``reader``.
+    """Load contract version ``version`` from the schemas folder that ``reader`` reads.
 
     Raises ValueError for an unsupported version and UnreadableInput for invalid data.
     """
@@ -114,7 +114,7 @@ def _tested(compatibility: Compatibility, since: str, end: SupportEnd | None) ->
 
 
 def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
-    """Load the rules by id, sorted by page and id.
+    """Load the contract's rules by id, sorted by page and id.
 
     If ``version`` is given, load only the rules of that contract version.  Raises UnreadableInput
     for invalid data, including duplicate ids.
@@ -135,7 +135,7 @@ def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
 
 
 def load_upgrade_rules(reader: Traversable) -> dict[str, Rule]:
-    """Load the rules for upgrades of a provider from one release to the next, by id.
+    """Load the rules about upgrading a provider from one release to the next, by id.
 
     Raises UnreadableInput for invalid data.
     """
@@ -143,7 +143,7 @@ def load_upgrade_rules(reader: Traversable) -> dict[str, Rule]:
 
 
 def load_live_rules(reader: Traversable) -> dict[str, Rule]:
-    """Load the rules that only a running API server can check, by id.
+    """Load the rules that only a running API server can verify, by id.
 
     Raises UnreadableInput for invalid data.
     """
@@ -151,7 +151,7 @@ def load_live_rules(reader: Traversable) -> dict[str, Rule]:
 
 
 def load_all_rules(reader: Traversable) -> dict[str, Rule]:
-    """Load all rules by id: the rules of the contract, then the rules for releases.
+    """Load all rules by id: first the contract's rules, then the rules about releases.
 
     Raises UnreadableInput for invalid data.
     """
@@ -159,7 +159,7 @@ def load_all_rules(reader: Traversable) -> dict[str, Rule]:
 
 
 def read_rules(data: Any, page: str, allowed: tuple[str, ...], file: str) -> Iterator[Rule]:
-    """Yield the rules of ``page``, limited to the contract versions in ``allowed``.
+    """Yield the rules on ``page``, each limited to the contract versions in ``allowed``.
 
     ``data`` is the parsed content of ``file``.  Raises UnreadableInput for invalid data.
     """
@@ -238,13 +238,13 @@ def _upgrades(reader: Traversable, version: str) -> dict[str, Upgrade]:
 
 
 def get_sort_key(rule_id: str) -> tuple[str, int]:
-    """Return a sort key for a rule id, by which ``IC-9`` comes before ``IC-10``."""
+    """Return a sort key for rule ids that puts ``IC-9`` before ``IC-10``."""
     letters, _, number = rule_id.partition("-")
     return letters, int(number)
 
 
 class Lazy(Mapping[str, V]):
-    """A read-only mapping that is loaded when it is first used."""
+    """A read-only mapping whose content is loaded when it is first used."""
 
     def __init__(self, make: Callable[[], Mapping[str, V]]) -> None:
         self._make = make
@@ -266,7 +266,7 @@ class Lazy(Mapping[str, V]):
 
 
 class Shapes(Mapping[str, TypeShape]):
-    """The type shape of each role, read from the role's file when first used."""
+    """The type shape of each role. A role's file is read when its shape is first used."""
 
     def __init__(
         self, files: Iterable[Traversable], fragments: Callable[[], Mapping[str, FragmentEntry]]
@@ -369,7 +369,7 @@ def _fragments(folder: Traversable) -> dict[str, FragmentEntry]:
 
 
 def load_hooks(reader: Traversable) -> dict[str, HookDefinition]:
-    """Load all hooks by name from the schemas folder ``reader``.
+    """Load all runtime hooks by name from the schemas folder that ``reader`` reads.
 
     Raises UnreadableInput for invalid data.
     """
@@ -391,11 +391,11 @@ LOSSY = frozenset(
         *(FieldConversion.SECONDS, FieldConversion.COMPLEMENT),
     }
 )
-"""Conversions that cannot be undone from their result alone."""
+"""Conversions that lose information, so that converting back cannot restore the old value."""
 
 
 def load_upgrade(reader: Traversable, old: str, new: str) -> Upgrade:
-    """Load the differences between two contract versions from the schemas folder ``reader``.
+    """Load the differences between two contract versions from the folder that ``reader`` reads.
 
     Raises ValueError if no differences are recorded, and UnreadableInput for invalid data.
     """
@@ -456,11 +456,9 @@ def _require_coherent_change(change: FieldChange, file: str) -> None:
 
 
 def load_keywords(reader: Traversable) -> Mapping[str, Keyword]:
-    """Load the keywords of structural schemas, with the effect of changes, by name.
+    """Load the keywords of structural schemas by name, in file order, with the effects of changes.
 
-    They have the order of the file in the schemas folder ``reader``.
-
-    Raises UnreadableInput for invalid data.
+    ``reader`` reads the schemas folder.  Raises UnreadableInput for invalid data.
     """
     from capsmith.contract.files import KeywordsFile  # builds pydantic models
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class Level(StrEnum):
-    """The level of obligation of a rule, in the terms of RFC 2119; INFO is not binding."""
+    """How binding a rule is, in the terms of RFC 2119. INFO is not binding."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
@@ -22,14 +22,14 @@ class Level(StrEnum):
 
 
 class Origin(StrEnum):
-    """The origin of a rule."""
+    """Where a rule comes from."""
 
     CONTRACT = "contract"
-    """A page of the contract for a provider type, clusterctl, IPAM or runtime extensions."""
+    """A page of the contract about a provider type, clusterctl, IPAM or runtime extensions."""
     OBSERVED = "observed"
-    """Behaviour of Cluster API or Kubernetes that no page of the contract promises."""
+    """Behaviour of Cluster API or Kubernetes that no page of the contract mentions."""
     ADVICE = "advice"
-    """A convention or good practice, based on neither the contract nor observed behaviour."""
+    """A convention or good practice that neither the contract nor observed behaviour requires."""
 
 
 class Weight(StrEnum):
@@ -41,36 +41,36 @@ class Weight(StrEnum):
 
 
 class Proof(StrEnum):
-    """The method that verifies a rule without a static check."""
+    """How a rule without a static check is verified."""
 
     BEHAVIOUR = "behaviour"
-    """A test that drives the controller."""
+    """A test that runs the controller."""
     RUNTIME = "runtime"
     """A run with an API server, Cluster API core or clusterctl."""
 
 
 class EffectClass(StrEnum):
-    """The effect of a violation with a release of core or clusterctl."""
+    """What a violation causes with a release of core or clusterctl."""
 
     BREAKS = "breaks"
     """Core or clusterctl fails or misbehaves."""
     BREAKS_WHEN = "breaks-when"
-    """Core or clusterctl fails or misbehaves under a certain condition."""
+    """Core or clusterctl fails or misbehaves, but only under a certain condition."""
     ADVICE = "advice"
     """Nothing fails, but the provider does not follow a recommendation."""
 
 
 class FieldOrigin(StrEnum):
-    """The origin of a field: the contract or capsmith."""
+    """Whether the contract or capsmith defines a field."""
 
     CONTRACT = "contract"
-    """The contract defines the field, or core reads or writes the field."""
+    """The contract defines the field, or core reads or writes it."""
     CAPSMITH = "capsmith"
-    """Capsmith defines the field, to help providers comply with the field's rule."""
+    """Capsmith defines the field, to help providers comply with a contract rule."""
 
 
 class HookFamily(StrEnum):
-    """The group of a hook; the runtime handles each group in a separate module."""
+    """The group of a hook. The runtime library handles each group in a separate module."""
 
     TOPOLOGY = "topology"
     LIFECYCLE = "lifecycle"
@@ -79,27 +79,27 @@ class HookFamily(StrEnum):
 
 
 class Where(StrEnum):
-    """The kind of object that a path applies to."""
+    """The kind of object or file that a path points into."""
 
     OBJECT = "object"
-    """The path is in objects of the provider's kinds."""
+    """The path points into objects of the provider's kinds."""
     CORE = "core"
-    """The path is in objects of core's kinds that the provider writes."""
+    """The path points into objects of core's kinds that the provider writes."""
     CRD = "crd"
     METADATA = "metadata"
-    """The path is in metadata.yaml."""
+    """The path points into metadata.yaml."""
 
 
 class ChangeKind(StrEnum):
-    """The difference between a field in the new contract and in the old one."""
+    """How a field in the new contract differs from the field in the old contract."""
 
     MOVED = "moved"
     COPIED = "copied"
-    """The old field is kept next to the new field."""
+    """The new field is added, and the old field is kept next to it."""
     RETYPED = "retyped"
-    """The JSON type or shape differs, and perhaps the path as well."""
+    """The JSON type or structure differs, and possibly the path, too."""
     NARROWED = "narrowed"
-    """Path and type are the same, but some values that were valid are refused."""
+    """Path and type are the same, but some previously valid values are refused."""
     OPTIONAL = "optional"
     """Path and type are the same, but the field may now be absent."""
     ADDED = "added"
@@ -107,45 +107,45 @@ class ChangeKind(StrEnum):
 
 
 class FieldConversion(StrEnum):
-    """The conversion of a value from the old field to the new field."""
+    """How a value is converted from the old field to the new field."""
 
     AS_IS = "as-is"
     FLAG = "flag"
-    """True is kept; false is dropped."""
+    """True is kept, and false is dropped."""
     TEXT = "text"
-    """A non-empty string is kept; null and an empty string are dropped."""
+    """A non-empty string is kept. Null and an empty string are dropped."""
     EMPTY_OBJECT = "empty-object"
     """An object whose values are all empty is dropped."""
     EMPTY_LIST = "empty-list"
     MAP_TO_LIST = "map-to-list"
     CONDITIONS = "conditions"
     REFERENCE = "reference"
-    """``apiVersion`` becomes ``apiGroup``; the namespace is dropped."""
+    """``apiVersion`` becomes ``apiGroup``, and the namespace is dropped."""
     SECONDS = "seconds"
     """A duration as a string becomes a number of whole seconds."""
     COMPLEMENT = "complement"
-    """A number becomes the total minus that number."""
+    """A number becomes the difference between the total and that number."""
     NONE = "none"
-    """There is no counterpart to convert from or to."""
+    """The other contract has no field to convert from or to."""
 
 
 class Actor(StrEnum):
-    """The party that must act on a change; by default the generator."""
+    """Who must act on a change; by default the generator."""
 
     GENERATOR = "generator"
-    """Capsmith; schema and conversion follow from the data."""
+    """Capsmith. The data determine the schema and the conversion."""
     AUTHOR = "author"
-    """The provider's author, because the meaning of a field changes and code must be adapted."""
+    """The provider's author, because a field changes its meaning and code must be adapted."""
     USER = "user"
 
 
 class ReleaseTesting(StrEnum):
-    """The extent to which a release is tested."""
+    """How thoroughly a release is tested."""
 
     CI = "ci"
     """All tests run for each change."""
     SHORT = "short"
-    """A cluster lifecycle test runs for each change, all tests run every night."""
+    """A cluster lifecycle test runs for each change, and all tests run every night."""
     NIGHTLY = "nightly"
     """All tests run every night."""
     SOURCE = "source"
@@ -153,18 +153,18 @@ class ReleaseTesting(StrEnum):
 
 
 class GrantedBy(StrEnum):
-    """The role or binding that grants the permission for a request."""
+    """Which role or binding permits a request."""
 
     LABEL = "label"
-    """The manager's own role, or a ClusterRole of the provider that has the manager's label."""
+    """The manager's own role, or a ClusterRole that the provider labels for aggregation into it."""
     BINDING = "binding"
-    """A ClusterRole of the provider that is bound to the manager."""
+    """A ClusterRole that the provider binds to the manager."""
     OWN = "own"
-    """The manager's own role, so the provider does not grant anything."""
+    """The manager's own role, so the provider need not grant anything."""
 
 
 class AuditedTest(StrEnum):
-    """An end-to-end test whose audit log shows the requests."""
+    """An end-to-end test that finds the requests in the API server's audit log."""
 
     LIFECYCLE = "lifecycle"
     TOPOLOGY = "topology"
@@ -179,59 +179,59 @@ _MONTHS = (
 )
 
 Data = Mapping[str, Any]
-"""Plain data from a YAML file."""
+"""Plain data that a YAML file contained."""
 
 
 class Releases(NamedTuple):
     """A range of minor releases of core such as ``v1.14``.
 
-    An empty bound means that there is no limit on that side.
+    An empty bound means that the range is open on that side.
     """
 
     since: str = ""
     """First release in which the rule holds."""
     deprecated: str = ""
-    """First release that announces the end of the rule."""
+    """First release that announces that the rule will end."""
     until: str = ""
     """Last release in which the rule holds."""
 
 
 class Effect(NamedTuple):
-    """The effect of a violation on providers that capsmith did not generate."""
+    """What a violation breaks, for providers that capsmith did not generate."""
 
     kind: EffectClass
     when: str = ""
-    """Condition under which the violation breaks something; only for ``breaks-when``."""
+    """Condition under which a violation breaks something; only set for ``breaks-when``."""
     roles: tuple[str, ...] = ()
     """Roles of the kinds that the effect applies to; empty if it applies to all roles of the rule.
-    For other roles a violation is only advice."""
+    For all other roles, a violation is only advice."""
 
 
 class Check(NamedTuple):
-    """The name of a static check and its parameters."""
+    """A static check by name, with its parameters."""
 
     name: str
     params: Data
 
 
 class Rule(NamedTuple):
-    """A rule of the contract."""
+    """A contract rule."""
 
     id: str
     """Permanent id, such as ``IC-05``."""
     title: str
     level: Level
-    """Level of the rule in its source.  Capsmith decides the severity of a violation separately."""
+    """How binding the rule is according to its source. Capsmith decides the severity separately."""
     origin: Origin
     statement: str
     contracts: tuple[str, ...]
-    """Contract versions in which the rule holds, oldest first."""
+    """Contract versions in which the rule applies, oldest first."""
     applies_to: tuple[str, ...]
-    """Roles (``InfraMachine``) or artefacts (``components``, ``metadata``, ``manager`` …) that the
-    rule applies to."""
+    """Roles (``InfraMachine``) or parts of a release (``components``, ``metadata``, ``manager`` …)
+    that the rule applies to."""
     check: Check | None
     proof: Proof | None
-    """Kind of test that verifies the rule; None for rules with a check and for information."""
+    """How the rule is verified without a check; None for rules with a check and for information."""
     source: str
     """URL of the rule's source: a page of the Cluster API book or a file in an upstream
     repository."""
@@ -240,24 +240,25 @@ class Rule(NamedTuple):
     page: str
     """Name of the rules file, such as ``infra-machine``."""
     row: str = ""
-    """Name of the rule's row in the table of its page (``load_pages``); empty if it has none."""
+    """Name of the row for the rule in the table of its page (``load_pages``); empty if there is
+    none."""
     condition: str = ""
     """Condition under which the rule applies; empty if it always applies."""
     core: Releases = Releases()
     severity: Weight | None = None
-    """Severity of a violation; None if it follows from the level."""
+    """Severity of a violation, if the rule sets one; None if it follows from the level."""
     effect: Effect = Effect(EffectClass.ADVICE)
-    """Effect of a violation; only meaningful for rules with a check."""
+    """What a violation breaks; only meaningful for rules with a check."""
 
     @property
     def weight(self) -> Weight:
-        """Return the severity of a violation."""
+        """Return the severity of a violation: the rule's own, or the one that its level implies."""
         by_level = {Level.MUST: Weight.ERROR, Level.SHOULD: Weight.WARNING}
         return self.severity or by_level.get(self.level, Weight.INFO)
 
 
 class ContractField(NamedTuple):
-    """A field that the contract defines or that capsmith adds."""
+    """A field that the contract defines, or that capsmith adds."""
 
     name: str
     schema: Data
@@ -266,24 +267,23 @@ class ContractField(NamedTuple):
     rule: str
     """Id of the rule that requires the field."""
     feature: str = ""
-    """Name of the optional feature that the field belongs to; empty if the field is always
-    present."""
+    """Optional feature that the field belongs to; empty if every kind of the role has the field."""
     origin: FieldOrigin = FieldOrigin.CONTRACT
     own: tuple[str, ...] = ()
-    """Names of properties that capsmith adds to a field of the contract."""
+    """Properties that capsmith adds to a field that the contract defines."""
 
 
 class ContractValidation(NamedTuple):
-    """A CEL rule for the whole spec."""
+    """A CEL rule that the contract data add to the whole spec of a kind."""
 
     rule: str
     message: str
     features: frozenset[str]
-    """Names of the optional features whose fields the CEL rule reads."""
+    """Optional features whose fields the CEL rule reads."""
 
 
 class TypeShape(NamedTuple):
-    """The contract's fields, printer columns and validations for the kinds of one role."""
+    """The fields, printer columns and CEL rules that the contract gives the kinds of one role."""
 
     role: str
     scope: str
@@ -302,7 +302,7 @@ def _shifted(release: str, minors: int) -> str:
 
 
 class HookDefinition(NamedTuple):
-    """A hook of the runtime SDK: its name, family and purpose (RX-05)."""
+    """A hook of Cluster API's runtime SDK: its name, family and purpose (RX-05)."""
 
     name: str
     """Name of the hook, such as ``GeneratePatches``."""
@@ -310,34 +310,39 @@ class HookDefinition(NamedTuple):
     statement: str
     """When and why core calls the hook."""
     since: str
-    """First release of core that has the hook; empty if every release with runtime extensions has
-    it."""
+    """First release of core that calls the hook; empty if every release with runtime extensions
+    does."""
 
 
 class FieldChange(NamedTuple):
-    """A difference between two contracts."""
+    """A difference between two contract versions."""
 
     where: Where
     roles: tuple[str, ...]
-    """Roles, or kinds of core, that the difference applies to; empty for CRDs and metadata.yaml."""
+    """Roles, or kinds of core, that the difference applies to; empty for CRDs and for
+    metadata.yaml."""
     kind: ChangeKind
     old: str
-    """Dotted path in the old contract; empty if the field was added."""
+    """Dotted path in the old contract; empty if the new contract adds the field."""
     new: str
-    """Dotted path in the new contract; empty if the field was removed."""
+    """Dotted path in the new contract; empty if the new contract removes the field."""
     conversion: FieldConversion
     lossless: bool
-    """Whether a conversion from old to new and back restores the value without the conversion-data
-    annotation."""
+    """Whether converting from old to new and back restores the value, even without the annotation
+    that stores conversion data."""
     rules: tuple[str, ...]
     who: tuple[Actor, ...]
     habit: bool
-    """Whether the field is a convention of many providers rather than part of the contract."""
+    """Whether the field is only a convention that many providers follow, and not part of the
+    contract."""
     note: str
 
 
 class CoreSteps(NamedTuple):
-    """The maximum number of minor releases in one upgrade of core and the kubeadm providers."""
+    """The maximum number of minor releases that core can advance in one upgrade.
+
+    The kubeadm providers are upgraded together with core.
+    """
 
     since: str
     """First release of core from which clusterctl enforces the limit, such as ``v1.10``."""
@@ -347,13 +352,13 @@ class CoreSteps(NamedTuple):
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Return ``since`` and the next two releases on the path with the longest allowed steps."""
+        """Return ``since`` and the next two releases on the path with the longest steps."""
         major, _, minor = self.since.partition(".")
         return tuple(f"{major}.{int(minor) + count * self.minors}" for count in range(3))
 
 
 class Upgrade(NamedTuple):
-    """All differences between two contracts."""
+    """All differences between two contract versions."""
 
     old: str
     new: str
@@ -362,21 +367,21 @@ class Upgrade(NamedTuple):
     changes: tuple[FieldChange, ...]
 
     def of(self, role: str) -> tuple[FieldChange, ...]:
-        """Return the changes for the kinds of one role."""
+        """Return the differences that apply to kinds of one role."""
         return tuple(change for change in self.changes if role in change.roles)
 
 
 class SupportEnd(NamedTuple):
-    """The announced end of core's support for a contract."""
+    """When core stops supporting a contract version, as announced."""
 
     core: str
-    """First minor release of core without support, such as ``v1.16``."""
+    """First minor release of core that no longer supports the contract, such as ``v1.16``."""
     date: str
     """Month in which that release is expected, such as ``2027-04``."""
 
     @property
     def last(self) -> str:
-        """Return the last minor release of core that supports the contract."""
+        """Return the last minor release of core that still supports the contract."""
         return _shifted(self.core, -1)
 
     def __str__(self) -> str:
@@ -385,18 +390,18 @@ class SupportEnd(NamedTuple):
 
 
 class TestedReleases(NamedTuple):
-    """The minor releases that tests run with, such as ``v1.14``, oldest first."""
+    """The minor releases with which tests run, such as ``v1.14``, oldest first."""
 
     core: tuple[str, ...]
-    """Minor releases of core that support the contract."""
+    """Minor releases of core that support the contract version."""
     kubernetes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """A version of the contract.
+    """A version of the provider contract.
 
-    Instances are equal if their versions are equal.
+    Instances are equal if they have the same version.
     """
 
     version: str
@@ -411,9 +416,9 @@ class Contract:
     """Releases of core that use this contract themselves; later releases support it until
     ``end``."""
     end: SupportEnd | None = field(compare=False)
-    """End of core's support; None if not announced."""
+    """When core stops supporting the contract; None if no end is announced."""
     conditions: Mapping[str, str] = field(compare=False)
-    """Condition types by purpose, such as ``Ready`` for ``ready``."""
+    """Condition types by purpose; for example, the purpose ``ready`` has the type ``Ready``."""
     sources: tuple[str, ...] = field(compare=False)
     kubernetes: str = field(compare=False)
     """Kubernetes version in samples, such as ``v1.36.0``; the same for all contract versions."""
@@ -421,12 +426,12 @@ class Contract:
     hooks: Mapping[str, HookDefinition] = field(compare=False, repr=False)
     """Runtime SDK hooks by name, loaded when first used; the same for all contract versions."""
     upgrades: Mapping[str, Upgrade] = field(compare=False, repr=False)
-    """Differences from an older contract version, keyed by that version; each loaded when first
+    """Differences from each older contract version, keyed by that version and loaded when first
     used."""
 
     @property
     def core(self) -> str:
-        """Return the releases of core that support the contract: ``v1.11 and later``."""
+        """Return which releases of core support the contract, for display: ``v1.11 and later``."""
         since, until = self.releases.since, self.releases.until
         text = f"{since} to {until}" if until else f"{since} and later"
         if not until or self.end is None:
@@ -435,21 +440,21 @@ class Contract:
 
     @property
     def support_end(self) -> str:
-        """Return the announced end of support, for display; empty if not announced."""
+        """Return when core's support ends, for display; empty if no end is announced."""
         return str(self.end) if self.end is not None else ""
 
 
 class Comparison(StrEnum):
-    """How two values of a keyword are compared."""
+    """How to compare two values of a schema keyword."""
 
     STRUCTURE = "structure"
-    """As part of the walk through both schemas."""
+    """The walk through both schemas compares the values."""
     LOWER_LIMIT = "lower-limit"
     UPPER_LIMIT = "upper-limit"
     EXCLUSIVE_LIMIT = "exclusive-limit"
     DIVISOR = "divisor"
     FORM = "form"
-    """Any other value accepts other values."""
+    """A different value means that different values are accepted."""
     FORMAT = "format"
     CHOICES = "choices"
     NULLABLE = "nullable"
@@ -464,14 +469,14 @@ class Comparison(StrEnum):
 
 
 class Keyword(NamedTuple):
-    """A keyword, and the rules that a change of its value breaks."""
+    """A schema keyword, and the rules that a change of its value breaks."""
 
     name: str
     comparison: Comparison
     narrowed: str
-    """Id of the rule that fewer accepted values break; empty if that is harmless."""
+    """Id of the rule that is broken if fewer values are accepted; empty if that is harmless."""
     widened: str
-    """Id of the rule that more accepted values break; empty if that is harmless."""
+    """Id of the rule that is broken if more values are accepted; empty if that is harmless."""
     limit: str
-    """Keyword with the limit that the keyword excludes, or an empty string."""
+    """Keyword that holds the limit which this keyword makes exclusive; empty for other keywords."""
     reason: str

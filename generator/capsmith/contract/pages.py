@@ -1,4 +1,4 @@
-"""The rule tables of the contract's pages (``schemas/contracts/common/pages.yaml``)."""
+"""The rule tables on the contract's pages (``schemas/contracts/common/pages.yaml``)."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ class PageRow(NamedTuple):
     """A row of a rule table."""
 
     name: str
-    """Name of the row, such as ``conditions``; the attribute ``row`` of rules refers to it."""
+    """Name of the row, such as ``conditions``. Rules refer to it in their attribute ``row``."""
     title: str
     """Text of the row, without markup."""
     mandatory: bool
     when: str
     """Condition that makes an optional row mandatory; empty if there is none."""
     see: str
-    """Name of the page that holds the rules of the row; empty if it is the same page."""
+    """Name of the page that holds the row's rules; empty if this page does."""
 
 
 class ContractPage(NamedTuple):
-    """A page of the contract about one resource."""
+    """A page of the contract that describes one resource."""
 
     name: str
-    """Name of the page in its URL, such as ``infra-machine``."""
+    """Name of the page, as in its URL, such as ``infra-machine``."""
     role: str
     rows: tuple[PageRow, ...]
 
     def rules_of(self, row: PageRow, rules: Iterable[Rule]) -> list[Rule]:
-        """Return the rules in a row: rules of this page, or of the page about all resources."""
+        """Return the rules for a row, from this page and from the page about all resources."""
         roles = {self.role, f"{self.role}Template"}
         if row.see:
             return [rule for rule in rules if f"/contracts/{row.see}#" in rule.source]
@@ -49,7 +49,7 @@ class ContractPage(NamedTuple):
 
 
 def load_pages(reader: Traversable) -> tuple[ContractPage, ...]:
-    """Load the pages about resources from the schemas folder ``reader``.
+    """Load the pages about resources from the schemas folder that ``reader`` reads.
 
     Raises UnreadableInput for invalid data.
     """

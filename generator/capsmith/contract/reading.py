@@ -1,4 +1,4 @@
-"""Parse and validate contract data; errors name the file and the key.
+"""Parse and validate contract data. Error messages name the file and the key.
 
 The data ship with capsmith, so an error is a bug in capsmith or in a local edit.
 """
@@ -27,7 +27,7 @@ _IDS = ("id", "hook", "name")
 def make_error(file: str, message: str) -> UnreadableInput:
     """Return the exception to raise for invalid contract data.
 
-    ``file`` is the name of the data file.  All these exceptions have the same hint.
+    ``file`` is the name of the data file.  Every such exception has the same hint.
     """
     return UnreadableInput(
         "contract-data", message, file=file, hint="Reinstall capsmith, or undo the edit."
@@ -37,7 +37,7 @@ def make_error(file: str, message: str) -> UnreadableInput:
 def parse(text: str, file: str) -> Any:
     """Parse a YAML string to plain data.
 
-    ``file`` is named in the message.  Raises UnreadableInput for invalid YAML.
+    ``file`` is the name to use in error messages.  Raises UnreadableInput for invalid YAML.
     """
     try:
         return yaml.load(text, Loader=_LOADER)
@@ -58,9 +58,10 @@ def load(file: Traversable) -> Any:
 
 
 def validate(model: type[M], data: Any, file: str) -> M:
-    """Validate ``data`` against ``model`` and return the instance.
+    """Validate ``data`` against ``model``, and return the model instance.
 
-    ``file`` is named in the message.  Raises UnreadableInput with all errors.
+    ``file`` is the name to use in error messages.  Raises UnreadableInput, with all errors in its
+    message.
     """
     from pydantic import ValidationError
 
@@ -73,7 +74,7 @@ def validate(model: type[M], data: Any, file: str) -> M:
 
 
 def describe_errors(error: ValidationError, data: Any) -> Iterator[str]:
-    """Yield a description of each validation error, with the path to the key and the problem."""
+    """Yield a line for each validation error: the path to the key, and the problem."""
     unknown: dict[str, list[str]] = {}
     for each in error.errors(include_url=False):
         path, kind = each["loc"], each["type"]

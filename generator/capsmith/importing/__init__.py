@@ -1,4 +1,4 @@
-"""Convert the CRDs of an existing provider to a provider.yaml that generates them again.
+"""Convert an existing provider's CRDs to a provider.yaml that generates them again.
 
 Pure: opens no files and prints nothing.
 """

@@ -1,7 +1,7 @@
 """Compare two CRDs by meaning: equal CRDs accept, prune and merge the same objects.
 
-Schemas are compared in a normal form, which omits descriptions and spells out what the API server
-assumes.
+Schemas are compared in a normal form, which leaves out descriptions and makes explicit what the API
+server assumes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CHOICES = ("oneOf", "anyOf", "allOf")
 
 
 def normalize(schema: Schema) -> dict[str, Any]:
-    """Return the normal form of a schema; values of an unexpected type are kept.
+    """Return the normal form of a schema, without changing values of an unexpected type.
 
     Schemas with equal normal forms accept, prune, default and merge the same objects: descriptions
     and the order of keys, of ``required`` and of rules do not matter.  The converse does not hold:
@@ -94,12 +94,12 @@ def _is_filled(schema: Any) -> bool:
 
 
 def normalize_value(value: Any) -> Any:
-    """Return the normal form of a schema; return any other value unchanged."""
+    """Return the normal form of a schema. Any other value is returned unchanged."""
     return normalize(value) if isinstance(value, Mapping) else value
 
 
 def simplify(schema: Schema) -> dict[str, Any]:
-    """Return a copy without ``allOf`` and ``anyOf`` branches that only repeat other keywords."""
+    """Return a copy without branches of ``allOf`` and ``anyOf`` that only repeat other keywords."""
     found = _with_one_enum(dict(schema))
     if found.get(INT_OR_STRING) is not True:
         return found
@@ -131,7 +131,7 @@ def _with_one_enum(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def normalize_columns(version: Any) -> list[dict[str, Any]]:
-    """Return the normalized printer columns of a version, without descriptions."""
+    """Return a version's printer columns in normal form, without descriptions."""
     return [
         {
             "name": text_of(column, "name"),
@@ -179,7 +179,7 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
 class DifferenceKind(StrEnum):
-    """The way in which the generated CRD differs from the original."""
+    """How the generated CRD differs from the original."""
 
     MISSING = "missing"
     CHANGED = "changed"
@@ -193,20 +193,21 @@ class Difference(NamedTuple):
     version: str
     """API version that differs; empty if the difference concerns the whole CRD."""
     path: Path
-    """Path to the differing value in the original CRD; for an addition, the path it would have
+    """Path to the value in the original CRD; for an addition, the path that the value would have
     there."""
     field: str
     """Path to the field in an object, such as ``.spec.network.cidr``; empty outside schemas."""
     what: str
-    """Keyword or part that differs: ``pattern``, ``field``, ``printer column Age``."""
+    """What differs, such as a keyword or another part: ``pattern``, ``field``, ``printer column
+    Age``."""
     original: Any = None
     generated: Any = None
     is_addition: bool = False
-    """Whether no object and no client of the original CRD can notice the difference."""
+    """Whether the original CRD's objects and clients are certain not to notice the difference."""
 
 
 def compare_crds(original: Mapping[str, Any], generated: Mapping[str, Any]) -> list[Difference]:
-    """Return all differences between two CRDs, in the original's order."""
+    """Return all differences between two CRDs, in the order of the original."""
     return [
         *_names(original, generated),
         *_versions(original, generated),
@@ -214,7 +215,7 @@ def compare_crds(original: Mapping[str, Any], generated: Mapping[str, Any]) -> l
 
 
 def compare_schemas(original: Mapping[str, Any], generated: Mapping[str, Any]) -> list[Difference]:
-    """Return the differences between two schemas of a field; empty if they are equivalent."""
+    """Return the differences between two schemas for a field; empty if they are equivalent."""
     return list(_schema(normalize(original), normalize(generated), (), ""))
 
 

@@ -1,4 +1,4 @@
-"""Convert OpenAPI schemas to fields of provider.yaml, in the shortest form.
+"""Convert OpenAPI schemas to fields for provider.yaml, in the shortest form.
 
 Unsupported keywords are kept: the checks of provider.yaml refuse them, and
 :mod:`capsmith.importing.refusals` removes and reports them.
@@ -27,11 +27,11 @@ _IMMUTABLE = {"rule": IMMUTABLE_RULE, "message": IMMUTABLE_MESSAGE}
 MAX_DESCRIPTION = 4000
 """Maximum length of a description, in characters."""
 Field = Any
-"""A field of provider.yaml: a shorthand such as ``string[]!``, or a mapping."""
+"""A field as provider.yaml declares it: a shorthand such as ``string[]!``, or a mapping."""
 
 
 def convert_fields(schema: Mapping[str, Any]) -> dict[str, Field]:
-    """Convert the properties of an object schema to fields by name."""
+    """Convert the properties of an object schema to fields for provider.yaml, by name."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return {}
@@ -87,7 +87,7 @@ def _rules(found: dict[str, Any]) -> None:
 
 
 def clean_rule(rule: Any) -> Any:
-    """Return a validation rule without keys that have no effect."""
+    """Return a CEL rule without the keys that have no effect."""
     if not isinstance(rule, Mapping):
         return rule
     return {key: value for key, value in rule.items() if value not in ("", None, False)}
@@ -119,7 +119,7 @@ def _shorthand(found: Mapping[str, Any]) -> str:
 
 
 def clean_description(written: str) -> str:
-    """Return a description of permitted length that clusterctl leaves unchanged.
+    """Return a description that is short enough and that clusterctl does not alter.
 
     clusterctl treats ``${X}`` as a variable and replaces ``$$`` with ``$``.
     """

@@ -2,9 +2,9 @@
 
 A first provider.yaml, the skeleton, contains only the roles of kinds, so the CRDs generated from it
 contain only the contract's fields.  Everything else in the original CRDs becomes the author's
-fields.  The result is then generated in memory and compared with the originals, so that every
-difference is reported.  The comparison is independent of the conversion, so it also finds errors in
-the conversion.
+fields.  The final provider.yaml is then used to generate CRDs in memory, which are compared with
+the originals, so that every difference is reported.  The comparison is independent of the
+conversion, so it also finds errors in the conversion.
 """
 
 from __future__ import annotations
@@ -35,26 +35,27 @@ _MACHINE_KIND = "infrastructureMachineKind"
 
 
 class ImportedCrd(NamedTuple):
-    """A CRD, with the differences between it and the generated CRD."""
+    """A CRD, and how the generated CRD differs from it."""
 
     crd: Crd
     role: str
-    """Role in provider.yaml; the role of a template ends in ``Template``."""
+    """Role in provider.yaml. The role of a template ends in ``Template``."""
     path: tuple[str, str]
-    """Section and kind of the entry in provider.yaml."""
+    """Section and kind under which provider.yaml has the entry."""
     differences: tuple[Difference, ...]
     contract_fields: frozenset[str]
     """Paths of the fields that the contract adds, such as ``.spec.providerID``."""
 
 
 class Imported(NamedTuple):
-    """A provider.yaml, with the differences that it cannot express."""
+    """A provider.yaml, and the differences that it cannot express."""
 
     text: str
     crds: tuple[ImportedCrd, ...]
     refusals: tuple[Refusal, ...]
     corrected: Mapping[str, str] = {}
-    """Contract in metadata.yaml by release series, where the CRDs follow a different contract."""
+    """Contract that metadata.yaml gives, by release series, where it is not the contract of the
+    CRDs."""
 
 
 def import_crds(
@@ -63,7 +64,7 @@ def import_crds(
     names: tuple[str, str],
     contracts: Mapping[str, Contract],
 ) -> Imported:
-    """Convert CRDs to a provider.yaml and compare the originals with the generated CRDs.
+    """Convert CRDs to a provider.yaml, and compare the originals with the CRDs that it generates.
 
     ``names`` holds the provider's name and repository, ``metadata`` its clusterctl Metadata
     objects.
@@ -298,7 +299,7 @@ def _contract_fields(made: Mapping[str, Any], is_template: bool) -> frozenset[st
 
 
 def compare_provider(sources: Sequence[SourceCrd], provider: Provider) -> tuple[ImportedCrd, ...]:
-    """Compare CRDs with the CRDs that a provider generates, in the order of ``sources``."""
+    """Compare CRDs with the CRDs that a provider generates. The order is that of ``sources``."""
     generated = _crds(provider)
     shapes = _contract_only(provider)
     return tuple(
@@ -314,9 +315,9 @@ def has_own_kind(imported: ImportedCrd) -> bool:
 def add_machine_kinds(
     data: dict[str, Any], sources: Iterable[SourceCrd], refusals: Iterable[Refusal]
 ) -> bool:
-    """Declare the machine kind field in pools for which this feature was refused.
+    """Declare the machine kind as a field of each pool for which this feature was refused.
 
-    Modifies ``data`` and returns whether any field was added.
+    Modifies ``data``, and returns whether any field was added.
     """
     refused = {each.path[:2] for each in refusals if each.path[2:] == ("features", MACHINES)}
     found = False

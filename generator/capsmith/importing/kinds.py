@@ -1,4 +1,4 @@
-"""Build a kind's entry in provider.yaml: everything in its CRD that the contract does not add."""
+"""Build a kind's entry in provider.yaml from what its CRD has in addition to the contract."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from capsmith.provider.described_kinds import MANAGED
 from capsmith.provider.naming import pluralise
 
 Reserved = Mapping[str, frozenset[str]]
-"""Names of the fields that the contract reserves, keyed by part of the object (``spec``)."""
+"""Names of the fields that the contract reserves, by part of the object, such as ``spec``."""
 _CREDENTIALS = "credentials"
 EMBEDDED = "bootstrapConfigSpec"
-"""Field of a control plane that embeds a bootstrap configuration's spec, which another kind
+"""Field in which a control plane embeds the spec of a bootstrap configuration, which another kind
 defines."""
 _LIMITS = ("minProperties", "maxProperties", "nullable", "default")
 _RULED = ("status", "spec.template")
@@ -32,11 +32,11 @@ _TEMPLATE_OPTIONAL = frozenset({"InfraCluster", "InfraMachinePool", "ControlPlan
 """Roles whose kinds do not need a template."""
 _KUBEADM = {"group": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig"}
 Shapes = list[tuple[str, TypeShape, TypeShape | None]]
-"""The contract's shapes of a role and of its template, by API version."""
+"""The contract's shapes for a role and for its template, by API version."""
 
 
 def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
-    """Return a kind's role, with the settings that affect its default features."""
+    """Return an entry with a kind's role and the settings that affect its default features."""
     entry: Entry = {"implements": source.role}
     if detect_features(source, shapes).get(MANAGED):
         entry["features"] = {MANAGED: True}
@@ -46,7 +46,7 @@ def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
 
 
 def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entry:
-    """Return the scope, group and plural of a kind without a role, unless they are the defaults."""
+    """Return the scope, group and plural of a kind without a role, without default values."""
     crd, found = source.crd, dict[str, Any]()
     if source.role != RESOURCE:
         return found
@@ -61,7 +61,7 @@ def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entr
 
 
 def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
-    """Return whether the CRDs have any field of each optional contract feature, by feature.
+    """Return, for each optional feature of the contract, whether the CRDs have any of its fields.
 
     The feature for credentials is left out.
     """
@@ -86,7 +86,7 @@ def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
 
 
 def list_shapes(role: str, versions: Mapping[str, Contract]) -> Shapes:
-    """Return the contract's shapes of a role and of its template, by API version."""
+    """Return the contract's shapes for a role and for its template, by API version."""
     return [
         (name, contract.types[role], contract.types.get(f"{role}Template"))
         for name, contract in versions.items()
@@ -95,14 +95,14 @@ def list_shapes(role: str, versions: Mapping[str, Contract]) -> Shapes:
 
 
 def find_storage_version(crd: Crd) -> CrdVersion:
-    """Return the storage version, or the last version if none is marked as stored."""
+    """Return the storage version or, if none is marked as such, the last version."""
     return next((each for each in crd.versions if each.storage), crd.versions[-1])
 
 
 def extract_author_parts(
     version: CrdVersion, columns: Mapping[str, Any], made: Mapping[str, Any], reserved: Reserved
 ) -> Entry:
-    """Return what the author added to a version of a CRD: fields, rules and printer columns.
+    """Return what the author added in one version of a CRD: fields, rules and printer columns.
 
     ``columns`` is the version's entry in the original manifest.  ``made`` is the entry that
     capsmith would generate if the author had added nothing.
@@ -147,10 +147,11 @@ def extract_author_parts(
 
 
 def find_version_differences(parts: Entry, hub: Entry, schema: Mapping[str, Any]) -> Entry:
-    """Return the keys that differ from the storage version; descriptions are ignored.
+    """Return the keys that differ from the storage version, ignoring descriptions.
 
-    ``parts`` and ``hub`` are the entries of the version and of the storage version.  ``schema`` is
-    the version's schema; its required parts are listed if they differ from the storage version's.
+    ``parts`` and ``hub`` are the entries for the version and for the storage version.  ``schema``
+    is the version's schema; its required parts are listed if they differ from the storage
+    version's.
     """
     empty: Mapping[str, Any] = {
         **{"spec": {}, "status": {}, "validations": [], "objectValidations": []},
@@ -179,7 +180,7 @@ def _without_texts(value: Any) -> Any:
 
 
 def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
-    """Return a kind's description, short names and categories unless they are the defaults.
+    """Return a kind's description, short names and categories, as far as they are not the defaults.
 
     ``made`` is the CRD that capsmith generates without the author's parts.
     """
@@ -198,7 +199,7 @@ def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
 
 
 def describe_object_name(crd: Crd) -> Entry:
-    """Return the ``objectName`` entry with the limits for object names; empty if there are none."""
+    """Return an ``objectName`` entry with the limits for object names; empty if there are none."""
     schema = mapping_of(
         find_storage_version(crd).schema, "properties", "metadata", "properties", "name"
     )
@@ -209,10 +210,10 @@ def describe_object_name(crd: Crd) -> Entry:
 
 
 def find_bootstrap_kind(crd: Crd, kinds: Iterable[str]) -> Any:
-    """Return the bootstrap kind of a control plane with Machines, or None.
+    """Return the kind of the bootstrap configurations for a control plane's Machines, or None.
 
-    If the bootstrap kind belongs to another provider, neither the control plane's schema nor any
-    CRD names it; kubeadm's is then assumed.
+    If that kind belongs to another provider, neither the control plane's schema nor any CRD names
+    it, and KubeadmConfig is assumed.
     """
     spec = mapping_of(find_storage_version(crd).schema, "properties", "spec", "properties")
     if not list(kinds) or "x-kubernetes-preserve-unknown-fields" in mapping_of(spec, EMBEDDED):
@@ -226,7 +227,7 @@ def _description(made: Mapping[str, Any]) -> str:
 
 
 def extract_author_rules(spec: Mapping[str, Any], made: Any) -> list[Any]:
-    """Return the rules in the schema ``spec`` that the generated schema ``made`` lacks."""
+    """Return the CEL rules in the schema ``spec`` that the generated schema ``made`` lacks."""
     generated = normalize(mapping_of(made)).get(RULES, [])
     kept = []
     for rule in list_of(spec, RULES):
@@ -241,9 +242,9 @@ def _version(crd: Crd, name: str) -> CrdVersion:
 
 
 def describe_versions(crd: Crd, versions: Sequence[Version]) -> Entry:
-    """Return the CRD's ``apiVersions`` entry.
+    """Return the ``apiVersions`` entry for a CRD.
 
-    Empty if the CRD's versions and their settings are exactly those in ``versions``.
+    Empty if the CRD has exactly the versions and settings in ``versions``.
     """
     originals = {
         text_of(each, "name"): mapping_of(each)
@@ -271,12 +272,12 @@ def _entry(version: Version, original: Mapping[str, Any]) -> str | Entry:
 
 
 def list_names(crd: Crd, key: str) -> list[str]:
-    """Return the short names or categories of a CRD; ``key`` selects which."""
+    """Return the names that a CRD lists under ``key``: ``shortNames`` or ``categories``."""
     return [name.strip() for name in texts_of(crd.manifest.document, "spec", "names", key)]
 
 
 def describe_categories(crd: Crd) -> Entry:
-    """Return ``categories`` and ``contractCategory`` unless they are the defaults.
+    """Return ``categories`` and ``contractCategory``, as far as they are not the defaults.
 
     ``contractCategory`` is only set for CRDs without the category ``cluster-api``.
     """
@@ -287,7 +288,7 @@ def describe_categories(crd: Crd) -> Entry:
 
 
 def has_contract_columns(crd: Crd, made: Mapping[str, Any]) -> bool:
-    """Return whether no served version lacks a printer column of the generated CRD ``made``."""
+    """Return whether every served version has all printer columns of the generated CRD ``made``."""
     generated = {text_of(each, "name"): each for each in list_of(made, "spec", "versions")}
     return all(
         column in normalize_columns(version)
@@ -298,7 +299,7 @@ def has_contract_columns(crd: Crd, made: Mapping[str, Any]) -> bool:
 
 
 def extract_author_columns(version: Mapping[str, Any], made: Mapping[str, Any]) -> list[Entry]:
-    """Return the printer columns of a version that the generated version ``made`` lacks."""
+    """Return a version's printer columns that the generated version ``made`` lacks."""
     generated = normalize_columns(made)
     kept = []
     # Compared in the normal form, but written as the CRD has it.
@@ -314,7 +315,7 @@ def extract_author_columns(version: Mapping[str, Any], made: Mapping[str, Any]) 
 
 
 def drop_columns(crd: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a generated CRD without printer columns."""
+    """Return a copy of a generated CRD without printer columns."""
     versions: Iterable[Any] = list_of(crd, "spec", "versions")
     kept = [
         {key: value for key, value in mapping_of(each).items() if key != "additionalPrinterColumns"}
@@ -331,7 +332,7 @@ def _columns(version: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def find_contract_fields(
     schema: Schema, made: Schema, reserved: Reserved, *, has_required: bool = True
 ) -> dict[str, Any]:
-    """Return a kind's ``contractFields`` entry; empty if it has the contract's own schemas.
+    """Return a kind's ``contractFields`` entry; empty if the kind has the contract's own schemas.
 
     ``made`` is the schema that capsmith generates for the kind without the author's parts.  Fields
     in ``reserved`` that are missing from it belong to another contract version or to a disabled
@@ -378,10 +379,10 @@ def _contract_fields(
 def list_reserved_fields(
     role: str, followed: Collection[str], contracts: Mapping[str, Contract]
 ) -> Reserved:
-    """Return the field names that any version of the contract reserves for a role.
+    """Return the names of the fields that any contract version reserves for a role.
 
-    The fields for credentials are not included, nor is the failure domain of v1beta1 if no version
-    of the provider follows v1beta1.
+    The fields for credentials are not included.  The failure domain of v1beta1 is included only if
+    a version of the provider follows v1beta1.
     """
     found: dict[str, frozenset[str]] = {"spec": frozenset(), "status": frozenset()}
     for contract in contracts.values():
@@ -394,7 +395,7 @@ def list_reserved_fields(
 
 
 def find_required_parts(schema: Schema) -> list[str] | None:
-    """Return ``["spec"]`` or ``[]``, or None if the spec's fields already imply the result."""
+    """Return ``["spec"]`` or ``[]``, or None if that already follows from the spec's fields."""
     is_usual = bool(list_of(mapping_of(schema, "properties", "spec"), "required"))
     is_required = "spec" in list_of(schema, "required")
     if is_usual == is_required:
@@ -403,7 +404,7 @@ def find_required_parts(schema: Schema) -> list[str] | None:
 
 
 def find_part_limits(schema: Schema, parts: Collection[str]) -> dict[str, Any]:
-    """Return the schema limits of the given parts of an object, such as ``spec.template``."""
+    """Return the schema limits on the given parts of an object, such as ``spec.template``."""
     found = {}
     for part in parts:
         keys = [step for name in part.split(".") for step in ("properties", name)]

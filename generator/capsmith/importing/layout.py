@@ -1,4 +1,4 @@
-"""Write plain data as YAML in a hand-written style, with short mappings on one line."""
+"""Write plain data as YAML that looks hand-written, with short mappings on one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEADER = "# yaml-language-server: $schema=.capsmith/provider.schema.json\n"
 def dump_provider_yaml(data: Mapping[str, Any]) -> str:
     """Format a provider.yaml, with kinds and their fields on separate lines.
 
-    ``data`` must be plain (:func:`convert_to_plain_data`); its order is kept.
+    ``data`` must be plain (:func:`convert_to_plain_data`). Its order is kept.
     """
     node = _mapping(data, 0, blocks=4)
     text = yaml.serialize(node, Dumper=_DUMPER, width=_WIDTH, allow_unicode=True)

@@ -24,20 +24,21 @@ class Version(NamedTuple):
     contract: str
     deprecated: bool = False
     warning: str = ""
-    """Text of the deprecation warning; empty if it is the API server's default text."""
+    """Deprecation warning; empty if the API server's default warning applies."""
 
 
 class Outline(NamedTuple):
-    """The first part of provider.yaml: settings for all kinds that do not override them."""
+    """The first part of provider.yaml: settings for all kinds, unless a kind overrides them."""
 
     name: str
     contracts: tuple[str, ...]
     versions: tuple[Version, ...]
     releases: Mapping[str, str]
     groups: Mapping[str, str]
-    """API groups by section; only those that differ from the section's default group."""
+    """API groups by section, only for sections that do not use their default group."""
     corrected: Mapping[str, str] = {}
-    """Contract in metadata.yaml by release series, where the CRDs follow a different contract."""
+    """Contract that metadata.yaml gives, by release series, where it is not the contract of the
+    CRDs."""
 
     def head(self, repository: str) -> dict[str, Any]:
         """Return the entries of provider.yaml that come before its sections."""
@@ -72,7 +73,7 @@ class Outline(NamedTuple):
 
 
 def find_provider_name(sources: Iterable[SourceCrd]) -> str:
-    """Return the name from the CRDs' provider label, without the type; empty if there is none."""
+    """Return the name in the CRDs' provider label, without the type; empty if there is none."""
     # The longest first: a type may begin like another one.
     types = sorted((each.type for each in SECTION_TYPES.values()), key=len, reverse=True)
     for source in sources:
@@ -92,8 +93,8 @@ def decide_outline(
     """Return the first part of provider.yaml, with the settings that most kinds have.
 
     Settings of kinds with a contract role take precedence over all others, because clusterctl and
-    core only read those kinds.  Kinds with different settings get their own keys.  ``metadata``
-    holds clusterctl's Metadata objects.
+    core only read those kinds.  Kinds with other settings get their own keys.  ``metadata`` holds
+    clusterctl's Metadata objects.
     """
     series = _releases(metadata, contracts)
     followed = _contracts(sources, series, contracts)

@@ -1,6 +1,6 @@
 """Remove the parts of a provider.yaml that its checks refuse, and record the reasons.
 
-Only the checks decide what can be imported: whatever they accept is imported.
+Only the checks decide what can be imported: everything that they accept is imported.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _FIELDS = ("spec", "status")
 
 
 class Refusal(NamedTuple):
-    """A removed part of provider.yaml, and the finding that refused it."""
+    """A part that was removed from provider.yaml, and the finding that refused it."""
 
     path: Path
     finding: Finding
 
 
 class CheckedData(NamedTuple):
-    """The findings on the data of a provider.yaml, and the draft if the data match the model."""
+    """Findings about the data of a provider.yaml, and the draft if the data match the model."""
 
     document: Document
     findings: tuple[Finding, ...]
@@ -43,7 +43,7 @@ class CheckedData(NamedTuple):
 
 
 def check_data(data: Mapping[str, Any], contracts: Mapping[str, Contract]) -> CheckedData:
-    """Check the data of a provider.yaml without formatting and parsing it.
+    """Check provider.yaml's data directly, without formatting and parsing them as YAML.
 
     Each value gets its own line number, which identifies the path of a finding.
     """
@@ -59,7 +59,7 @@ def check_data(data: Mapping[str, Any], contracts: Mapping[str, Contract]) -> Ch
 def remove_refused(
     data: dict[str, Any], contracts: Mapping[str, Contract]
 ) -> tuple[CheckedData, tuple[Refusal, ...]]:
-    """Remove refused parts from ``data`` until no removable part is refused.
+    """Remove refused parts from ``data`` until nothing that can be removed is refused.
 
     Modifies ``data``.  Returns the last check, with all remaining findings, and the removed parts.
     """

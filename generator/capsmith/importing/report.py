@@ -1,4 +1,4 @@
-"""Report the differences between CRDs and the CRDs that their provider.yaml generates."""
+"""Report how CRDs differ from the CRDs that their provider.yaml generates."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PositionFinder:
-    """Finds the lines and columns of paths; each file is parsed only once."""
+    """Finds the lines and columns of paths, parsing each file only once."""
 
     def __init__(self) -> None:
         self._documents: dict[str, dict[int, yaml.Node]] = {}
 
     def of(self, manifest: Manifest, path: Path) -> Location:
-        """Return the position of ``path``, or of its nearest parent in the file.
+        """Return the position of ``path`` or, if it does not exist, of its nearest parent.
 
-        For an object that was built from several files, return the object's position.
+        For an object that was built from several files, return the position of the object.
         """
         node = self._nodes(manifest).get(manifest.line)
         if node is None:
@@ -98,7 +98,7 @@ def report_differences(
 
 
 def collect_facts(crds: Sequence[ImportedCrd]) -> dict[str, Any]:
-    """Return the report as JSON data, with the original and generated value of each difference."""
+    """Return the report as JSON data. Each difference has its original and its generated value."""
     return {
         "crds": [
             {
@@ -129,12 +129,12 @@ def summarize(crds: Sequence[ImportedCrd]) -> str:
 
 
 def is_equal_but_for_additions(crd: ImportedCrd) -> bool:
-    """Return whether no object and no client of the original CRD notices a difference."""
+    """Return whether no object and no client of the original CRD can notice a difference."""
     return all(each.is_addition for each in crd.differences)
 
 
 def is_lossy(crd: ImportedCrd) -> bool:
-    """Return whether the generated CRD lacks any part of the original."""
+    """Return whether the generated CRD lacks any part that the original has."""
     return any(choose_severity(crd, each) is Severity.ERROR for each in crd.differences)
 
 

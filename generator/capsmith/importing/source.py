@@ -1,4 +1,4 @@
-"""Read a provider's CRDs, and determine their roles and their sections in provider.yaml."""
+"""Read a provider's CRDs, and determine their roles and the sections that they belong to."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _WITH_TEMPLATE = frozenset({"InfraMachine"})
 
 
 class SourceCrd(NamedTuple):
-    """A CRD with the role of its kind in provider.yaml, and the CRD of its template, if any."""
+    """A CRD, the role of its kind in provider.yaml, and the CRD of its template, if any."""
 
     crd: Crd
     role: str
@@ -72,7 +72,7 @@ class SourceCrd(NamedTuple):
 def read_sources(
     manifests: Sequence[Manifest], roles: Mapping[str, str], contract: Contract
 ) -> tuple[SourceCrd, ...]:
-    """Return the provider's own CRDs with their templates, sorted by role.
+    """Return the CRDs that belong to the provider, each with its template, sorted by role.
 
     CRDs of core and CRDs unrelated to Cluster API are left out.  ``roles`` are the user's roles by
     kind.  ``contract`` defines the shape of identities.  If a CRD occurs several times, the last
@@ -143,7 +143,7 @@ def _section(crd: Crd, sections: Sequence[str]) -> str:
 def find_foreign(
     manifests: Sequence[Manifest], sources: Sequence[SourceCrd]
 ) -> tuple[Manifest, ...]:
-    """Return the CRDs that belong neither to the provider nor to core, such as a CNI plugin's."""
+    """Return the CRDs of neither the provider nor core, such as those of a CNI plugin."""
     taken = {crd.manifest.name for source in sources for crd in source.all}
     crds = {each.manifest.name: each for each in read_crds(tuple(manifests), {}) if _is_own(each)}
     return tuple(each.manifest for name, each in crds.items() if name not in taken)
@@ -203,7 +203,7 @@ def _is_addon(crd: Crd) -> bool:
 def is_identity(crd: Crd, contract: Contract) -> bool:
     """Return whether a CRD has the contract's identity fields in the form that capsmith generates.
 
-    An identity in another form is treated as a kind without a role.
+    An identity with fields in another form is treated as a kind without a role.
     """
     fields = _identity_fields(crd)
     shape = contract.types[IDENTITY].spec
@@ -215,7 +215,7 @@ def is_identity(crd: Crd, contract: Contract) -> bool:
 
 
 def describe_credentials(crds: Iterable[Crd], with_fields: bool) -> Any:
-    """Return the value of the key ``credentials``, or None if there are no identities.
+    """Return a value for the key ``credentials``, or None if there are no identities.
 
     No CRD lists the keys of the Secrets, so the author has to add them.
     """

@@ -1,4 +1,4 @@
-"""Build a kind's ``template`` entry: how its template differs from the default one."""
+"""Build a kind's ``template`` entry, which says how its template differs from the default."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _EMPTY: Mapping[str, Any] = {
 def describe_template(
     crd: Crd, made: Made, kind: Mapping[str, Any], versions: Sequence[Version]
 ) -> Entry:
-    """Return the ``template`` entry, assuming that the template has its kind's fields.
+    """Return a ``template`` entry, assuming that the template has the fields of its kind.
 
     ``made`` is the CRD that capsmith generates without the author's parts; ``kind`` is the kind's
     entry.  If the fields differ, :func:`describe_own_spec` adds them.
@@ -79,7 +79,7 @@ def describe_template(
 def describe_own_spec(crd: Crd, made: Made, reserved: Reserved, written: Entry) -> Entry:
     """Return the entry ``written`` with all fields of ``spec.template.spec`` added.
 
-    Used for templates whose fields differ from their kind's fields.
+    Used for templates whose fields differ from the fields of their kind.
     """
     parts = {}
     if not has_contract_columns(crd, made):
@@ -176,7 +176,7 @@ def _version(crd: Made, name: str) -> Mapping[str, Any]:
 
 
 def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return ``requiredParts`` and ``partLimits`` of a template, unless they are the defaults.
+    """Return a template's ``requiredParts`` and ``partLimits``, unless they are the defaults.
 
     ``made`` is the schema that capsmith generates without the author's parts.
     """
@@ -191,7 +191,7 @@ def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
 
 
 def find_template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return the keys for the template's metadata; empty if they have the default schema.
+    """Return the keys that describe the template's metadata; empty if its schema is the default.
 
     ``made`` is the schema that capsmith generates without the author's parts.
     """
@@ -208,7 +208,7 @@ def find_template_metadata(schema: Schema, made: Schema) -> dict[str, Any]:
 
 
 def has_transitions(schema: Any) -> bool:
-    """Return whether any CEL rule in a schema reads the old value."""
+    """Return whether any CEL rule in a schema reads ``oldSelf``."""
     if isinstance(schema, list):
         return any(has_transitions(each) for each in schema)
     if not isinstance(schema, Mapping):
@@ -218,7 +218,7 @@ def has_transitions(schema: Any) -> bool:
 
 
 def list_required_parts(schema: Schema) -> list[str]:
-    """Return the required parts of a template."""
+    """Return the parts of an object, such as ``spec``, that a template's schema requires."""
     found, here = ["metadata"] if "metadata" in list_of(schema, "required") else [], schema
     for part in _PARTS:
         name = part.rpartition(".")[2]

@@ -1,1 +1,1 @@
-"""Judge providers: static rules, releases, and running providers."""
+"""Judge providers by the contract: by static rules, by their releases, and while they run."""

@@ -1,4 +1,4 @@
-"""Ask a running API server about a release without leaving anything behind.
+"""Ask a running API server about a release, and leave nothing behind.
 
 All writes are dry runs, with one exception: if allowed, CRDs that are not installed are created and
 removed again.  Existing CRDs are never changed.
@@ -34,7 +34,7 @@ from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 FIELD_MANAGER = "capi-topology"
 DRY_RUN_ANNOTATION = "topology.cluster.x-k8s.io/dry-run"
 INSTALLED_BY = "capsmith.dev/installed-by"
-"""Annotation of CRDs that are installed only for a review; the value identifies the review."""
+"""Annotation on CRDs that are installed only for a review. The value identifies the review."""
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _CORE_NAMESPACE, _CORE_ACCOUNT = "capi-system", "capi-manager"
@@ -47,7 +47,7 @@ _ESTABLISHED_SECONDS = 60.0
 
 
 class Unreachable(CapsmithError):
-    """Raised when the API server does not respond or rejects the user."""
+    """Raised if the API server does not respond or rejects the user's credentials."""
 
     def __init__(self, message: str) -> None:
         super().__init__("api-server", message, hint="Check the kubeconfig and its user's rights.")
@@ -55,18 +55,18 @@ class Unreachable(CapsmithError):
 
 @dataclass
 class Review:
-    """A review of one release by one API server."""
+    """Reviews one release by asking one API server."""
 
     client: KubeClient
     install: bool = False
-    """Whether to install missing CRDs, and remove them when the review ends."""
+    """Whether to install missing CRDs, which are removed when the review ends."""
     _name: str = field(default_factory=lambda: uuid.uuid4().hex)
     _unanswered: list[str] = field(default_factory=list)
 
     def ask(self, questions: Questions) -> Answers:
-        """Ask the API server all questions about the release and return its answers.
+        """Ask the API server all questions about the release, and return its answers.
 
-        Raises Unreachable if the API server does not respond or rejects the user.
+        Raises Unreachable if the API server does not respond or rejects the user's credentials.
         """
         questions = self._without_odd_names(questions)
         try:
@@ -210,7 +210,7 @@ class Review:
         self.wait_removed(name)
 
     def wait_decided(self, name: str) -> None:
-        """Wait until a CRD is established and served, or definitively refused.
+        """Wait until a CRD is either established and served, or definitively refused.
 
         Raises TimeoutError if neither happens in time.
         """

@@ -1,4 +1,4 @@
-"""Group manifests by provider and by purpose for clusterctl, and determine the roles of kinds."""
+"""Group manifests by provider, classify them by file, and determine the roles of kinds."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _MACHINE = "Machine"
 
 
 class Artefact(StrEnum):
-    """The purpose of a file for clusterctl, determined by its name."""
+    """What clusterctl uses a file for, as far as its name shows."""
 
     COMPONENTS = "components"
     METADATA = "metadata"
     CLUSTER_TEMPLATE = "cluster-template"
     CLUSTER_CLASS = "cluster-class"
     SOURCE = "source"
-    """Any other Kubernetes object, which is a source of the components."""
+    """Any other Kubernetes object, from which the components are built."""
     ASIDE = "aside"
     """Samples, kustomizations, and YAML that is not a Kubernetes object."""
 
 
 def artefact(manifest: Manifest) -> Artefact:
-    """Return the purpose of a manifest's file for clusterctl.
+    """Classify the file that a manifest comes from.
 
     Release files are recognised by name: ``infrastructure-components.yaml``,
-    ``cluster-template-ha.yaml``.  Other files are sources, unless their folder marks them as
-    samples.
+    ``cluster-template-ha.yaml``.  Any other file is a source, unless it is in a folder for samples
+    or does not contain a Kubernetes object.
     """
     name = manifest.base_name
     # Names come first: in a release, the kinds of objects do not tell a template from components.
@@ -62,13 +62,13 @@ def artefact(manifest: Manifest) -> Artefact:
 
 @dataclass(frozen=True, eq=False)
 class Installed:
-    """The objects of all providers that are judged together, indexed once."""
+    """All objects of the providers that are judged together, indexed by kind."""
 
     manifests: tuple[Manifest, ...] = ()
 
     @cached_property
     def crds(self) -> dict[tuple[str, str], Crd]:
-        """Return the CRDs by group and kind, without roles that the user assigned."""
+        """Return the CRDs by group and kind. Their roles are guessed, and not set by the user."""
         return {(crd.group, crd.kind): crd for crd in read_crds(self.manifests, {})}
 
     @cached_property
@@ -79,7 +79,7 @@ class Installed:
         return {kind: tuple(manifests) for kind, manifests in found.items()}
 
     def of(self, kind: str) -> tuple[Manifest, ...]:
-        """Return the objects of a kind from all providers."""
+        """Return the objects of a kind from all the providers."""
         return self._by_kind.get(kind, ())
 
 
@@ -94,7 +94,7 @@ class Bundle:
     release: str = ""
     """Version of the release, such as ``v1.2.3``; empty if the folder's name is the version."""
     installed: Installed = Installed()
-    """Objects of all providers that are judged together with this one."""
+    """Objects of all providers that are judged together, including this one."""
 
     @cached_property
     def _by_artefact(self) -> Mapping[Artefact, tuple[Manifest, ...]]:
@@ -104,17 +104,17 @@ class Bundle:
         return {key: tuple(found) for key, found in sorted_.items()}
 
     def files(self, wanted: Artefact) -> tuple[Manifest, ...]:
-        """Return the objects in files with the purpose ``wanted``."""
+        """Return the objects from files that clusterctl uses as ``wanted``."""
         return self._by_artefact.get(wanted, ())
 
     @cached_property
     def objects(self) -> tuple[Manifest, ...]:
-        """Return the objects to install: from components files, or else from sources."""
+        """Return the objects to install: from components files or, without any, from sources."""
         return self.files(Artefact.COMPONENTS) or self.files(Artefact.SOURCE)
 
     @cached_property
     def crds(self) -> tuple[Crd, ...]:
-        """Return the CRDs to install, with their roles."""
+        """Return the CRDs that clusterctl installs, with their roles."""
         crds = read_crds(self.objects, self.roles)
         if self.judged is None:
             return crds
@@ -122,12 +122,12 @@ class Bundle:
 
     @cached_property
     def known_crds(self) -> Mapping[tuple[str, str], Crd]:
-        """Return all CRDs by group and kind; the provider's own CRDs take precedence."""
+        """Return all providers' CRDs by group and kind. This provider's CRDs take precedence."""
         own = {(crd.group, crd.kind): crd for crd in self.crds}
         return ChainMap(own, self.installed.crds)
 
     def all_of(self, kind: str) -> tuple[Manifest, ...]:
-        """Return the objects of a kind, including objects of other providers."""
+        """Return the objects of a kind from this provider and all others."""
         own = self.of(kind)
         # By identity: two providers may ship equal objects, and manifests cannot be hashed.
         known = {id(manifest) for manifest in own}
@@ -140,7 +140,7 @@ class Bundle:
         return _POOL in roles and "InfraMachine" not in roles
 
     def is_judged(self, crd: Crd) -> bool:
-        """Return whether core uses the kind under the contract that is judged."""
+        """Return whether core uses the kind under the contract that is being judged."""
         return self.judged is None or crd.judged is not None
 
     def is_pool_machine(self, crd: Crd) -> bool:
@@ -150,20 +150,20 @@ class Bundle:
 
     @cached_property
     def installs(self) -> bool:
-        """Return whether the bundle is a whole provider, whose missing parts can be reported."""
+        """Return whether the bundle is a whole provider, so that missing parts can be reported."""
         return bool(self.of("Deployment"))
 
     def of(self, *kinds: str) -> tuple[Manifest, ...]:
-        """Return the objects to install that have one of the given kinds."""
+        """Return the objects that clusterctl installs whose kind is one of ``kinds``."""
         return tuple(manifest for manifest in self.objects if manifest.kind in kinds)
 
 
 def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[Bundle]:
     """Split manifests into one bundle for each provider.
 
-    Each components file is combined with the other release files in its folder; a single components
-    file is combined with everything.  Without components files, each ``config`` folder that
-    installs something is a bundle, together with all files outside such folders.
+    Each components file forms a bundle with the other release files in its folder; if there is only
+    one components file, the bundle has everything.  Without components files, each ``config``
+    folder that installs something is a bundle, together with all files outside such folders.
     """
     by_file: dict[str, list[Manifest]] = {}
     for manifest in manifests:
@@ -218,7 +218,7 @@ def _config_folder(manifest: Manifest) -> PurePosixPath | None:
 
 
 NONE = "none"
-"""The role of a kind that core never uses."""
+"""The role of kinds that core never uses."""
 _TELLING = {
     "InfraMachine": ("spec.providerID", "status.ready", "status.initialization"),
     "InfraCluster": ("spec.controlPlaneEndpoint", "status.ready", "status.initialization"),
@@ -233,7 +233,7 @@ _TELLING = {
 
 
 def find_roles(bundle: Bundle, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the role of each CRD, by CRD name.
+    """Return the role of each CRD's kind, by CRD name.
 
     ``given`` holds the user's roles, by kind or CRD name.  A kind whose name suggests a role, but
     that has neither a template nor any field of the role, is a helper and gets the role "none".

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions for checks: names, versions, roles of kinds, schemas, wrong types."""
+"""CustomResourceDefinitions as checks see them: names, versions, roles, schemas, wrong types."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from capsmith.yamldoc.compose import Path
 
 Schema = Mapping[str, Any]
 OPEN = "x-kubernetes-preserve-unknown-fields"
-"""Schema keyword that makes the API server keep undeclared fields instead of pruning them."""
+"""Schema keyword that makes the API server keep undeclared fields rather than prune them."""
 
 
 def find_field(schema: Schema, path: str) -> Schema | None:
-    """Return the schema of the field at the dotted path, or None if it is not declared.
+    """Return the schema for the field at a dotted path, or None if the field is not declared.
 
-    ``[]`` after a name means the items of a list, ``{}`` the values of a map.
+    ``[]`` after a name stands for the items of a list, ``{}`` for the values of a map.
     """
     current: Any = schema
     for part in path.split("."):
@@ -34,7 +34,7 @@ def find_field(schema: Schema, path: str) -> Schema | None:
 
 
 def is_open(schema: Schema, path: str) -> bool:
-    """Return whether an undeclared field is kept because a parent preserves unknown fields."""
+    """Return whether an undeclared field is kept, because a parent preserves unknown fields."""
     current: Any = schema
     for part in path.split("."):
         # On the way down: below such a part nothing is pruned, whatever it declares.
@@ -45,14 +45,14 @@ def is_open(schema: Schema, path: str) -> bool:
 
 
 def is_required(schema: Schema, path: str) -> bool:
-    """Return whether the last field in ``path`` is required by its parent."""
+    """Return whether the schema requires the last field of ``path`` in its parent."""
     parent, _, name = path.rpartition(".")
     holder = find_field(schema, parent) if parent else schema
     return holder is not None and name in list_of(holder, "required")
 
 
 def describe(schema: Schema) -> str:
-    """Return a schema's type for messages, such as ``integer``, ``map`` or ``list``."""
+    """Return a schema's type as messages show it, such as ``integer``, ``map`` or ``list``."""
     if schema.get("x-kubernetes-int-or-string"):
         return "integer or string"
     kind = schema.get("type", "without a type")
@@ -105,7 +105,7 @@ _WITHOUT_TEMPLATE = "IPPool"
 
 
 def guess_role(group: str, kind: str, scope: str, kinds: Set[tuple[str, str]]) -> str:
-    """Return the likely role of a kind, or an empty string.
+    """Return the role that a kind probably has, or an empty string.
 
     ``kinds`` holds the group and kind of every CRD of the provider.
     """
@@ -138,13 +138,13 @@ _MARKS = re.compile(r"\[\]|\{\}")
 
 @dataclass(frozen=True, slots=True)
 class CrdVersion:
-    """An API version of a CRD."""
+    """One API version that a CRD declares."""
 
     name: str
     served: bool
     storage: bool
     schema: Mapping[str, Any]
-    """Value of ``openAPIV3Schema``."""
+    """Value of ``openAPIV3Schema`` for the version."""
     subresources: Mapping[str, Any]
     columns: tuple[str, ...]
     """Names of the printer columns."""
@@ -152,13 +152,14 @@ class CrdVersion:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Crd:
-    """A CRD and the role of its kind in Cluster API; the role is empty if there is none."""
+    """A CRD, and the role of its kind in Cluster API; the role is empty if the kind has none."""
 
     manifest: Manifest
     role: str
     versions: tuple[CrdVersion, ...]
     judged: str | None = None
-    """API version that core uses, '' if core uses none; None for all versions in the labels."""
+    """API version that core uses; empty if core uses none, and None for all versions in the labels.
+    """
 
     @property
     def kind(self) -> str:
@@ -199,9 +200,9 @@ class Crd:
         return tuple(version for version in self.versions if version.name == self.judged)
 
     def schema_path(self, version: str, field: str = "") -> Path:
-        """Return the path in the manifest to a version's schema, or to a field in the schema.
+        """Return the path in the manifest to a version's schema, or to a field in that schema.
 
-        ``field`` is dotted; ``[]`` means the items of a list, ``{}`` the values of a map.
+        ``field`` is dotted; ``[]`` stands for the items of a list, ``{}`` for the values of a map.
         """
         names = [each.name for each in self.versions]
         if version not in names:
@@ -213,12 +214,12 @@ class Crd:
         return path
 
     def labelled(self, label: str) -> tuple[str, ...]:
-        """Return the versions in a contract label, whose value joins them with ``_`` (GEN-01)."""
+        """Return the versions that a contract label lists (GEN-01), which ``_`` separates."""
         value = self.labels.get(label)
         return tuple(part for part in value.split("_") if part) if isinstance(value, str) else ()
 
     def versions_of(self, label: str) -> tuple[CrdVersion, ...]:
-        """Return the versions that a contract label names.
+        """Return the CRD's versions that a contract label lists.
 
         For a CRD with a single version and no contract label, return that version, so that problems
         with its shape are reported too.
@@ -269,14 +270,14 @@ def _versions(document: Mapping[str, Any]) -> Iterator[CrdVersion]:
 
 
 Problem = tuple[Path, str]
-"""Path to a part of the CRD, and the type that is expected there."""
+"""Path to a part of the CRD that has the wrong type, and the type that is expected there."""
 _Check = Callable[[Any, Path], Iterator[Problem]]
 
 
 def find_wrong_types(crd: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the parts of a CRD that the API server cannot decode because of their types.
+    """Yield the parts of a CRD that the API server cannot decode because their types are wrong.
 
-    If there are none, callers can rely on the types.  Null counts as absent, as for the API server.
+    If there are none, callers can rely on the types.  As in the API server, null counts as absent.
     Unknown keys are ignored.
     """
     yield from _CRD(crd, ())

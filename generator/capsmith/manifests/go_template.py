@@ -1,6 +1,6 @@
 """Parse Go's text/template as core does for patches, and list the variables in a template.
 
-Does not execute templates.  Lexer and parser share a file, because only together do they accept
+Templates are not executed.  Lexer and parser share a file, because only together do they accept
 exactly what Go accepts; tests compare both with Go.
 """
 
@@ -16,7 +16,7 @@ from capsmith.yamldoc.quote import quote
 
 
 class TemplateError(ValueError):
-    """Raised for a template that does not parse; ``position`` is an offset in its source."""
+    """Raised if a template does not parse; ``position`` is the error's offset in its source."""
 
     def __init__(self, message: str, position: int) -> None:
         super().__init__(message)
@@ -206,7 +206,7 @@ class Cursor:
 
     @property
     def peek(self) -> Token:
-        """Return the next token without advancing past it; at the end, the token is of kind END."""
+        """Return the next token without advancing. At the end, that is the token of kind END."""
         return self.tokens[self.at]
 
     def next(self) -> Token:
@@ -216,7 +216,7 @@ class Cursor:
         return token
 
     def peek_solid(self) -> Token:
-        """Return the next token that is not a space, without advancing past it."""
+        """Return the next token that is not a space, without advancing."""
         while self.peek.kind is TokenKind.SPACE:
             self.at += 1
         return self.peek
@@ -229,7 +229,7 @@ class Cursor:
     def expect(self, kind: TokenKind, where: str) -> Token:
         """Return the next token that is not a space, and advance past it.
 
-        Raises TemplateError if the token is of another kind; ``where`` ends the message.
+        Raises TemplateError if the token is of another kind. The error message ends with ``where``.
         """
         token = self.next_solid()
         if token.kind is not kind:
@@ -237,7 +237,7 @@ class Cursor:
         return token
 
     def word_after_open(self) -> str:
-        """Return the word after the opening braces, or an empty string if there is none.
+        """Return the word that follows the opening braces, or an empty string if there is none.
 
         The next token must be the opening braces.
         """
@@ -248,7 +248,7 @@ class Cursor:
         return token.text if token.kind is TokenKind.WORD else ""
 
     def unexpected(self, token: Token, where: str) -> TemplateError:
-        """Return the error to raise for a misplaced token; ``where`` ends the message."""
+        """Return the error to raise for a misplaced token. Its message ends with ``where``."""
         found = "the end" if token.kind is TokenKind.END else quote(token.text)
         return TemplateError(f"{found} is unexpected {where}", token.position)
 
@@ -267,15 +267,15 @@ _ESCAPES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template that core's webhook accepts."""
+    """A parsed template that core's webhook would accept."""
 
     variables: frozenset[str]
-    """Names of the top-level variables that the template is certain to read, such as
-    ``builtin``."""
+    """Names of the top-level variables that the template is certain to read, such as ``builtin``.
+    """
 
 
 def parse_template(text: str) -> Template:
-    """Parse a template and return the variables that it reads.
+    """Parse a template, and return it with the variables that it reads.
 
     Raises TemplateError if core's webhook would refuse it.
     """

@@ -1,4 +1,4 @@
-"""Build objects from source manifests like kustomize, with the precision that checks require.
+"""Build objects from source manifests like kustomize does, but only as exactly as checks require.
 
 Applies names, namespaces, labels, images and merge patches, but no JSON patches, generators or
 replacements.  Does not open files: only references to the given manifests are followed.
@@ -21,11 +21,11 @@ from capsmith.manifests.parse import Manifest, list_of, mapping_of, parse_manife
 # named items are merged by name and others replaced. JSON patches are not applied.
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A merge patch and its target."""
+    """A merge patch and the objects that it applies to."""
 
     document: Mapping[str, Any]
     target: Mapping[str, Any]
-    """The kustomization's ``target``; empty if the patch itself names its object."""
+    """The kustomization's ``target``; empty if the patch names the object itself."""
 
     def fits(self, manifest: Manifest, original_name: str) -> bool:
         """Return whether the patch targets ``manifest``.
@@ -46,7 +46,7 @@ class Patch:
         return named and kind in {"", manifest.kind} and set(self.target) <= {"kind", "name"}
 
     def apply(self, manifest: Manifest) -> None:
-        """Merge the patch into the manifest's document in place; kind and name stay unchanged."""
+        """Merge the patch into the manifest's document in place. Kind and name stay the same."""
         document: Any = manifest.document
         for key, value in self.document.items():
             if key == "metadata":
@@ -56,7 +56,7 @@ class Patch:
 
 
 def merge(base: Any, patch: Any) -> Any:
-    """Return ``base`` with ``patch`` merged into it, without modifying the arguments."""
+    """Return ``base`` with ``patch`` merged into it. The arguments are not modified."""
     if isinstance(base, Mapping) and isinstance(patch, Mapping):
         result = dict(base)
         for key, value in patch.items():
@@ -106,7 +106,8 @@ REFERENCES = ("resources", "bases", "components")
 MAX_COPIES = 64
 """Maximum number of copies of one object in a build.
 
-Kustomizations that name each other twice per level would double it without limit.
+Without a limit, kustomizations that each name the next one twice would double the copies at every
+level.
 """
 
 
@@ -148,15 +149,18 @@ class Kustomizations:
 
     @property
     def all(self) -> Mapping[str, Manifest]:
-        """Return the kustomizations by folder."""
+        """Return the kustomizations by folder path."""
         return self._kustomizations
 
     def objects(self, folder: str, name: str) -> Sequence[Manifest]:
-        """Return the objects in a file; ``name`` is relative to the kustomization in ``folder``."""
+        """Return the objects in a file. ``name`` is relative to the kustomization in ``folder``."""
         return self._files.get(posixpath.normpath(posixpath.join(folder, name)), ())
 
     def owns(self, manifest: Manifest) -> bool:
-        """Return whether a file is in a kustomization's folder and thus has no effect by itself."""
+        """Return whether a file is in a kustomization's folder.
+
+        Such a file has no effect unless a kustomization names it.
+        """
         folder = posixpath.dirname(manifest.file)
         # The search ends at the top folder, whose `dirname` is the folder itself.
         while folder not in self._kustomizations and folder != posixpath.dirname(folder):
@@ -181,12 +185,12 @@ class Kustomizations:
         }
 
     def build(self, folder: str) -> list[Manifest]:
-        """Return the transformed objects of a kustomization and of the kustomizations it names.
+        """Return the transformed objects of a kustomization, including those that it names.
 
         Files in :attr:`done` are left out, because another root has built them.  A kustomization
         that several others name is built once, and each of them transforms copies of its objects,
-        at most :data:`MAX_COPIES` of each object.  A kustomization that names itself through others
-        adds nothing there; kustomize refuses it.
+        at most :data:`MAX_COPIES` of each object.  Where a kustomization names itself through
+        others, which kustomize refuses, nothing is added.
         """
         built: dict[str, list[_Copy]] = {}
         for below in self._list_below(folder):

@@ -24,7 +24,7 @@ MAX_CHARACTERS = 16 * 1024 * 1024
 MAX_NODES = 2_000_000
 """Maximum size of a document with its aliases expanded, in YAML nodes."""
 MAX_DEPTH = 200
-"""Maximum nesting of a document; libyaml's recursive composer crashes on deeper ones."""
+"""Maximum nesting of a document, because libyaml's recursive composer crashes on deeper ones."""
 _STRUCTURE = re.compile(r"^[ \t?:-]{100}", re.MULTILINE)
 # libyaml where PyYAML was built with it: components files are large, and the Python loader is slow.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -32,7 +32,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Manifest:
-    """A Kubernetes object from a file."""
+    """A Kubernetes object that was read from a file."""
 
     file: str
     line: int
@@ -43,7 +43,7 @@ class Manifest:
 
     @property
     def location(self) -> Location:
-        """Return the location for findings on this object."""
+        """Return the location to use in findings about this object."""
         return Location(self.file, self.line, 1)
 
     @property
@@ -79,10 +79,10 @@ class Manifest:
 
 
 def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """Parse a YAML file into objects and findings.
+    """Parse a YAML file into objects, and findings about documents that cannot be parsed.
 
-    ``text`` is the content and ``file`` the name.  Ids of findings: ``manifest-too-large``,
-    ``manifest-yaml``, ``manifest-not-a-mapping``.
+    ``text`` is the content of the file and ``file`` its name in findings.  Finding ids:
+    ``manifest-too-large``, ``manifest-yaml``, ``manifest-not-a-mapping``.
     """
     if len(text) > MAX_CHARACTERS:
         return (), (_finding("manifest-too-large", "the file is too long for a manifest", file),)
@@ -92,7 +92,7 @@ def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[F
 def read_substituted(
     substituted: str, file: str, text: str
 ) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """Parse a file whose variables are already replaced.
+    """Parse a file in which variables have already been replaced.
 
     ``substituted`` is the content to parse, ``text`` the original content and ``file`` the name.
     """
@@ -126,12 +126,12 @@ def list_of(data: Any, *path: str) -> list[Any]:
 
 
 def texts_of(data: Any, *path: str) -> list[str]:
-    """Return the strings in the list at ``path`` in plain data; other items are left out."""
+    """Return the strings in the list at ``path`` in plain data, without items of other types."""
     return [item for item in list_of(data, *path) if isinstance(item, str)]
 
 
 def text_of(data: Any, *path: str) -> str:
-    """Return the string at ``path`` in plain data, or "" if there is none."""
+    """Return the string at ``path`` in plain data, or an empty string if there is none."""
     value = at(data, *path)
     return value if isinstance(value, str) else ""
 
@@ -218,7 +218,7 @@ def _finding(id: str, message: str, file: str, line: int = 0) -> Finding:
 
 
 SAMPLE = "capsmith-sample"
-"""Value that replaces a variable of unknown value; strings that contain it match any schema."""
+"""Stands for a variable of unknown value. Strings that contain it match any schema."""
 _KEPT = 4
 
 
@@ -231,8 +231,8 @@ def may_vary(manifest: Manifest, path: Path, is_deep: bool = False) -> bool:
     """Return whether variables let a user change the value at ``path`` or one of its entries.
 
     With ``is_deep``, values at any depth below ``path`` count too.  Variables without a default are
-    replaced with samples before an object is judged, so this function reads the original source.
-    If the source is not valid YAML, any value may vary.
+    replaced with samples before an object is judged, so this function reads the original source. If
+    the source is not valid YAML, any value may vary.
     """
     if "$" not in manifest.text:
         return False

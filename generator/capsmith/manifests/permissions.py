@@ -1,4 +1,4 @@
-"""Find the permissions that a provider's Roles and bindings grant."""
+"""Find the permissions that a provider grants with Roles, ClusterRoles and bindings."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ _UNKNOWN = re.compile(rf"{re.escape(SAMPLE)}|\$\{{\w+\}}")
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """The ServiceAccount of another provider's manager."""
+    """The ServiceAccount that another provider's manager runs as."""
 
     namespace: str
     name: str
 
     @property
     def user(self) -> str:
-        """Return the account's user name in the API server."""
+        """Return the user name that the API server gives the account."""
         return f"system:serviceaccount:{self.namespace}:{self.name}"
 
     @property
     def groups(self) -> frozenset[str]:
-        """Return the groups to which the API server assigns the account."""
+        """Return the groups that the API server puts the account in."""
         own = f"system:serviceaccounts:{self.namespace}"
         return frozenset({own, "system:serviceaccounts", "system:authenticated"})
 
 
 def is_subject(account: ServiceAccount, subject: Any, installed_in: str) -> bool:
-    """Return whether a binding's subject is ``account`` or one of its groups.
+    """Return whether a binding's subject is ``account`` or one of the account's groups.
 
     clusterctl replaces the namespace of ServiceAccounts in bindings with ``installed_in``, the
-    namespace of the provider; if it is empty, the namespace stays.  Source: fixTargetNamespace in
+    namespace of the provider.  If ``installed_in`` is empty, the namespace stays.  Source:
+    fixTargetNamespace in
     https://github.com/kubernetes-sigs/cluster-api/blob/v1.14.2/cmd/clusterctl/client/repository/components.go
     """
     name = text_of(subject, "name")
@@ -70,13 +71,13 @@ ACCOUNT = (*POD, "serviceAccountName")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A rule of a Role or ClusterRole; by default it grants everything."""
+    """A rule of a Role or ClusterRole. The defaults grant everything."""
 
     groups: tuple[str, ...] = ("*",)
     resources: tuple[str, ...] = ("*",)
     verbs: tuple[str, ...] = ("*",)
     names: tuple[str, ...] = ()
-    """Names of the objects that the rule is limited to; empty if it applies to all objects."""
+    """Names of the objects that the rule applies to; empty if it applies to all objects."""
 
     def covers(self, group: str, resource: str, verb: str) -> bool:
         """Return whether the rule allows ``verb`` on ``resource``, possibly a subresource."""
@@ -94,7 +95,7 @@ class Grant:
 def find_missing(
     grants: Iterable[Grant], group: str, resource: str, verbs: Iterable[str]
 ) -> list[str]:
-    """Return the verbs that no grant allows, in the given order.
+    """Return those of the given verbs that no grant allows, in the given order.
 
     ``resource`` may include a subresource.  With ``grants = [Grant(("example.com",), ("boxes",),
     ("get",))]``, ``find_missing(grants, "example.com", "boxes", ["get", "list"])`` is ``["list"]``.
@@ -104,7 +105,7 @@ def find_missing(
 
 
 def grants_of(role: Manifest) -> tuple[Grant, ...]:
-    """Return the rules of a Role or ClusterRole."""
+    """Return the rules in a Role or ClusterRole."""
     return tuple(
         Grant(
             tuple(texts_of(rule, "apiGroups")),
@@ -126,7 +127,7 @@ def find_aggregated(bundle: Bundle, label: str) -> tuple[Manifest, ...]:
 
 
 def find_managers(bundle: Bundle, container: str = "manager") -> tuple[Manifest, ...]:
-    """Return the Deployments that run a manager, identified by the container's name (CC-28)."""
+    """Return the Deployments that run a manager, recognised by the name of a container (CC-28)."""
     return tuple(
         deployment
         for deployment in bundle.of("Deployment")
@@ -140,7 +141,7 @@ def containers(deployment: Manifest) -> list[Any]:
 
 
 def arguments(deployment: Manifest) -> list[str]:
-    """Return the commands and arguments of all containers of a Deployment."""
+    """Return the commands and arguments of all containers in a Deployment, in one list."""
     return [
         str(argument)
         for container in containers(deployment)
@@ -160,7 +161,7 @@ def find_manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ..
 
 
 def find_bound_grants(bundle: Bundle, binding: Manifest) -> Iterator[Grant]:
-    """Yield the rules that a binding grants to its subjects, including aggregated roles.
+    """Yield the rules that a binding grants to its subjects, including rules of aggregated roles.
 
     A ClusterRole outside the release, such as cluster-admin, is assumed to allow everything.
     """

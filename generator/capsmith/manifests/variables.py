@@ -2,7 +2,7 @@
 
 Accepts exactly what clusterctl accepts, including its peculiarities: ``${A:+b}`` and ``${A:?b}``
 are defaults, and ``${A-b}`` is an error.  Variables without a value stay as ``${NAME}``, so that
-the result shows what a user must set.  Pure.  Independent of YAML.
+the output shows what a user must set.  Pure, and independent of YAML.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 MAX_DEPTH = 50
-"""Maximum nesting of substitutions; clusterctl has no limit, but templates do not need more."""
+"""Maximum nesting of substitutions, more than templates need. clusterctl has no limit."""
 
 # Early releases of clusterctl took blanks around the name, so it still rewrites them.
 _LEGACY = re.compile(r"\$\{(?:\s+[\w$]+\s*|[\w$]+\s+)\}", re.ASCII)
@@ -29,20 +29,20 @@ _ESCAPED = {"$$": "$", "\\/": "/", "\\\\": "\\"}
 
 
 class Substitution(NamedTuple):
-    """A substitution in a form that clusterctl accepts."""
+    """A substitution such as ``${NAME:=default}`` that clusterctl accepts."""
 
     name: str
     operator: str
-    """Operator, such as ``:=`` or ``//``; empty for the plain value; ``#`` without arguments for
-    the value's length."""
+    """Operator, such as ``:=``; empty for the plain value; ``#`` without arguments for its length.
+    """
     arguments: tuple[str | Substitution, ...]
     start: int
     end: int
-    """Offset after the closing brace."""
+    """Offset just after the closing brace."""
 
     @property
     def is_default(self) -> bool:
-        """Return whether clusterctl treats the arguments as a default for an empty value."""
+        """Return whether clusterctl uses the arguments as a default if the value is empty."""
         return _DEFAULT.fullmatch(self.operator) is not None
 
     @property
@@ -52,12 +52,12 @@ class Substitution(NamedTuple):
 
     @property
     def has_default(self) -> bool:
-        """Return whether there is a non-empty default for an empty value."""
+        """Return whether there is a default, and the default is not empty."""
         return self.is_default and bool(self.arguments)
 
     @property
     def inner(self) -> Iterator[Substitution]:
-        """Yield all substitutions nested in the arguments, outer before inner."""
+        """Yield all substitutions inside the arguments, outer ones before inner ones."""
         for argument in self.arguments:
             if isinstance(argument, Substitution):
                 yield argument
@@ -65,7 +65,7 @@ class Substitution(NamedTuple):
 
 
 class RefusedForm(NamedTuple):
-    """An invalid substitution, because of which clusterctl refuses the whole file."""
+    """An invalid substitution, which makes clusterctl refuse the whole file."""
 
     start: int
     end: int
@@ -235,8 +235,8 @@ _Expansion = Callable[..., str]
 def expand(substitution: Substitution, values: Mapping[str, str]) -> str:
     """Return the string that replaces a substitution.
 
-    ``values`` holds the values of variables.  Raises ValueError for a substring of negative length,
-    which makes clusterctl panic.
+    ``values`` holds the values of variables by name.  Raises ValueError for a substring of negative
+    length, for which clusterctl panics.
     """
     arguments = [
         argument if isinstance(argument, str) else expand(argument, values)
@@ -363,7 +363,7 @@ _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
 class Trouble(StrEnum):
-    """The reason why a variable probably does not work as its author expects."""
+    """Why a variable probably does not work as the author of the file expects."""
 
     SYNTAX = "syntax"
     """The substitution is invalid, so clusterctl refuses the whole file."""
@@ -373,7 +373,7 @@ class Trouble(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """An occurrence of a variable ``${…}``."""
+    """One occurrence of a variable ``${…}``."""
 
     text: str
     name: str
@@ -385,15 +385,17 @@ class Variable:
     """Whether the variable is in a YAML comment, where clusterctl replaces it as well."""
     trouble: Trouble | None = None
     is_required: bool = False
-    """Whether clusterctl requires a value, if this is the first occurrence in the file."""
+    """Whether clusterctl requires a value if this is the variable's first occurrence in the file.
+    """
     inner: tuple[str, ...] = ()
-    """Names of nested variables that have no default here; clusterctl never requires them."""
+    """Names of nested variables without a default here, for which clusterctl never requires a
+    value."""
 
 
 def scan(text: str) -> tuple[Variable, ...]:
-    """Return the variables in ``text`` in order.
+    """Return the occurrences of variables in ``text`` in order.
 
-    Nested variables are listed in :attr:`Variable.inner`.
+    Nested variables are not returned separately, but listed in :attr:`Variable.inner`.
     """
     # Most files of a source tree have no variables, and scanning takes longer than this test.
     if "${" not in text:
@@ -412,10 +414,7 @@ def scan(text: str) -> tuple[Variable, ...]:
 
 
 def find_required(variables: Iterable[Variable]) -> frozenset[str]:
-    """Return the names of the variables that clusterctl requires.
-
-    Their first occurrence has no default.
-    """
+    """Return the names that clusterctl requires: those whose first occurrence has no default."""
     first: dict[str, bool] = {}
     for variable in variables:
         if variable.trouble is not Trouble.SYNTAX:
@@ -427,7 +426,7 @@ def find_required(variables: Iterable[Variable]) -> frozenset[str]:
 def substitute(text: str, values: Mapping[str, str] = _NO_VALUES) -> str:
     """Replace the variables in ``text`` with their values or defaults, as clusterctl does.
 
-    A variable with neither stays as ``${NAME}``, as do substitutions that clusterctl refuses.
+    A variable with neither stays as ``${NAME}``, and so do substitutions that clusterctl refuses.
     """
     if "$" not in text:
         return text
@@ -466,9 +465,9 @@ def _variable(text: str, piece: Substitution | RefusedForm, line: int, commented
 
 
 class CommentFinder:
-    """Finds YAML comments in a string; positions must be passed in ascending order.
+    """Finds YAML comments in a string, reading each character once.
 
-    Each character is read once, however many variables a line has.
+    Positions must be passed in ascending order.
     """
 
     def __init__(self, text: str) -> None:
@@ -479,7 +478,7 @@ class CommentFinder:
         self._is_commented = False
 
     def is_commented(self, position: int) -> bool:
-        """Return whether ``position`` is inside a comment; a ``#`` in quotes does not count."""
+        """Return whether ``position`` is in a comment. A ``#`` in quotes does not start one."""
         start = self._text.rfind("\n", self._position, position) + 1
         if start:
             self._position = self._start = start

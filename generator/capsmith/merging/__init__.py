@@ -1,1 +1,1 @@
-"""Regeneration: merge the last generated tree, the disk and the incoming tree."""
+"""Regenerate a repository: merge the tree generated last, the files on disk, and the new tree."""

@@ -1,7 +1,8 @@
 """Decide what to do with each file, given the incoming tree, the lock and the disk.  Pure.
 
 Three contents of a path are compared by digest: what capsmith generates now (incoming), what it
-generated last (the lock), and what is on disk.  The outcome depends on the owner:
+generated last (the lock), and what is on disk.  The outcome depends on the file's owner, which the
+row for the file in ``blueprints/manifest.yaml`` decides:
 
 ============  ===========================  ==========================  ==========================
 owner         disk as last generated       disk edited                 disk deleted
@@ -36,25 +37,25 @@ from capsmith.tree import FileTree, GeneratedFile, Owner, is_text_of
 
 
 class Reason(StrEnum):
-    """The reason for an outcome, if the outcome alone does not explain it."""
+    """Why a decision was made, if the outcome alone does not show it."""
 
     NONE = ""
     EDITED = "edited"
-    """A generated file was edited."""
+    """The author edited a generated file."""
     TAKEN_BACK = "taken back"
     """An edited file is replaced because of --force."""
     FOREIGN = "foreign"
     """A file exists that capsmith did not write."""
     WAS_YOURS = "was yours"
-    """An edited file that used to be the author's, or shared, is to be generated."""
+    """An edited file that was the author's or shared is now a generated file."""
     NOW_SHARED = "now shared"
-    """A file that was the author's is now shared, and capsmith will update it."""
+    """A file that was the author's is now shared, so capsmith will update it."""
     NOT_TEXT = "not text"
-    """A shared file cannot be merged."""
+    """A shared file cannot be merged, because it is not text."""
     LEFT_OVER = "left over"
     """A file is no longer generated, but capsmith must not remove it."""
     EDITED_LEFT_OVER = "edited left over"
-    """A generated file was edited, and is no longer generated."""
+    """A file that the author edited is no longer generated."""
     MINE_LEFT_OVER = "mine left over"
     """A file that the author took over is no longer generated."""
     ADOPTED = "adopted"
@@ -72,7 +73,7 @@ class Reason(StrEnum):
 
 
 class Decision(NamedTuple):
-    """The action for one path."""
+    """What to do with one path."""
 
     path: str
     outcome: Outcome
@@ -86,19 +87,19 @@ class Decision(NamedTuple):
 
 
 class OnDisk(NamedTuple):
-    """The contents of existing files, and the merge bases of merged files, by path."""
+    """The contents of files that exist, and the merge bases of merged files, by path."""
 
     files: Mapping[str, bytes]
     base: Mapping[str, bytes]
 
 
 class MergeOptions(NamedTuple):
-    """Options of a merge, including the files that may be replaced."""
+    """Options for a merge, including which files may be replaced."""
 
     names: ConflictLabels
     style: ConflictStyle = ConflictStyle.MERGE
     force: bool = False
-    """Whether to replace edited generated files."""
+    """Whether to replace generated files that the author edited."""
     restore: frozenset[str] = frozenset()
     """Paths of files to write again: deleted files, and scaffolds for which capsmith has new
     content."""
@@ -112,7 +113,7 @@ def decide(
     """Return a decision for each path of ``incoming`` and each leftover file, sorted by path.
 
     ``disk`` holds the existing files of ``incoming`` and ``lock``; ``lock`` is None on the first
-    run. A file that the author edited is replaced only if ``options`` name it.  A deleted scaffold
+    run. A file that the author edited is replaced only if ``options`` names it.  A deleted scaffold
     or shared file stays deleted.  A generated file is removed only if the lock lists it and its
     digest still matches.  Raises UnreadableInput if the base of a merge is missing or altered.
     """
@@ -133,7 +134,7 @@ def decide(
 def settle(
     path: str, owner: Owner, digest: str, known: LockedFile | None, content: bytes | None
 ) -> Decision | None:
-    """Return the decision on a file that needs no change, or None if it does.
+    """Return the decision on a file if the file need not change, or else None.
 
     ``owner`` and ``digest`` describe the content generated now, ``known`` is the file's entry in
     the lock, and ``content`` is on disk (None if the file does not exist).  `update --check` calls
@@ -169,10 +170,10 @@ def settle(
 def record_kept_scaffolds(
     decisions: Iterable[Decision], incoming: FileTree, disk: OnDisk, lock: Lock | None
 ) -> dict[str, LockedFile]:
-    """Return the next lock's entries for scaffolds that this run keeps, by path.
+    """Return the entries in the next lock for scaffolds that this run keeps, by path.
 
-    Their digest is unchanged: it belongs to the content that the author started from.  ``offered``
-    records the content that this run reports, so that each new content is reported only once.
+    Their digest stays the digest of the content that the author started from.  ``offered`` records
+    the content that this run reports, so that each new content is reported only once.
     """
     locked = lock.files if lock is not None else {}
     kept = {}

@@ -1,4 +1,4 @@
-"""Report decisions as findings: refusals, conflicts, leftover files and diffs."""
+"""Report decisions about files as findings: refusals, conflicts, leftover files and diffs."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ _FINDINGS = {
 
 
 def report_decisions(decisions: Iterable[Decision], tree: FileTree) -> tuple[Finding, ...]:
-    """Return findings on the ``decisions`` that update a repository to ``tree``."""
+    """Return findings about ``decisions``, which update a repository to ``tree``."""
     decisions = tuple(decisions)
     found = [
         _located(_FINDINGS[decision.reason], decision.path)
@@ -135,7 +135,7 @@ def report_decisions(decisions: Iterable[Decision], tree: FileTree) -> tuple[Fin
 
 
 def report_not_restored(path: str) -> Finding:
-    """Return the finding for a file that --restore named but that could not be restored."""
+    """Return the finding for a file that --restore names but that cannot be restored."""
     return Finding(
         "restore-not-deleted",
         "there is nothing to restore: capsmith does not write this file, or it was not deleted",
@@ -155,7 +155,7 @@ def report_not_takeable(path: str) -> Finding:
 
 
 def report_not_returnable(path: str) -> Finding:
-    """Return the finding for a file that cannot be given back, as it was never taken over."""
+    """Return the finding for a file that cannot be returned, because it was never taken over."""
     return Finding(
         "mine-not",
         "you did not take over this file, so there is nothing to hand back",

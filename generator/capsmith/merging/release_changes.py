@@ -18,7 +18,7 @@ _SERIES = re.compile(r"^- major: (\d+)\r?\n  minor: (\d+)\r?$", re.MULTILINE)
 
 
 def find_dropped_series(before: bytes | None, tree: FileTree) -> tuple[Finding, ...]:
-    """Warn about release series that the metadata ``before`` lists and ``tree`` lacks.
+    """Return warnings about release series that the metadata ``before`` lists and ``tree`` lacks.
 
     clusterctl can neither install nor upgrade from a release whose series is not listed (CC-08).
     The series of former contracts also show which labels earlier releases left in CRDs (GEN-06).
@@ -70,7 +70,7 @@ class _Form(NamedTuple):
 def find_changed_components(
     provider: Provider, tree: FileTree, lock: Lock | None
 ) -> tuple[Finding, ...]:
-    """Warn about sections that were combined or separated since the lock was written.
+    """Return warnings about sections that were combined or separated since the lock was written.
 
     The CRDs of such a section get another provider label, and clusterctl cannot upgrade a provider
     to another type, so users must remove and install providers (CC-51).

@@ -22,14 +22,14 @@ _SIZE = 7
 
 
 class ConflictStyle(StrEnum):
-    """The content between conflict markers: both sides, optionally with the original."""
+    """What conflict markers enclose: both sides, and optionally the original."""
 
     MERGE = "merge"
     DIFF3 = "diff3"
 
 
 class ConflictLabels(NamedTuple):
-    """The labels of the two sides and the original in conflict markers."""
+    """The labels that conflict markers give the two sides and the original."""
 
     ours: str
     base: str
@@ -37,7 +37,7 @@ class ConflictLabels(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """A merged file, and the lines (from 1) where conflicts begin."""
+    """A merged file, and the numbers of the lines (from 1) at which conflicts begin."""
 
     content: bytes
     conflicts: tuple[int, ...]
@@ -78,10 +78,10 @@ def merge_shared(
 def find_conflict_markers(
     content: bytes, names: ConflictLabels, genuine: Iterable[bytes]
 ) -> tuple[int, ...]:
-    """Return the lines (from 1) in ``content`` that are conflict markers.
+    """Return the numbers (from 1) of the lines in ``content`` that are conflict markers.
 
     ``names`` are the labels of the markers.  A bare ``=======`` does not count if any of
-    ``genuine``, the merged contents, has such a line.
+    ``genuine``, the contents that were merged, has such a line.
     """
     # The author may also have whole lines of `=======`, as below a title in Markdown.
     marks = {_marker("<", names.ours), _marker("|", names.base), _marker(">", names.theirs)}
@@ -139,10 +139,10 @@ def _marker(sign: str, name: str = "") -> bytes:
 
 
 def verify_base(path: str, content: bytes | None, digest: str) -> bytes:
-    """Return the merge base of the shared file ``path``: the content that capsmith generated last.
+    """Return the merge base for the shared file ``path``: the content that capsmith generated last.
 
     ``content`` is the stored copy.  Raises UnreadableInput if it is missing or does not match
-    ``digest``: a merge from another base could lose the author's work.
+    ``digest``, because a merge from another base could lose the author's work.
     """
     if content is None or not is_text_of(content, digest):
         raise UnreadableInput(

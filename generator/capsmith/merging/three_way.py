@@ -95,8 +95,8 @@ def merge(
     """Return ``base`` with the changes from ``ours`` and ``theirs``, in order.
 
     Changes with no common line between them count as one.  A change is a conflict unless both sides
-    agree or one of them left the lines unchanged.  All chunks, joined with the same side of each
-    conflict, are a complete file: no line is lost or repeated.
+    agree or one of them left the lines unchanged.  If the same side of each conflict is chosen, all
+    chunks together are a complete file: no line is lost or repeated.
     """
     # No hunk crosses the end of a region, because regions are unions of hunks: so `select` may be
     # called for both sides, even where one of them has no change.
@@ -141,7 +141,7 @@ def _regions(mine: tuple[_Hunk, ...], other: tuple[_Hunk, ...]) -> Iterator[tupl
 
 
 def count_common_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]:
-    """Return the numbers of common lines at the start and, among the rest, at the end."""
+    """Return how many lines are common at the start and, of the remaining lines, at the end."""
     shortest = min(len(one), len(other))
     head = next((i for i in range(shortest) if one[i] != other[i]), shortest)
     most = shortest - head

@@ -1,4 +1,4 @@
-"""The state of an update with conflicts that the author has not resolved yet."""
+"""The state of an update whose conflicts the author has not resolved yet."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ STATE_PATH = RelativePath(f"{UNFINISHED_FOLDER}/state.json")
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """A file that the update changed: its digests before and after, empty if it did not exist."""
+    """A file that the update changed. A digest is empty if the file did not exist at the time."""
 
     before: str
     after: str
     mode: int
-    """Permission bits of the file before the update."""
+    """Permission bits that the file had before the update."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Unfinished:
     conflicts: tuple[str, ...]
     touched: Mapping[str, Touched]
     records: Mapping[str, str]
-    """Digests by path, of the lock and of each base, to record once the conflicts are resolved;
+    """Digests to record once the conflicts are resolved, by path: of the lock and of each base;
     empty for a base to remove."""
 
     @property
@@ -49,7 +49,7 @@ class Unfinished:
 
     @classmethod
     def load(cls, text: str, file: str) -> Unfinished:
-        """Parse a state file; ``file`` is its name in errors.
+        """Parse a state file; ``file`` is the name to use in errors.
 
         Raises UnreadableInput if capsmith did not write it.
         """
@@ -77,7 +77,7 @@ class Unfinished:
 
 
 def locate_kept_text(digest: str) -> str:
-    """Return the path to the stored content with ``digest``.
+    """Return the path under which the content with ``digest`` is stored.
 
     Raises ValueError for an invalid digest.
     """

@@ -1,1 +1,1 @@
-"""Content generated from a provider: CRDs, permissions, classes, documentation."""
+"""Content generated from a provider: CRDs, permissions, Python classes, documentation."""

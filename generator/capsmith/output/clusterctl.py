@@ -1,4 +1,4 @@
-"""Information for clusterctl's users: release URLs, and variables of cluster templates."""
+"""Data for users of clusterctl: the URLs of releases, and the variables of cluster templates."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _IN_TEMPLATES = (
 
 
 class Hosting(StrEnum):
-    """The kinds of hosts that clusterctl distinguishes (CC-56, CC-60)."""
+    """The kinds of hosts for releases that clusterctl distinguishes (CC-56, CC-60)."""
 
     GITHUB = "github"
     GITLAB = "gitlab"
     OTHER = "other"
-    """clusterctl cannot download from other hosts, but can read a local folder."""
+    """Any other host. clusterctl cannot download from it, but can read a local folder."""
 
 
 class TemplateVariable(NamedTuple):
-    """A variable of the cluster templates that no option of clusterctl sets."""
+    """A variable of the cluster templates that no clusterctl option sets."""
 
     name: SafeText
     default: SafeText
@@ -47,7 +47,7 @@ class TemplateVariable(NamedTuple):
 
 
 def identify_hosting(repository: str) -> Hosting:
-    """Return the hosting type, by which clusterctl decides how to download releases."""
+    """Return the kind of host, which determines how clusterctl downloads releases."""
     host = urlsplit(repository).netloc
     if host == "github.com":
         return Hosting.GITHUB
@@ -55,7 +55,7 @@ def identify_hosting(repository: str) -> Hosting:
 
 
 def release_url(provider: Provider, component: Component) -> SafeText:
-    """Return the ``url`` of a provider in clusterctl's configuration (CC-56, CC-60).
+    """Return the ``url`` for the provider in clusterctl's configuration (CC-56, CC-60).
 
     On GitHub, the URL refers to the latest release.  On other hosts it refers to the first release
     of the newest series.
@@ -92,7 +92,7 @@ def build_template_variable(field: Field, resource: Resource) -> TemplateVariabl
 
 
 def list_template_variables(provider: Provider) -> Iterator[TemplateVariable]:
-    """Yield the variables of the generated cluster templates, in the order of kinds."""
+    """Yield the variables that users of the cluster templates set, in the order of kinds."""
     for resource in provider.resources:
         for field in resource.spec_fields if resource.role in _IN_TEMPLATES else ():
             variable = build_template_variable(field, resource) if field.required else None

@@ -25,7 +25,7 @@ def build_object_schema(
     description: str,
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the schema of an object; ``extra`` contains additional keywords."""
+    """Return the schema for an object; ``extra`` holds additional keywords."""
     schema: dict[str, Any] = {
         "description": description,
         "type": "object",
@@ -38,7 +38,7 @@ def build_object_schema(
 
 
 def set_list_types(schema: Schema) -> dict[str, Any]:
-    """Return ``schema`` with an explicit type for every list, ``atomic`` by default (CRD-12)."""
+    """Return ``schema`` with a list type set for every list, by default ``atomic`` (CRD-12)."""
     result = _mapped(schema, set_list_types)
     if result.get("type") == "array":
         result.setdefault("x-kubernetes-list-type", "atomic")
@@ -71,7 +71,10 @@ _CLUSTER_SCOPED = {Role.RESOURCE: "move"}
 
 
 def build_contract_labels(resource: Resource) -> dict[str, str]:
-    """Return the contract labels with their served versions, joined by ``_`` (GEN-01, GEN-02)."""
+    """Return the contract labels by key.
+
+    The value of each label joins the served versions with ``_`` (GEN-01, GEN-02).
+    """
     labels: dict[str, list[str]] = {}
     for version in resource.versions:
         if version.served:
@@ -82,9 +85,9 @@ def build_contract_labels(resource: Resource) -> dict[str, str]:
 def build_labels(
     resource: Resource, component: Component, former: Sequence[Contract]
 ) -> dict[str, str]:
-    """Return the labels of a CRD (GEN-01, CC-26, MV-03).
+    """Return all labels for a CRD (GEN-01, CC-26, MV-03).
 
-    The labels of contracts in ``former`` that the provider no longer follows are empty.
+    For contracts in ``former``, which the provider no longer follows, the contract label is empty.
     """
     # A label that is left out stays on a CRD that clusterctl merges, and would name a version
     # that another label names too, or none (GEN-06); core reads an empty one as none.
@@ -103,7 +106,7 @@ _BELOW = frozenset({"infrastructureRef", "after"})
 
 
 def make_optional(fields: Iterable[ContractField]) -> list[ContractField]:
-    """Return the fields of a control plane's template, all of which are optional (CP-28).
+    """Return the fields for a control plane's template, where none is required (CP-28).
 
     Fields that core's topology controller sets are left out, including nested fields.
     """
@@ -136,7 +139,7 @@ def _without_topology(schema: Schema) -> dict[str, Any]:
 _AGE = ".metadata.creationTimestamp"
 _WANTED = "What is wanted."
 CONVERT_PATH = "/convert"
-"""URL path of the conversion webhook."""
+"""URL path at which managers serve the conversion webhook."""
 _STRING = {"type": "string"}
 
 
@@ -149,7 +152,7 @@ def build_crd(
     labels (GEN-01), the provider label (CC-26) and, for kinds that clusterctl would otherwise not
     move, a label that makes clusterctl move them (MV-03, IP-11).  If releases have had versions of
     different shapes, the CRD refers to the manager's conversion webhook (CRD-15).  If such a CRD
-    has several versions, it also has the annotation by which cert-manager injects the CA
+    has several versions, it also has the annotation that makes cert-manager inject the CA
     certificate (CC-30).
     """
     metadata: dict[str, Any] = {"name": str(resource.crd_name)}
@@ -173,15 +176,15 @@ def build_crd(
 
 
 def is_converted(resource: Resource, former: Sequence[Contract]) -> bool:
-    """Return whether objects of the kind must be converted between versions.
+    """Return whether the manager must convert the kind's objects between versions.
 
-    ``former`` lists past contracts.
+    ``former`` lists the contracts that the provider no longer follows.
     """
     return len(resource.versions) > 1 and _names_webhook(resource, former)
 
 
 def build_spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
-    """Return the schema of ``spec``, or for a template the schema of ``spec.template.spec``.
+    """Return the schema for ``spec`` or, for a template, the schema for ``spec.template.spec``.
 
     A template repeats its kind's fields with two exceptions.  Fields that only a controller can
     know are optional (TP-08).  Transition rules are left out, because the dry run of a ClusterClass
@@ -226,7 +229,11 @@ def _contract_spec(shape: TypeShape, resource: Resource) -> list[ContractField]:
 
 
 def build_status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | None:
-    """Return the schema of ``status``, or None if the kind has no status."""
+    """Return the schema for ``status``, or None if the kind has no status, like most templates.
+
+    Templates have ``status: {}`` in ``schemas/contracts/*/types``, except InfraMachineTemplate,
+    whose status reports capacity.
+    """
     resource = select_version(resource, version)
     chosen = _chosen(_shape(resource, version).status, resource)
     fields = apply_own_schemas(chosen, "status", resource.contract_fields)
@@ -320,7 +327,7 @@ def _subresources(shape: TypeShape, schema: Schema) -> dict[str, Any]:
 
 
 def build_version_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
-    """Return the schema of a whole object in one version."""
+    """Return the schema for a whole object in one API version."""
     resource = select_version(resource, version)
     spec = build_spec_schema(resource, version)
     if resource.role.is_template:
@@ -428,13 +435,13 @@ ZEROS: Final = {
     **{"string": "", "boolean": False, "integer": 0, "number": 0},
     **{"array": [], "object": {}},
 }
-"""Zero values that the manager writes, by JSON type."""
+"""Zero values that the manager writes to required status fields, by JSON type."""
 
 
 def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
-    """Return the names and JSON types of status fields that objects must always have.
+    """Return the names and JSON types of status fields that every object must have.
 
-    Empty unless the author sets ``required`` for the status; fields with a default are left out.
+    Empty unless the author requires the status.  Fields with a default are left out.
     """
     if "required" not in resource.options.limits("status"):
         return ()
@@ -448,7 +455,7 @@ def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
 
 
 def needs_messages(resource: Resource) -> bool:
-    """Return whether the API server refuses an empty message in the conditions of the kind."""
+    """Return whether the API server refuses conditions of this kind with an empty message."""
     if resource.contract_fields is None:
         return False
     schema: Any = build_status_schema(resource, resource.storage_version) or {}

@@ -38,9 +38,9 @@ FORMATS: Mapping[str, str] = {
     "uuid4": "9c2a4f5e-8d1b-4b7a-9a54-0d9a9d1c2f11",
     "uuid5": "9c2a4f5e-8d1b-5b7a-9a54-0d9a9d1c2f11",
 }
-"""Example value for each string format."""
+"""Example value for each string format of structural schemas."""
 NAMES: Mapping[str, str] = {"image": "ubuntu-24.04"}
-"""Example value for fields with these names, if the schema gives no hint."""
+"""Example value by field name, for fields whose schema gives no hint."""
 _WORD = "example"
 _CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _TRIES = 200
@@ -78,10 +78,10 @@ def build_example(schema: Schema) -> Any:
 
 
 def example_of(field: Field) -> Any:
-    """Return an example for a field, from its schema or else from its name.
+    """Return an example for a field, from its schema if possible and otherwise from its name.
 
-    A template with ``image: example`` looks finished but does not boot; a realistic value shows
-    users what to fill in.
+    Names matter because a template with ``image: example`` looks finished but does not boot, while
+    a realistic value shows users what to fill in.
     """
     value = build_example(field.schema)
     known = NAMES.get(field.name)
@@ -92,10 +92,10 @@ def example_of(field: Field) -> Any:
 
 
 def build_example_fields(fields: Sequence[Field], least: int = 0) -> dict[str, Any]:
-    """Return an example value for each required field, by name.
+    """Return an example value for each required field, by field name.
 
-    If fewer than ``least`` fields are required, the first optional ones that have a valid example
-    are added.
+    If fewer than ``least`` fields are required, optional fields with a valid example are added, in
+    order.
     """
     chosen = {field.name: example_of(field) for field in fields if field.required}
     for field in fields:

@@ -1,4 +1,4 @@
-"""Everything derived from provider.yaml, as plain data for ``capsmith validate --explain``."""
+"""Everything that capsmith derives from provider.yaml, for ``capsmith validate --explain``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from capsmith.provider.model import Component, Field, Hook, Identity, Provider, 
 
 
 def explain_resolution(provider: Provider) -> dict[str, Any]:
-    """Return the resolved provider as dicts, lists and plain strings, ready for YAML or JSON."""
+    """Return the resolved provider as dicts, lists and strings that YAML and JSON can represent."""
     return {
         "name": str(provider.name),
         "title": provider.title,

@@ -1,6 +1,6 @@
 """Build alert rules and a dashboard for the runtime library's metrics, as plain data.
 
-Metric and label names are from ``capsmith_runtime.kube.metrics``; a test compares them.
+The names of metrics and labels must match ``capsmith_runtime.kube.metrics``, which a test checks.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from capsmith.safetext import SafeText
 
 RUNBOOK: Final = "docs/runbook.md"
 SERVICE: Final = "metrics"
-"""Suffix of the metrics Service's name, from which Prometheus takes the job label."""
+"""Suffix of the metrics Service's name. Prometheus uses the Service's name as the job label."""
 PREFIX: Final = "ClusterAPIProvider"
-"""Prefix for all alert names, because Prometheus lists the alerts from all systems together."""
+"""Prefix of all alert names, because Prometheus lists the alerts of all systems together."""
 
 
 class Alert(NamedTuple):
-    """A Prometheus alert; ``JOB`` in its expression is replaced with a component's job."""
+    """A Prometheus alert. ``JOB`` in its expression stands for the component's job label."""
 
     name: str
     severity: Literal["critical", "warning"]
     after: str
-    """Time for which the expression must be true."""
+    """How long the expression must be true before the alert fires."""
     summary: str
     expression: str
     needs_leader: bool = False
@@ -36,13 +36,13 @@ class Alert(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A graph of the dashboard, with its unit and a legend for each expression."""
+    """A graph on the dashboard, with its unit and a legend for each expression."""
 
     title: str
     unit: str
     queries: Mapping[str, str]
     needs_workload: bool = False
-    """Whether the panel concerns workload clusters, which most managers do not send requests to."""
+    """Whether the graph is about requests to workload clusters, which most managers do not send."""
 
 
 _REMAINING: Final = "min by (server) (certificate_expiration_timestamp_seconds{JOB}) - time()"
@@ -232,7 +232,7 @@ _SOURCE: Final = {"type": "prometheus", "uid": "$datasource"}
 
 
 def build_alert_rules(component: Component, provider: Provider) -> list[Mapping[str, Any]]:
-    """Return the alerts for a component's manager, as Prometheus rules."""
+    """Return the alerts for a component's manager, in the form of a Prometheus rules file."""
     has_leader = component.types != ("runtime-extension",)
     has_machines = "infrastructure" in component.types
     return [
@@ -268,7 +268,7 @@ def build_dashboard(component: Component) -> Mapping[str, Any]:
 
 
 def format_dashboard(component: Component, indent: int) -> SafeText:
-    """Return the dashboard as JSON with one panel per line, indented except for the first line."""
+    """Return the dashboard as JSON with one line for each panel, for readable diffs."""
     model = dict(build_dashboard(component))
     panels = model.pop("panels")
     head = ",\n".join(f" {json.dumps(key)}: {json.dumps(value)}" for key, value in model.items())

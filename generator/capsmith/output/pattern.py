@@ -22,7 +22,7 @@ _LONGEST = 512
 
 
 class NoSample(Exception):
-    """Raised when a pattern is not supported or no string within the limits matches it."""
+    """Raised if a pattern is not supported, or if no string within the limits matches it."""
 
 
 def sample(pattern: str, minimum: int = 0, maximum: int = _LONGEST) -> str:

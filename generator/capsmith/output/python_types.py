@@ -1,9 +1,9 @@
-"""Generate the source of Python types from the fields of a kind: dataclasses, and their versions.
+"""Generate Python source for the fields of a kind: dataclasses for the hub and other versions.
 
 All source is built from checked identifiers and the ``repr`` of plain data, so user input cannot
 become code.  For a version whose fields the author's code converts to and from the hub, a module
 contains the version's fields as ``Spec`` and ``Status``.  ``ChangedSpec``, ``ChangedHubSpec`` and
-so on contain only the fields that differ; the author's functions return them.
+so on contain only the fields that differ, and the author's functions return them.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _WORD = re.compile(r"\w+")
 
 
 class PythonField(NamedTuple):
-    """The source of a dataclass field."""
+    """A field of a generated dataclass, as source."""
 
     attribute: Identifier
     annotation: SafeText
     assignment: SafeText
-    """Default value as ``" = …"``; empty if there is none."""
+    """Default value as ``" = …"``; empty if the field is required."""
     docstring: SafeText
     """Content of the docstring; empty if there is no description."""
 
 
 class PythonClass(NamedTuple):
-    """The source of a dataclass."""
+    """A generated dataclass, as source."""
 
     name: Identifier
     docstring: SafeText
@@ -52,7 +52,7 @@ class PythonClass(NamedTuple):
 
 
 class PythonModule(NamedTuple):
-    """All dataclasses of one kind; each class comes after the classes that it uses."""
+    """All dataclasses for one kind. Each class comes after the classes that it uses."""
 
     abc_imports: tuple[SafeText, ...]
     dataclass_imports: tuple[SafeText, ...]
@@ -61,7 +61,7 @@ class PythonModule(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A field of a dataclass, before its source is generated."""
+    """A field of a dataclass for which no source has been generated yet."""
 
     name: str
     attribute: Identifier
@@ -71,19 +71,19 @@ class Member(NamedTuple):
 
 @dataclass(slots=True)
 class ClassBuilder:
-    """Builds the dataclasses for structural schemas, with unique names."""
+    """Builds dataclasses for structural schemas, each under a unique name."""
 
     classes: dict[str, PythonClass] = field(default_factory=dict)
     members: dict[str, tuple[Member, ...]] = field(default_factory=dict)
 
     @property
     def finished(self) -> tuple[PythonClass, ...]:
-        """Return the classes, sorted so that each comes after the classes that it uses."""
+        """Return all classes, sorted so that each comes after the classes that it uses."""
         # A class is finished, and so put into the dictionary, after those that its fields need.
         return tuple(self.classes.values())
 
     def add(self, name: Identifier, docstring: str, members: Iterable[Member]) -> Identifier:
-        """Add a dataclass, and another for each nested object; return its unique name."""
+        """Add a dataclass, and one for each nested object; return the first one's unique name."""
         unique = Identifier(_unused(name, self.members))
         known = tuple(members)
         # Before the fields, which add nested classes: the name is taken from now on.
@@ -169,7 +169,7 @@ class ClassBuilder:
 
 
 def generate_module(resource: Resource) -> PythonModule:
-    """Return the dataclasses ``<Kind>Spec`` and, if there are status fields, ``<Kind>Status``."""
+    """Return the dataclass ``<Kind>Spec`` and, if the kind has status fields, ``<Kind>Status``."""
     builder = ClassBuilder()
     parts = {"Spec": resource.spec_fields, "Status": resource.status_fields}
     for part, fields in parts.items():
@@ -181,7 +181,7 @@ def generate_module(resource: Resource) -> PythonModule:
 
 
 def list_members(fields: Iterable[Field], *, is_spec: bool) -> list[Member]:
-    """Return the dataclass fields for a spec or status; all fields of a status are optional."""
+    """Return the dataclass fields for a spec or status. All fields of a status are optional."""
     return [
         Member(f.name, _attribute(f.attribute), f.schema, f.required and is_spec) for f in fields
     ]
@@ -255,7 +255,7 @@ def _literal(value: Any) -> str:
 
 
 def find_used_names(classes: Sequence[PythonClass], names: Iterable[str]) -> tuple[SafeText, ...]:
-    """Return the members of ``names`` that occur in field types of ``classes``, in order."""
+    """Return which of ``names`` occur in the field types of ``classes``, in the given order."""
     fields = [field for cls in classes for field in cls.fields]
     words = {word for f in fields for word in _WORD.findall(QUOTED.sub("", f.annotation))}
     if any(f.assignment.startswith(" = field(") for f in fields):
@@ -276,36 +276,37 @@ def _docstring(text: str) -> SafeText:
 
 
 HUB: Final = "_hub"
-"""Name under which a module imports the hub's types; no field can have this name."""
+"""Name under which modules import the hub's types. No field can have this name."""
 _QUALIFIED_NAME: Final = re.compile(rf"{QUOTED.pattern}|\b[A-Za-z_]\w*")
 
 
 class ConvertedPart(NamedTuple):
-    """The conversion of a kind's spec or status between a version and the hub."""
+    """How a kind's spec or status is converted between a version and the hub."""
 
     part: Identifier
     """``spec`` or ``status``."""
     pascal: Identifier
     """``Spec`` or ``Status``."""
     hub_type: Identifier
-    """Name of the class for the hub's part, such as ``AcmeMachineSpec``."""
+    """Name of the hub's class for the part, such as ``AcmeMachineSpec``."""
     has_spoke: bool
-    """Whether the version has its own fields."""
+    """Whether the author declares fields for this part of the version."""
     has_hub: bool
     to_hub: bool
-    """Whether the author's code computes fields of the hub, which requires fields on both sides."""
+    """Whether the author's code computes fields of the hub, which requires that both sides have
+    fields."""
     from_hub: bool
     """Whether the author's code computes fields of the version."""
     spoke_keys: frozenset[str]
-    """Fields that the hub lacks or has with another type."""
+    """Fields of the version that the hub lacks or gives another type."""
     hub_keys: frozenset[str]
     spoke_required: tuple[str, ...]
-    """Fields in ``spoke_keys`` that objects in the version must have."""
+    """Fields in ``spoke_keys`` that the version's schema requires."""
     hub_required: tuple[str, ...]
 
 
 class ConvertedVersion(NamedTuple):
-    """An API version whose fields the author's code converts."""
+    """An API version with fields that the author's code converts."""
 
     resource: Resource
     template: Resource | None
@@ -321,7 +322,7 @@ class ConvertedVersion(NamedTuple):
 
     @property
     def functions(self) -> tuple[str, ...]:
-        """Return the names of the conversion functions that the author writes."""
+        """Return the names of the conversion functions that the author must write."""
         return tuple(
             f"{part.part}_{direction}"
             for part in self.parts
@@ -331,12 +332,12 @@ class ConvertedVersion(NamedTuple):
 
     @property
     def spec(self) -> ConvertedPart | None:
-        """Return the conversion of the spec for objects and templates, or None if not needed."""
+        """Return how objects' and templates' specs are converted, or None if they are not."""
         return next((part for part in self.parts if part.part == "spec"), None)
 
 
 def list_converted_versions(component: Component) -> tuple[ConvertedVersion, ...]:
-    """Return all versions of a component's kinds whose fields the author's code converts."""
+    """Return all versions of a component's kinds with fields that the author's code converts."""
     templates = {str(each.kind): each for each in component.resources if each.role.is_template}
     found = (
         ConvertedVersion(
@@ -354,7 +355,7 @@ def list_converted_versions(component: Component) -> tuple[ConvertedVersion, ...
 
 
 def has_version_functions(provider: Provider) -> bool:
-    """Return whether the author's code converts fields of any kind."""
+    """Return whether the author's code converts fields of at least one kind."""
     return any(
         converted.functions
         for component in provider.components
@@ -365,7 +366,10 @@ def has_version_functions(provider: Provider) -> bool:
 def find_converted_versions(
     resource: Resource, component: Component
 ) -> tuple[ConvertedVersion, ...]:
-    """Return the converted versions of one kind; a template has its kind's converted versions."""
+    """Return the versions of one kind that the author's code converts.
+
+    A template has the converted versions of its kind.
+    """
     return tuple(
         each
         for each in list_converted_versions(component)
@@ -375,7 +379,7 @@ def find_converted_versions(
 
 
 def list_hub_types(component: Component) -> dict[Identifier, tuple[Identifier, ...]]:
-    """Return the hub classes that conversions need, by module."""
+    """Return the names of the hub classes that conversions use, by module."""
     found: dict[Identifier, set[Identifier]] = {}
     for converted in list_converted_versions(component):
         names = {part.hub_type for part in converted.parts if part.has_hub}
@@ -385,7 +389,7 @@ def list_hub_types(component: Component) -> dict[Identifier, tuple[Identifier, .
 
 
 def generate_version_module(converted: ConvertedVersion) -> PythonModule:
-    """Return a module with a version's classes and the result types of author functions."""
+    """Return a module with a version's classes and the types that author functions return."""
     classes: list[PythonClass] = []
     # One builder for spec and status, so that a nested class has one name in the module even if
     # both parts contain an object of the same name.
@@ -403,7 +407,7 @@ def generate_version_module(converted: ConvertedVersion) -> PythonModule:
 
 
 def needs_hub(module: PythonModule) -> bool:
-    """Return whether any class of the module uses a type of the hub."""
+    """Return whether any class in the module uses a type of the hub."""
     return bool(find_used_names(module.classes, (HUB,)))
 
 

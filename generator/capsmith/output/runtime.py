@@ -1,4 +1,4 @@
-"""The runtime library in a provider's repository: its slices and their requirements."""
+"""The runtime library as part of a provider's repository: its slices and their requirements."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ PACKAGE: Final = "capsmith_runtime"
 DISTRIBUTION: Final = "capsmith-runtime"
 FOLDER: Final = f"vendor/{PACKAGE}"
 RECORD: Final = f"vendor/{PACKAGE}.json"
-"""Path to the record of the vendored copy: version, slices and digests."""
+"""Path, in the repository, to the file that records the version, slices and digests of the copy."""
 SLICES_FILE: Final = "slices.yaml"
 PERMISSIONS_FILE: Final = "permissions.yaml"
-"""Name of the permissions file in each folder whose code makes requests."""
+"""Name of the permissions file, which each folder has whose code sends requests."""
 
 Mode = Literal["vendored", "package"]
 
@@ -31,9 +31,9 @@ class Library(NamedTuple):
 
     version: str
     sources: Mapping[str, str]
-    """Content of files by path in the package, read from disk when used."""
+    """Content of each file by path in the package. Files are read from disk when first used."""
     requires: tuple[str, ...]
-    """Python requirements of the parts that every provider includes."""
+    """Python requirements (PEP 508) of the parts that every provider includes."""
     slices: Mapping[str, Slice]
     permissions: Declarations
     """Permissions that managers need, by folder of the library."""
@@ -43,16 +43,16 @@ class Slice(NamedTuple):
     """A part of the library that a provider may leave out."""
 
     needs: tuple[str, ...] = ()
-    """Names of other slices that the slice imports."""
+    """Names of the other slices that this slice imports."""
     requires: tuple[str, ...] = ()
     """Python requirements (PEP 508) that the slice adds."""
     modules: tuple[str, ...] = ()
-    """Modules outside the slice's folders that are included only with this slice, or with others
-    that list them."""
+    """Modules outside the slice's folders that are left out unless this slice, or another slice
+    that lists them, is included."""
 
 
 class LegacyModule(NamedTuple):
-    """A module that capsmith 0.1 generated below ``_generated``, and its replacements."""
+    """A module that capsmith 0.1 generated below ``_generated``, and what replaces it."""
 
     module: RelativePath
     """Path to the module without its suffix, such as ``extension/topology``."""
@@ -61,22 +61,23 @@ class LegacyModule(NamedTuple):
 
 
 class Runtime(NamedTuple):
-    """The part of the runtime library in one provider repository."""
+    """The part of the runtime library that one provider's repository uses."""
 
     mode: Mode
     version: str
     slices: tuple[str, ...]
     """Names of the slices, sorted."""
     requirements: tuple[str, ...]
-    """Python requirements of the slices; in package mode, the requirement of the library itself."""
+    """Python requirements of the slices or, in package mode, the requirement for the library
+    itself."""
     permissions: Declarations
     """Permissions that managers need, by folder of the library."""
     legacy: tuple[LegacyModule, ...] = ()
-    """Modules that keep import paths from capsmith 0.1 working."""
+    """Modules that keep the import paths of capsmith 0.1 working."""
 
     @property
     def series(self) -> SafeText:
-        """Return the ``major.minor`` version that generated code requires."""
+        """Return the ``major.minor`` version of the library that generated code requires."""
         return SafeText(self.version.rpartition(".")[0])
 
     @property
@@ -86,9 +87,10 @@ class Runtime(NamedTuple):
 
 
 def select_runtime(provider: Provider, library: Library, legacy_imports: bool = False) -> Runtime:
-    """Return the slices that ``provider`` needs, with their requirements.
+    """Return the slices that ``provider`` needs, and what they require.
 
-    With ``legacy_imports``, modules that keep import paths from capsmith 0.1 working are included.
+    With ``legacy_imports``, modules are included that keep the import paths of capsmith 0.1
+    working.
     """
     used = [*_slices(provider)]
     if legacy_imports and "infrastructure" in used:
@@ -109,7 +111,7 @@ def select_runtime(provider: Provider, library: Library, legacy_imports: bool = 
 
 
 def build_vendored_files(runtime: Runtime, library: Library) -> FileTree:
-    """Return the vendored copy of the library and its record; empty in package mode."""
+    """Return the files of the vendored copy, and its record; empty in package mode."""
     if not runtime.vendored:
         return FileTree()
     carried = {path for path in library.sources if _is_carried(path, runtime, library.slices)}
@@ -155,12 +157,12 @@ _NAME: Final = re.compile(r"\w+")
 
 
 def is_vendored(path: str) -> bool:
-    """Return whether a path in a repository belongs to the vendored copy."""
+    """Return whether a path in a repository belongs to the library's vendored copy."""
     return path == RECORD or path.startswith(f"{FOLDER}/")
 
 
 def remove_vendored(tree: FileTree) -> FileTree:
-    """Return the tree without the vendored copy."""
+    """Return the tree without the library's vendored copy."""
     return FileTree.of([file for file in tree if not is_vendored(file.path)])
 
 
@@ -234,7 +236,7 @@ def _is_carried(path: str, runtime: Runtime, slices: Mapping[str, Slice]) -> boo
 
 
 def list_legacy_modules(slices: Sequence[str]) -> tuple[LegacyModule, ...]:
-    """Return the modules from capsmith 0.1 that author code for these slices may import."""
+    """Return the modules of capsmith 0.1 that author code for these slices may still import."""
     common = {
         "provider": tuple(sorted(f"legacy.{name}" for name in ("common", *slices) if name in _TOP)),
         "testing": ("testing.core", *_builders("infrastructure", slices)),

@@ -30,7 +30,7 @@ _FOREIGN = ("infrastructure.cluster.x-k8s.io/v1beta1", "ExampleMachineTemplate",
 def build_example_control_plane(resource: Resource, provider: Provider) -> dict[str, Any]:
     """Return an example version and infrastructure template for a control plane's Machines.
 
-    Empty for other roles.  The template is from this repository if possible (CP-12, CP-13).
+    Empty for other roles.  The template's kind is from this repository if possible (CP-12, CP-13).
     """
     if resource.role is not Role.CONTROL_PLANE:
         return {}
@@ -74,39 +74,39 @@ _RESERVED = frozenset({"builtin"})
 
 
 class ClassVariable(NamedTuple):
-    """A required scalar field that becomes a variable of the ClusterClass."""
+    """A required scalar field that is set by a variable of the ClusterClass."""
 
     name: str
     schema: Mapping[str, Any]
     value: Any
-    """Value in the topology template: an example, or a clusterctl variable with an example as
-    default."""
+    """Value in the topology template: an example, or a clusterctl variable whose default is an
+    example."""
     template: Resource
     path: str
     """JSON pointer to the field in the template."""
 
     @property
     def field(self) -> str:
-        """Return the name of the field in the kind."""
+        """Return the name of the kind's field that the variable sets."""
         return self.path.rpartition("/")[2]
 
 
 class Own(NamedTuple):
-    """An optional kind of the provider, with its template."""
+    """An optional kind that the provider itself defines, and its template."""
 
     object: Resource
     template: Resource | None
-    """Template of the kind; None if the author left it out, in which case no ClusterClass uses the
-    kind."""
+    """Template for the kind; None if the author left it out. Without a template, no ClusterClass
+    uses the kind."""
     spec: Mapping[str, Any]
-    """Spec that contains clusterctl variables."""
+    """Example spec that contains clusterctl variables."""
     class_spec: Mapping[str, Any]
-    """Spec that contains only plain values (CC-74)."""
+    """Example spec that contains only plain values (CC-74)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The kinds of an infrastructure component by their position in a cluster, with their specs.
+    """The parts that the component's kinds play in a cluster, with an example spec for each.
 
     Attributes named ``*_spec`` contain clusterctl variables; attributes named ``*_class_spec``
     contain plain values (CC-74).
@@ -114,7 +114,7 @@ class Topology:
 
     cluster: Resource
     cluster_template: Resource | None
-    """Template of the cluster kind; None if the author left it out, in which case there is no
+    """Template for the cluster kind; None if the author left it out. Without it, there is no
     ClusterClass."""
     machine: Resource
     machine_template: Resource
@@ -125,7 +125,7 @@ class Topology:
     cluster_variables: tuple[ClassVariable, ...]
     machine_variables: tuple[ClassVariable, ...]
     endpoint: bool
-    """Whether the provider supplies the control plane endpoint (IC-02, IC-04, CP-01)."""
+    """Whether this provider sets the control plane endpoint (IC-02, IC-04, CP-01)."""
     control_plane: Own | None
     """The provider's own control plane; None if kubeadm's is used."""
     bootstrap: Own | None
@@ -133,10 +133,10 @@ class Topology:
     pool: Own | None
     """Machine pool that the flavor uses instead of a MachineDeployment; None for other flavors."""
     pools: tuple[Own, ...]
-    """All pool kinds with a template; each becomes a worker class named after the kind."""
+    """All pool kinds that have a template. Each becomes a worker class named after the kind."""
 
     def pool_variables(self, pool: Own) -> tuple[ClassVariable, ...]:
-        """Return the variables that have the same meaning for a pool and for machines."""
+        """Return the variables that mean the same for a pool as for machines."""
         schemas = {field.name: field.schema.get("type") for field in pool.object.spec_fields}
         return tuple(
             variable
@@ -156,7 +156,7 @@ class Topology:
 
     @property
     def variables(self) -> tuple[ClassVariable, ...]:
-        """Return all variables of the ClusterClass."""
+        """Return all variables that the ClusterClass defines."""
         return self.cluster_variables + self.machine_variables
 
 
@@ -166,8 +166,8 @@ def build_topology(
     """Return the topology of ``component``, which must have an InfraCluster and an InfraMachine.
 
     ``flavor`` and ``cluster_class`` select the cluster template or ClusterClass.  If a provider has
-    several cluster or machine kinds, the first ClusterClass uses the first of each, the second the
-    next, and so on.  The default cluster template and the flavors do the same.
+    several cluster or machine kinds, the first ClusterClass uses the first of each, the second uses
+    the next, and so on.  The same holds for the default cluster template and the flavors.
     """
     place = _place(provider, flavor, cluster_class)
     cluster = _kind_at(place, component.role(Role.INFRA_CLUSTER))
@@ -240,7 +240,7 @@ def _is_special(flavor: str, provider: Provider) -> bool:
 def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
     """Return the smallest valid ``spec``: required fields with example values, and the identity.
 
-    Optional fields are added if the spec requires a number of fields.
+    Optional fields are added if the schema sets ``minProperties``.
     """
     if resource.role is Role.IDENTITY:
         parts: dict[str, Any] = {
@@ -293,7 +293,7 @@ def _example_fields(resource: Resource) -> dict[str, Any]:
 
 
 def name_credentials(resource: Resource, provider: Provider) -> SafeText:
-    """Return the name of the sample Secret with credentials for an identity kind."""
+    """Return the name of the sample Secret that holds an identity kind's credentials."""
     is_first = provider.credentials is None or provider.credentials.kind == resource.kind
     return SafeText(f"{provider.name if is_first else resource.singular}-credentials")
 

@@ -1,4 +1,4 @@
-"""Find kinds that need webhooks for admission or conversion, or migration of stored objects."""
+"""Find the kinds that need admission webhooks, conversion webhooks, or storage migration."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ class AdmittedKind(NamedTuple):
 
     resource: Resource
     template: Resource | None
-    """Template resource, if its objects are admitted like the kind's objects; otherwise None."""
+    """Template resource, if the webhooks also receive the template's objects; otherwise None."""
     webhooks: Webhooks
 
     @property
     def name(self) -> DnsSubdomain:
-        """Return ``<singular>.<group>``, the suffix of webhook names."""
+        """Return ``<singular>.<group>``, which webhook names end with."""
         return DnsSubdomain(f"{self.resource.singular}.{self.resource.group}")
 
     @property
     def versions(self) -> tuple[VersionName, ...]:
         """Return the versions in which the API server sends objects to the webhooks.
 
-        The API server converts objects of other versions first (``matchPolicy: Equivalent``),
-        because the author's code handles only the fields of the storage version.
+        The author's code handles only the storage version's fields, so the API server first
+        converts objects of other versions (``matchPolicy: Equivalent``).
         """
         others = self.resource.version_fields or {}
         return tuple(
@@ -40,7 +40,7 @@ class AdmittedKind(NamedTuple):
 
     @property
     def admitted(self) -> tuple[Resource, ...]:
-        """Return the resources whose objects the API server sends to the webhooks."""
+        """Return the resources whose objects the webhooks receive."""
         return (self.resource,) if self.template is None else (self.resource, self.template)
 
 
@@ -59,7 +59,7 @@ def list_admitted_kinds(component: Component) -> tuple[AdmittedKind, ...]:
 
 
 def has_admission(provider: Provider) -> bool:
-    """Return whether any kind has admission webhooks."""
+    """Return whether any of the provider's kinds has admission webhooks."""
     return any(list_admitted_kinds(component) for component in provider.components)
 
 
@@ -67,10 +67,10 @@ Path = tuple[str, ...]
 
 
 class ShapeChange(NamedTuple):
-    """A difference between two shapes of a kind that the webhook converts (CRD-15)."""
+    """A field that the conversion webhook converts between two versions of a kind (CRD-15)."""
 
     old: Path
-    """Path from the root of the object; empty if the older shape has no such field."""
+    """Path from the root of the object; empty if the older version has no such field."""
     new: Path
     conversion: str
     stays: bool
@@ -78,24 +78,24 @@ class ShapeChange(NamedTuple):
 
 
 def list_converted_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
-    """Return the kinds that a component's manager converts."""
+    """Return the kinds whose objects a component's manager converts between versions."""
     former = provider.former_contracts
     return tuple(resource for resource in component.resources if is_converted(resource, former))
 
 
 def needs_webhook_server(component: Component, provider: Provider) -> bool:
-    """Return whether the API server or core calls this component's manager."""
+    """Return whether a component's manager must serve requests from the API server or core."""
     converts = bool(list_converted_resources(component, provider))
     return component.type == "runtime-extension" or converts or bool(list_admitted_kinds(component))
 
 
 def has_webhooks(provider: Provider) -> bool:
-    """Return whether the API server or core calls any manager."""
+    """Return whether any manager must serve requests from the API server or core."""
     return any(needs_webhook_server(component, provider) for component in provider.components)
 
 
 def has_conversion(provider: Provider) -> bool:
-    """Return whether any manager converts objects."""
+    """Return whether any of the provider's managers converts objects between versions."""
     return any(list_converted_resources(component, provider) for component in provider.components)
 
 
@@ -106,9 +106,9 @@ def find_contract_version(resource: Resource, contract: str) -> str:
 
 
 def compare_shapes(resource: Resource) -> tuple[ShapeChange, ...]:
-    """Return the contract changes that a kind's conversion applies, in the order of the data.
+    """Return the contract changes that the conversion of a kind applies, in the order of the data.
 
-    Raises KeyError if the differences between the kind's contracts are not recorded.
+    Raises KeyError if no differences are recorded between the contracts of the kind's versions.
     """
     by_contract = {version.contract.version: version for version in resource.versions}
     if len(by_contract) < 2:  # the versions of earlier contracts are gone
@@ -154,7 +154,7 @@ def _path(dotted: str, is_template: bool) -> Path:
 
 
 def has_path(path: Path, schema: Schema) -> Path:
-    """Return ``path`` if the schema has the field, or an empty path."""
+    """Return ``path`` unchanged if the schema declares it, or else an empty path."""
     found: Any = schema
     for key in path:
         found = found.get("properties", {}).get(key)
@@ -166,9 +166,9 @@ def has_path(path: Path, schema: Schema) -> Path:
 def list_migrated_resources(component: Component, provider: Provider) -> tuple[Resource, ...]:
     """Return the kinds whose stored objects a component's manager migrates (CRD-16).
 
-    Templates and identities are included, because no reconcile ever writes them.  A release of an
-    earlier contract may have stored a version that no longer exists, and users may upgrade directly
-    from that release.
+    Templates and identities are included, because reconciling does not rewrite them.  A release of
+    an earlier contract may have stored a version that no longer exists, and users may upgrade
+    directly from that release.
     """
     return tuple(
         resource
@@ -178,5 +178,5 @@ def list_migrated_resources(component: Component, provider: Provider) -> tuple[R
 
 
 def has_migration(provider: Provider) -> bool:
-    """Return whether any manager migrates stored objects."""
+    """Return whether any of the provider's managers migrates stored objects."""
     return any(list_migrated_resources(component, provider) for component in provider.components)

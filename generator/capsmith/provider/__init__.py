@@ -1,1 +1,1 @@
-"""The resolved provider: names, kinds and fields, all decided and valid."""
+"""The resolved provider: its names, kinds and fields, all of them complete and valid."""

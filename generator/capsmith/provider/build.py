@@ -1,6 +1,7 @@
 """Build a :class:`Provider` from a draft that passed all checks.
 
-Reports no findings: an invalid name raises ValueError, which means that a check is missing.
+Nothing here reports findings. A name that is still invalid raises ValueError, because a check for
+it must be missing.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ _ORDER = (
 
 
 def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
-    """Build the provider from a valid draft; ``known`` maps versions to contracts.
+    """Build the provider from a checked draft; ``known`` maps contract versions to contracts.
 
-    Raises ValueError for an invalid name, which means that a check is missing.
+    Raises ValueError for an invalid name, because a check for it must be missing.
     """
     spec = draft.spec
     return Provider(

@@ -1,4 +1,4 @@
-"""Apply the author's schemas of contract fields, for existing CRDs with other limits."""
+"""Replace the contract's field schemas with the author's, for existing CRDs with other limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPEN = "x-kubernetes-preserve-unknown-fields"
 def apply_own_schemas(
     fields: Iterable[ContractField], part: str, written: ContractFields | None
 ) -> list[ContractField]:
-    """Return the contract's fields with the author's schemas, then the author's other fields.
+    """Return the contract's fields with the author's schemas, then the author's additional fields.
 
     ``part`` is ``spec`` or ``status``; ``written`` is None if the author overrides nothing.  Status
     fields are always optional, because the manager writes conditions before anything else.
@@ -38,9 +38,9 @@ def apply_own_schemas(
 
 
 def choose_schema(own: OwnField, contract: Schema) -> Schema:
-    """Return the author's schema ``own`` of a contract field.
+    """Return the schema to use for a contract field that the author declares as ``own``.
 
-    Unless it is marked exact, properties that only the schema ``contract`` declares are added.
+    Properties that only the schema ``contract`` declares are added unless ``own`` is marked exact.
     """
     return own.schema if own.exact else complete_schema(own.schema, contract)
 

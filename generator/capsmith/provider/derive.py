@@ -1,4 +1,4 @@
-"""Derive a draft from a description by deciding everything that the author left open.
+"""Derive a draft from a description by choosing a value for everything that the author left open.
 
 Every description that the model accepts has a draft, but names in the draft may be invalid.
 """
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 def select_versions(
     versions: tuple[DraftVersion, ...], written: Sequence[str | ApiVersionSpec] | None
 ) -> tuple[DraftVersion, ...]:
-    """Return the API versions that the author lists for a kind, with the author's changes.
+    """Return the API versions of a kind, with the settings that the author changes for the kind.
 
-    ``versions`` are the provider's versions, and all are returned if ``written`` is None.  Unknown
-    names are skipped, because a check reports them.
+    ``versions`` are the provider's versions. All of them are returned if ``written`` is None.
+    Unknown names are skipped, because a check reports them.
     """
     if written is None:
         return versions
@@ -97,10 +97,10 @@ _OFF_BY_SHAPE = {
 
 
 def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
-    """Return the enabled features of a kind.
+    """Return the features of a kind that are enabled.
 
-    The author's choices take precedence.  Other defaults depend on the role, and on whether a
-    control plane is managed.
+    The author's choices take precedence.  Other defaults depend on the role and, for a control
+    plane, on whether it is managed.
     """
     switched = described.features or {}
     managed = switched.get(MANAGED, False)
@@ -112,9 +112,10 @@ def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> froze
 
 
 def list_switchable_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
-    """Return the features that an author may switch; empty if the author does not switch any.
+    """Return the features that an author may switch on or off.
 
-    The empty result avoids reading contracts that the provider does not follow.
+    Empty if the author switches none, so that contracts that the provider does not follow need not
+    be read.
     """
     return _known_features(described.implements, contracts) if described.features else frozenset()
 

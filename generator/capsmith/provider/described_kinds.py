@@ -1,4 +1,4 @@
-"""Properties of a described kind: its template, and the Machines of a control plane.
+"""Facts about a described kind: whether it has a template, and how a control plane has Machines.
 
 A control plane embeds the spec of its Machines' bootstrap configurations as
 ``bootstrapConfigSpec``.  A ClusterClass can clone and patch only the control plane itself (CP-30).
@@ -23,20 +23,20 @@ MANAGED = "externalManagedControlPlane"
 """Feature of a managed control plane, which has no Machines (CP-25)."""
 _FREE: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 MACHINES = "machines"
-"""Feature of a machine pool that has a Machine for each infrastructure machine (MP-07)."""
+"""Feature of a machine pool that has one Machine for each infrastructure machine (MP-07)."""
 WITHOUT_TEMPLATE = frozenset({"IPPool", "GlobalIPPool", "Addon", "Resource"})
-"""Roles whose kinds have no template kind."""
+"""Roles whose kinds never have a template."""
 _OF_CLASSES = frozenset({"InfraCluster", "ControlPlane"})
 """Roles of which every ClusterClass references a template."""
 
 
 def has_template(described: KindSpec) -> bool:
-    """Return whether capsmith generates a template kind for a kind."""
+    """Return whether capsmith generates a template for a described kind."""
     return described.implements not in WITHOUT_TEMPLATE and described.template is not False
 
 
 def supports_classes(spec: ProviderSpec) -> bool:
-    """Return whether ClusterClasses can use every cluster kind and control plane kind."""
+    """Return whether ClusterClasses can use all the provider's cluster and control plane kinds."""
     return all(
         described.template is not False
         for _, _, described in spec.kinds()
@@ -45,7 +45,7 @@ def supports_classes(spec: ProviderSpec) -> bool:
 
 
 def template_short_names(described: KindSpec) -> tuple[str, ...]:
-    """Return the short names of a kind's template."""
+    """Return the kubectl short names of a kind's template; empty if it has none."""
     template = described.template
     names = () if template is None or isinstance(template, bool) else template.short_names
     return names or ()

@@ -1,4 +1,4 @@
-"""A provider with everything decided, as plain strings that may still be invalid.
+"""A provider in which nothing is left open, but whose names may still be invalid.
 
 :mod:`capsmith.provider.derive` creates the draft, :mod:`capsmith.resolving.checks` checks it, and
 :mod:`capsmith.provider.build` converts it to the model.
@@ -43,19 +43,19 @@ class DraftKind(NamedTuple):
     known_features: frozenset[str]
     """Features that the author may switch, in any contract; empty if the author switches none."""
     features: frozenset[str]
-    """Enabled features in the provider's contracts, except the feature for credentials."""
+    """Features that are enabled in the provider's contracts, except the feature for credentials."""
     short_names: tuple[str, ...]
     has_template: bool
     namespaced: bool
-    """Whether objects of the kind are namespaced; the author's choice, only for the role
-    Resource."""
+    """Whether objects of the kind are namespaced. The author may choose only for the role Resource.
+    """
     machine_kind: str | None
-    """Machine kind of a pool; None if several kinds match and the author names none."""
+    """Kind of a pool's machines; None if several kinds match and the author names none."""
     bootstrap: GroupKind | None
-    """Bootstrap kind of a control plane with Machines; None if unknown or not applicable."""
+    """Kind of the bootstrap configurations for a control plane's Machines; None if unknown or if
+    the control plane has no Machines."""
     webhooks: Webhooks | None
-    """Settings for validation and defaulting by the author's code; None if the kind has no
-    webhooks."""
+    """Settings for webhooks that call the author's code; None if the kind has no webhooks."""
     group: str
     plural: str
     versions: tuple[DraftVersion, ...]
@@ -87,7 +87,7 @@ class DraftIdentity(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A provider before it is checked."""
+    """A provider that has not been checked yet."""
 
     spec: ProviderSpec
     title: str
@@ -95,7 +95,7 @@ class Draft(NamedTuple):
     owner: str
     licence: str
     repository_path: tuple[str, ...]
-    """Segments of the repository URL: organisation and name."""
+    """Segments of the repository URL's path: organisation and name."""
     distribution: str
     package: str
     environment_prefix: str
@@ -103,12 +103,12 @@ class Draft(NamedTuple):
     sections: tuple[SectionType, ...]
     """Sections that the author wrote, in the order of components."""
     components: tuple[tuple[SectionType, ...], ...]
-    """Sections of each component; the first section of a component determines the component's
-    type."""
+    """Sections of each component. The first section determines the component's type."""
     groups: Mapping[str, str]
-    """API group of each section, written or not; empty for a section without kinds."""
+    """API group of each section, including sections that the author did not write; empty for a
+    section that cannot have kinds."""
     namespaces: Mapping[str, str]
-    """Namespace of each section, written or not."""
+    """Namespace of each section, including sections that the author did not write."""
     kinds: tuple[DraftKind, ...]
     machine_kinds: tuple[str, ...]
     """Names of the kinds that implement InfraMachine."""
@@ -124,5 +124,5 @@ class Draft(NamedTuple):
     """Singular and plural names of all kinds, including templates and identities."""
 
     def kinds_of(self, section: str) -> tuple[DraftKind, ...]:
-        """Return the kinds of a section."""
+        """Return the kinds that the author describes in a section."""
         return tuple(kind for kind in self.kinds if kind.section == section)

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 class Hook(NamedTuple):
-    """A Cluster API runtime hook, and how the extension responds to it (RX-04, RX-05)."""
+    """A Cluster API runtime hook, and how the extension handles it (RX-04, RX-05)."""
 
     hook: Identifier
     """Name of the hook, such as ``GeneratePatches``."""
     name: DnsLabel
-    """Name of the handler; ClusterClasses refer to it as ``<name>.<ExtensionConfig>``."""
+    """Name of the handler. ClusterClasses refer to it as ``<name>.<ExtensionConfig>``."""
     method: Identifier
     """Name of the method in the author's class, such as ``generate_patches``."""
     constant: Identifier
@@ -45,18 +45,18 @@ class Hook(NamedTuple):
     module: Identifier
     """Name of the generated module for the hook's requests and responses, such as ``topology``."""
     request: Identifier
-    """Name of the parameter class of the method."""
+    """Class of the method's parameter."""
     answer: SafeText
     """Return type of the method, such as ``Proceed | RetryAfter``."""
     timeout_seconds: int
     ignore_failures: bool
     since: str
-    """First release of core that has the hook; empty if it has always existed."""
+    """First release of core that calls the hook; empty if core has always called it."""
     statement: str
 
 
 class Release(NamedTuple):
-    """A release series of the provider and its contract (CC-05)."""
+    """A release series of the provider, and the contract that the series follows (CC-05)."""
 
     series: SeriesName
     major: int
@@ -69,7 +69,7 @@ Schema = Mapping[str, Any]
 
 
 class Role(StrEnum):
-    """The role of a resource in Cluster API, with the name that the contract's pages use."""
+    """The role that Cluster API gives a kind, named as on the contract's pages."""
 
     INFRA_CLUSTER = "InfraCluster"
     INFRA_CLUSTER_TEMPLATE = "InfraClusterTemplate"
@@ -89,15 +89,15 @@ class Role(StrEnum):
 
     @property
     def is_template(self) -> bool:
-        """Return whether core clones resources of this role and no controller reconciles them."""
+        """Return whether the role is a template, which core clones and which has no reconciler.
+
+        InfraMachineTemplate is an exception: if it reports capacity, its status is reconciled.
+        """
         return self.value.endswith("Template")
 
     @property
     def template(self) -> Role:
-        """Return the role of this role's template.
-
-        Raises ValueError for roles without a template, such as identities and templates.
-        """
+        """Return the role of this role's template. Raises ValueError for a role without one."""
         return Role(self.value + "Template")
 
 
@@ -108,13 +108,14 @@ class Field(NamedTuple):
     """Name in YAML, by convention in camelCase."""
     attribute: Identifier  # snake_case, as in Python; never a keyword
     schema: Schema
-    """Schema without ``required`` for the field itself; nested objects list their required
-    fields."""
+    """Schema, in which nested objects list their required fields. The field's own ``required`` is
+    separate.
+    """
     required: bool
 
 
 class PrinterColumn(NamedTuple):
-    """A column of ``kubectl get``."""
+    """A column that ``kubectl get`` prints."""
 
     name: str
     type: str
@@ -124,7 +125,7 @@ class PrinterColumn(NamedTuple):
 
 
 class ApiVersion(NamedTuple):
-    """An API version of the provider, and the contract whose fields the version has."""
+    """An API version of the provider, and the contract version that it follows."""
 
     name: VersionName
     served: bool
@@ -132,18 +133,18 @@ class ApiVersion(NamedTuple):
     contract: Contract
     deprecated: bool = False
     deprecation_warning: str = ""
-    """Deprecation warning; empty if the API server's default text applies."""
+    """Warning that API clients see; empty if the API server's default warning applies."""
 
 
 class GroupKind(NamedTuple):
-    """A kind, possibly another provider's; the CRD's label names the version (GEN-01)."""
+    """A kind, possibly another provider's. Its version is in the CRD's contract label (GEN-01)."""
 
     group: DnsSubdomain
     kind: KindName
 
 
 class OwnField(NamedTuple):
-    """The author's schema of a contract field."""
+    """The author's schema for a field of the contract."""
 
     schema: Schema
     required: bool
@@ -152,7 +153,7 @@ class OwnField(NamedTuple):
 
 
 class ContractFields(NamedTuple):
-    """The author's schemas of contract fields, by name."""
+    """The author's schemas for fields of the contract, by field name."""
 
     spec: Mapping[str, OwnField]
     status: Mapping[str, OwnField]
@@ -161,28 +162,28 @@ class ContractFields(NamedTuple):
     without: frozenset[str] = frozenset()
     """Paths of contract fields that the CRD leaves out, such as ``status.failureReason``."""
     has_own_spec: bool = False
-    """Whether a template's spec differs from its kind's spec."""
+    """Whether a template's spec differs from the spec of its kind."""
 
 
 class CrdOptions(NamedTuple):
-    """Settings of a CRD version; by default the CRD is unchanged."""
+    """The author's settings for one version of a CRD. The defaults change nothing."""
 
     contract_columns: bool = True
     required_parts: frozenset[str] | None = None
-    """Names of required parts such as ``spec``; None if the contract decides."""
+    """Top-level parts, such as ``spec``, that objects must have; None if the contract decides."""
     part_limits: Mapping[str, Mapping[str, Any]] = {}
-    """Additional schema keywords, keyed by part of the object: ``status`` or ``spec.template``."""
+    """Additional schema keywords by part of the object, such as ``status`` or ``spec.template``."""
     transition_rules: bool = False
-    """Whether a template also has those CEL rules of its kind that use ``oldSelf``."""
+    """Whether a template also gets the CEL rules of its kind that use ``oldSelf``."""
 
     def limits(self, part: str) -> dict[str, Any]:
-        """Return additional schema keywords for a part of the object, such as its status."""
+        """Return additional schema keywords for ``part``, such as ``status``; empty if none."""
         return dict(self.part_limits.get(part, {}))
 
     def with_parts(
         self, required: Sequence[str] | None, limits: Mapping[Any, PartLimits] | None
     ) -> CrdOptions:
-        """Return a copy with the settings of a version; None leaves a setting unchanged."""
+        """Return a copy with the settings for one version. None keeps the current setting."""
         found = self
         if required is not None:
             found = found._replace(required_parts=frozenset(required))
@@ -196,7 +197,7 @@ class CrdOptions(NamedTuple):
 
 
 class VersionFields(NamedTuple):
-    """The author's fields, rules and printer columns of a kind in one API version."""
+    """The author's fields, CEL rules and printer columns for a kind in one API version."""
 
     spec_fields: tuple[Field, ...]
     status_fields: tuple[Field, ...]
@@ -217,10 +218,10 @@ class Watch(NamedTuple):
     plural: DnsLabel
     namespaced: bool
     path: tuple[str, ...] = ()
-    """Path to the field that names the watched object, such as ``("spec", "sshKeyRef",
-    "name")``."""
+    """Path to the field, in the enqueued object, that names the watched object, such as ``("spec",
+    "sshKeyRef", "name")``."""
     label: str = ""
-    """Label of the watched object whose value is the name of the object to enqueue."""
+    """Label on the watched object that holds the name of the object to enqueue."""
 
 
 class Webhooks(NamedTuple):
@@ -229,18 +230,18 @@ class Webhooks(NamedTuple):
     validation: bool
     defaulting: bool
     deletion: bool
-    """Whether deletions are validated too."""
+    """Whether the author's code validates deletions, too."""
     templates: bool
-    """Whether templates are validated and defaulted like objects."""
+    """Whether the author's code also validates templates and sets their defaults."""
     timeout_seconds: int
 
 
 POOL_FLAVOR = "machinepool"
-"""Flavor whose workers are a machine pool; ``machinepool-<kind>`` uses a pool of that kind."""
+"""Flavor whose workers are a machine pool. ``machinepool-<kind>`` uses a pool of the kind named."""
 TOPOLOGY_FLAVOR = "topology"
-"""Flavor whose cluster template uses the first ClusterClass."""
+"""Flavor whose cluster template uses the provider's first ClusterClass."""
 WORKLOAD_CLIENT = "workloadClient"
-"""Feature of infrastructure clusters and machines that gives their code a workload client."""
+"""Feature that gives author code for clusters and machines a client for the workload cluster."""
 _WORKLOAD_TYPES = frozenset({"addon", "control-plane"})
 """Provider types whose controllers use workload clusters themselves."""
 SECRET_REF = "secretRef"
@@ -248,7 +249,7 @@ SECRET_REF = "secretRef"
 
 
 class Identity(NamedTuple):
-    """An identity kind, and the keys that its Secrets must have."""
+    """An identity kind, and the keys that a Secret for it must have."""
 
     kind: KindName
     keys: tuple[str, ...]
@@ -258,7 +259,7 @@ class Identity(NamedTuple):
 
 
 class Resource(NamedTuple):
-    """A custom resource: a kind and everything derived from it."""
+    """A custom resource: a kind and everything that capsmith derives from it."""
 
     kind: KindName
     role: Role
@@ -273,16 +274,17 @@ class Resource(NamedTuple):
     categories: tuple[DnsLabel, ...]
     description: str
     spec_fields: tuple[Field, ...]
-    """The author's fields of ``spec``; a template repeats its kind's fields."""
+    """The author's fields of ``spec``. A template has the fields of its kind."""
     status_fields: tuple[Field, ...]
     spec_validations: tuple[Schema, ...]
     """The author's ``x-kubernetes-validations`` for the whole spec."""
     printer_columns: tuple[PrinterColumn, ...]  # the author's own, besides the contract's
     features: frozenset[str]
-    """Names of the enabled optional features of the contract, as in ``schemas/contracts``."""
+    """Optional features of the contract that are enabled, named as in ``schemas/contracts``."""
     versions: tuple[ApiVersion, ...]
     bootstrap: GroupKind | None = None
-    """Kind of the bootstrap configurations of a control plane with Machines (CP-19), else None."""
+    """Kind of the bootstrap configurations for a control plane's Machines (CP-19); None for
+    anything other than a control plane with Machines."""
     machine_kind: KindName | None = None
     """Kind of a pool's machines (MP-07); None for anything other than a pool with Machines."""
     object_validations: tuple[Schema, ...] = ()  # x-kubernetes-validations on the whole object
@@ -294,9 +296,11 @@ class Resource(NamedTuple):
     contract_fields: ContractFields | None = None  # the author's schemas of contract fields
     options: CrdOptions = CrdOptions()
     version_fields: Mapping[str, VersionFields] | None = None
-    """The author's fields by version, for versions that differ from the attributes above.
+    """The author's fields by API version, for versions whose fields differ from the attributes
+    above.
 
-    Empty if the kind had such versions in an earlier release, None if it never had any."""
+    Empty if the kind had such versions only in an earlier release, None if it never had any.
+    """
 
     @property
     def crd_name(self) -> DnsSubdomain:
@@ -305,7 +309,7 @@ class Resource(NamedTuple):
 
     @property
     def storage_version(self) -> ApiVersion:
-        """Return the version in which etcd stores objects."""
+        """Return the API version in which the API server stores objects."""
         return next(version for version in self.versions if version.storage)
 
     @property
@@ -318,7 +322,7 @@ class Resource(NamedTuple):
 
 
 class PolicyRule(NamedTuple):
-    """An RBAC rule for the author's infrastructure code, in addition to the contract's rules."""
+    """An RBAC rule that the author's code needs in addition to the rules of the contract."""
 
     api_groups: tuple[str, ...]
     resources: tuple[str, ...]
@@ -329,7 +333,8 @@ class PolicyRule(NamedTuple):
 class Component(NamedTuple):
     """A provider as clusterctl installs it: one components file, one namespace, one manager.
 
-    A repository with infrastructure and bootstrap has two components, unless they are combined.
+    A repository with an infrastructure and a bootstrap provider has two components, unless the
+    author combines them.
     """
 
     type: DnsLabel
@@ -339,16 +344,16 @@ class Component(NamedTuple):
     components_file: RelativePath
     """Name of the components file, such as ``infrastructure-components.yaml`` (CC-20)."""
     namespace: DnsLabel
-    """Namespace, such as ``acme-system``; cluster-scoped names are prefixed with it (CC-31)."""
+    """Namespace, such as ``acme-system``. It also prefixes cluster-scoped names (CC-31)."""
     config: RelativePath
-    """Path to the folder of the kustomize tree, such as ``config``."""
+    """Path to the folder of the kustomize tree in the repository, such as ``config``."""
     resources: tuple[Resource, ...]
     words: str
-    """Name for the component in sentences, such as ``infrastructure provider``."""
+    """What to call the component in a sentence, such as ``infrastructure provider``."""
     kind: KindName
     """Provider type in clusterctl's configuration, such as ``InfrastructureProvider`` (CC-50)."""
     hooks: tuple[Hook, ...] = ()
-    """Hooks that a runtime extension handles (RX-05), in the author's order."""
+    """Runtime hooks that a runtime extension handles (RX-05), in the author's order."""
     further_types: tuple[DnsLabel, ...] = ()
     """Other provider types whose kinds the component's manager reconciles."""
 
@@ -358,18 +363,18 @@ class Component(NamedTuple):
         return (self.type, *self.further_types)
 
     def part(self, type: str) -> Component:
-        """Return a copy that has only the kinds of provider type ``type``."""
+        """Return a copy that has only the kinds belonging to provider type ``type``."""
         kinds = tuple(each for each in self.resources if each.provider_type == type)
         return self._replace(resources=kinds) if self.further_types else self
 
     @property
     def attribute(self) -> Identifier:
-        """Return the provider type as a Python name, such as ``control_plane``."""
+        """Return the provider type as a Python identifier, such as ``control_plane``."""
         return self.attributes[0]
 
     @property
     def attributes(self) -> tuple[Identifier, ...]:
-        """Return all provider types as Python names."""
+        """Return :attr:`types` as Python identifiers."""
         return tuple(Identifier(type.replace("-", "_")) for type in self.types)
 
     @property
@@ -386,20 +391,20 @@ class Component(NamedTuple):
 
     @property
     def features(self) -> frozenset[str]:
-        """Return the features of all the component's kinds."""
+        """Return every feature that at least one of the component's kinds has."""
         return frozenset[str]().union(*(resource.features for resource in self.resources))
 
     def role(self, role: Role) -> tuple[Resource, ...]:
-        """Return the resources with the given role."""
+        """Return the resources that have the given role; empty if there are none."""
         return tuple(resource for resource in self.resources if resource.role is role)
 
     def find_template(self, kind: Resource) -> Resource | None:
-        """Return the template resource of a kind, or None if the kind has no template."""
+        """Return the resource for a kind's template, or None if the kind has no template."""
         templates = self.role(kind.role.template)
         return next((each for each in templates if each.kind == f"{kind.kind}Template"), None)
 
     def find_pool_machine(self, pool: Resource) -> Resource:
-        """Return the resource of the machines that a pool with Machines creates (MP-07)."""
+        """Return the kind of the machines that a pool with Machines creates (MP-07)."""
         machines = self.role(Role.INFRA_MACHINE)
         return next(machine for machine in machines if machine.kind == pool.machine_kind)
 
@@ -410,21 +415,20 @@ class Component(NamedTuple):
 
     @property
     def has_workload_client(self) -> bool:
-        """Return whether the author's code for any kind gets a client for the workload cluster."""
+        """Return whether author code for any of the kinds gets a client for workload clusters."""
         return WORKLOAD_CLIENT in self.features
 
     @property
     def uses_workload_clusters(self) -> bool:
         """Return whether the manager sends requests to workload clusters.
 
-        The library's controllers for add-ons and control planes always do, even if the author's
-        code does not.
+        Controllers for add-ons and control planes always do, even if the author's code does not.
         """
         return self.has_workload_client or not _WORKLOAD_TYPES.isdisjoint(self.types)
 
 
 class Provider(NamedTuple):
-    """A provider repository."""
+    """A provider's repository: everything that blueprints need to generate it."""
 
     name: DnsLabel
     title: str
@@ -439,16 +443,16 @@ class Provider(NamedTuple):
     image: ImageName
     licence: LicenceId
     owner: str
-    """Name of the copyright holder, as free text."""
+    """Copyright holder, as free text."""
     contracts: tuple[Contract, ...]
-    """Contracts that served API versions follow, newest first."""
+    """Contracts that the served API versions follow, newest first."""
     releases: tuple[Release, ...]
     """Release series, newest first."""
     former_contracts: tuple[Contract, ...]
-    """Contracts of earlier release series that the provider no longer follows, newest first."""
+    """Contracts that only earlier release series followed, newest first."""
     components: tuple[Component, ...]
     identities: tuple[Identity, ...]
-    """Identity kinds, in the author's order; samples use the first."""
+    """Identity kinds, in the author's order. Samples use the first one."""
     flavors: tuple[DnsLabel, ...]
     cluster_classes: tuple[DnsLabel, ...]
     rbac: tuple[PolicyRule, ...]
@@ -460,11 +464,11 @@ class Provider(NamedTuple):
 
     @property
     def kubernetes(self) -> ReleaseVersion:
-        """Return the Kubernetes version for samples, such as ``v1.36.0``."""
+        """Return the Kubernetes version to use in samples, such as ``v1.36.0``."""
         return ReleaseVersion(self.contracts[0].kubernetes)
 
     def contract_of(self, release: Release) -> Contract:
-        """Return the contract of a release series.
+        """Return the contract that a release series follows.
 
         Raises LookupError if the provider does not have that release series.
         """
@@ -474,7 +478,7 @@ class Provider(NamedTuple):
         raise LookupError(release.contract)
 
     def component(self, type: str) -> Component | None:
-        """Return the component with the kinds of a provider type, or None if there is none."""
+        """Return the component that has the kinds of a provider type, or None if there is none."""
         return next((each for each in self.components if type in each.types), None)
 
     @property
@@ -483,7 +487,7 @@ class Provider(NamedTuple):
         return self.identities[0] if self.identities else None
 
     def identity(self, kind: str) -> Identity:
-        """Return the identity kind named ``kind``; raises LookupError if there is none."""
+        """Return the identity kind named ``kind``, or raise LookupError if there is none."""
         for identity in self.identities:
             if identity.kind == kind:
                 return identity

@@ -50,7 +50,7 @@ WORDS: Final = _pairs("""
     movie:movies cookie:cookies pretorium:pretoriums agenda:agendas formula:formulas
     shoe:shoes toe:toes graffiti
     """)
-"""Irregular words.  As endings of longer words, later entries take precedence."""
+"""Irregular words.  They also match as endings of longer words, where later entries win."""
 
 ALONE: Final = _words("""
     ox louse die axis alias use toe
@@ -60,7 +60,7 @@ ALONE: Final = _words("""
 ONE_WAY: Final = _words("""
     blues medium ellipsis basis
     """)
-"""Words whose plural is not recognised as a plural."""
+"""Words that get this plural, although the plural alone is not recognised as one."""
 
 OTHER_PLURALS: Final = _words("""
     beefs fishes salmons shrimps swines trouts tunas adieus bureaux ganglions lexicons
@@ -68,7 +68,7 @@ OTHER_PLURALS: Final = _words("""
     focuses locuses nucleuses octopi radiuses corpuses apexes codexes indexes latexes
     vertexes vortexes appendixes radixes helixes buffalos dwarves hooves formulae
     """)
-"""Alternative plurals, recognised only as whole words."""
+"""Alternative plurals. They are recognised only as whole words."""
 
 ENDINGS: Final = _pairs("""
     tive:tives eaf:eaves oaf:oaves afe:aves arf:arves rfe:rves rf:rves lf:lves fe:ves ay:ays
@@ -81,7 +81,7 @@ ENDINGS: Final = _pairs("""
     us:uses ch:ches io:ios sh:shes ss:sses ez:ezzes iz:izzes tz:tzes zz:zzes ano:anos lo:los
     to:tos oo:oos o:oes x:xes
     """)
-"""Regular endings, tried after the irregular words; the first match applies."""
+"""Regular endings, tried after the irregular words. The first match applies."""
 
 
 _WORD = re.compile(
@@ -146,7 +146,7 @@ def title(name: str) -> str:
 
 
 def name_attribute(name: str) -> Identifier:
-    """Convert a name to a snake_case Python name that is not a keyword: ``class`` -> ``class_``."""
+    """Convert a name to a snake_case identifier that is not a keyword: ``class`` -> ``class_``."""
     text = snake(name) or "_"
     if text[0].isdigit():
         text = "_" + text
@@ -179,7 +179,7 @@ def _ordered_rules() -> Iterator[tuple[str, str]]:
 
 
 def name_attributes(names: Iterable[str]) -> dict[str, Identifier]:
-    """Return a unique Python attribute for each name; a number distinguishes equal attributes."""
+    """Return a unique Python identifier for each name, adding a number if two would be equal."""
     found: dict[str, Identifier] = {}
     for name in names:
         chosen, taken, number = name_attribute(name), set(found.values()), 2

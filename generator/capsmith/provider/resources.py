@@ -1,4 +1,4 @@
-"""Create the resources of a described kind and its template."""
+"""Create the resources for a described kind and its template."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def convert_contract_fields(written: ContractFieldsSpec | None) -> ContractFields | None:
-    """Convert the author's schemas of contract fields to plain schemas; None if there are none."""
+    """Convert the author's declarations of contract fields to schemas; None stays None."""
     if written is None:
         return None
     exact = bool(written.exact)
@@ -61,7 +61,7 @@ def convert_contract_fields(written: ContractFieldsSpec | None) -> ContractField
 def build_template_fields(
     kind: ContractFields | None, *written: TemplateVersionSpec | None
 ) -> ContractFields | None:
-    """Return a template's schemas of contract fields: its own if declared, or its kind's.
+    """Return the contract fields that the author declares for a template, or else for its kind.
 
     For each setting, the first entry of ``written`` that sets it takes precedence.
     """
@@ -93,7 +93,7 @@ def _fields(fields: Mapping[str, FieldLike] | None, exact: bool) -> dict[str, Ow
 def build_template(
     kind: Resource, described: KindSpec, name: str, versions: tuple[ApiVersion, ...]
 ) -> Resource:
-    """Build the resource for the template of ``kind``, under the given ``name``."""
+    """Build the resource for the template of ``kind``, whose own name is ``name``."""
     written = None if isinstance(described.template, bool) else described.template
     options = build_template_options(described, written)
     status = convert_fields(written.status) if written is not None else ()
@@ -235,7 +235,10 @@ def create_resource(
     printer_columns: tuple[PrinterColumn, ...] = (),
     provider_type: str = "infrastructure",
 ) -> Resource:
-    """Create a resource with the attributes that all roles have; set others with ``_replace``."""
+    """Create a resource with the attributes that every role has.
+
+    Set the other attributes with ``_replace``.
+    """
     return Resource(
         kind=KindName(kind),
         role=role,
@@ -259,7 +262,10 @@ def create_resource(
 
 
 def convert_fields(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:
-    """Convert the author's fields to plain schemas; a number distinguishes equal attributes."""
+    """Convert the author's fields to schemas, with a unique Python attribute for each field.
+
+    A number is added if two names would give the same attribute.
+    """
     written = fields or {}
     return tuple(
         Field(name, attribute, convert_field(written[name]), is_required(written[name]))
@@ -268,7 +274,7 @@ def convert_fields(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:
 
 
 def convert_columns(columns: Sequence[PrinterColumnSpec] | None) -> tuple[PrinterColumn, ...]:
-    """Convert the author's printer columns."""
+    """Convert the author's printer columns, in order; empty if there are none."""
     return tuple(
         PrinterColumn(c.name, c.type, c.json_path, c.priority, c.description or "")
         for c in columns or ()
@@ -282,7 +288,7 @@ _WITHOUT_SECRET = "{kind} says with which identity the infrastructure is used."
 def build_resources(
     kind: DraftKind, draft: Draft, versions: Versions, template_versions: Versions
 ) -> tuple[Resource, ...]:
-    """Build the resource of a kind, followed by its template if it has one."""
+    """Return the resource for a kind and, if the kind has a template, the template's resource."""
     own = _build_resource(kind, draft, versions)
     if not kind.has_template:
         return (own,)
@@ -372,7 +378,7 @@ def _first_keys(path: str) -> str:
 
 
 def build_identity(identity: DraftIdentity, group: DnsSubdomain, versions: Versions) -> Resource:
-    """Build the resource of an identity kind."""
+    """Build the resource for an identity kind."""
     parts = {SECRET_REF: identity.secret, "allowedNamespaces": not identity.namespaced}
     words = WORDS[Role.IDENTITY] if identity.secret else _WITHOUT_SECRET
     return create_resource(
@@ -439,9 +445,9 @@ _CATEGORY = "cluster-api"
 
 
 def build_template_options(kind: KubectlSpec, template: TemplateSpec | None) -> CrdOptions:
-    """Return the CRD options of a template.
+    """Return the CRD options for a template.
 
-    Unless ``template`` sets ``contract_columns``, the kind's setting applies.
+    The kind's setting for ``contract_columns`` applies unless ``template`` sets it.
     """
     if template is None:
         return CrdOptions(contract_columns=kind.contract_columns is not False)
@@ -451,7 +457,10 @@ def build_template_options(kind: KubectlSpec, template: TemplateSpec | None) -> 
 
 
 def list_categories(kind: KubectlSpec | None, template: KubectlSpec | None = None) -> list[str]:
-    """Return the categories of a kind, or of its template, which has the kind's by default."""
+    """Return the kubectl categories of a kind or of its template.
+
+    A template has its kind's categories unless the author sets others.
+    """
     sources = [each for each in (template, kind) if each is not None]
     own = next((each.categories for each in sources if each.categories is not None), ())
     is_in = _first(*(each.contract_category for each in sources))

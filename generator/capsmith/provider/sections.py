@@ -1,8 +1,8 @@
 """The sections of provider.yaml, and the component that clusterctl installs for each.
 
-The folder and namespace of a component never depend on other components, so a provider can gain one
-without moving anything.  The key ``components`` combines sections into one component, which takes
-folder, namespace and type from its first section.
+The folder and namespace of a component never depend on other components, so adding a component
+moves nothing.  The key ``components`` combines sections into one component, which takes its folder,
+namespace and type from the first of them.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ class SectionType(NamedTuple):
     """A provider type as clusterctl defines it (CC-20, CC-50, CC-51)."""
 
     section: ComponentSection
-    """Key in provider.yaml."""
+    """Name of the section's key in provider.yaml."""
     type: str
-    """Provider type: the first part of the manifest label and of the components file's name."""
+    """Provider type. The manifest label and the name of the components file start with it."""
     group: str
-    """Default API group; empty for sections without kinds (CRD-05)."""
+    """Default API group; empty for sections that cannot have kinds (CRD-05)."""
     namespace: str
     """Default namespace; ``{name}`` is replaced with the provider's name."""
     config: str
-    """Path to the folder of the kustomize tree."""
+    """Path to the folder of the kustomize tree in the repository."""
     words: str
-    """Name for the section's component in sentences."""
+    """What to call the section's component in a sentence."""
     kind: str
     """Provider type in clusterctl's configuration (CC-50)."""
 
     @property
     def attribute(self) -> str:
-        """Return the type as a Python name, such as ``control_plane``."""
+        """Return the provider type as a Python identifier, such as ``control_plane``."""
         return self.type.replace("-", "_")
 
 
@@ -99,7 +99,7 @@ SECTION_TYPES: Mapping[str, SectionType] = {
         ),
     )
 }
-"""Section types by section name, in the order in which components are installed and displayed."""
+"""Section types by section name, in the order in which clusterctl installs components."""
 
 
 def combine(
@@ -107,7 +107,8 @@ def combine(
 ) -> tuple[tuple[SectionType, ...], ...]:
     """Group sections into components.
 
-    ``combined`` maps the first section of a group, which determines the type, to the others.
+    ``combined`` maps the first section of a component, which determines its type, to the other
+    sections.
     """
     others: dict[str, set[str]] = {
         main: {str(each) for each in parts} - {main} for main, parts in combined.items()

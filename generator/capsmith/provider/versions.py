@@ -1,4 +1,4 @@
-"""The order of API versions and release series, and the author's fields that differ by version.
+"""Order API versions and release series, and compare the author's fields between versions.
 
 The storage version is the hub, as in controller-runtime: all other versions are compared with it.
 """
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def version_order(name: str) -> tuple[int, int, int]:
-    """Return Kubernetes' sort key for an API version: alpha, beta, GA, then by number (GEN-03)."""
+    """Return a sort key that orders API versions as Kubernetes does (GEN-03).
+
+    Alpha sorts before beta, beta before GA, and equal stages sort by number.
+    """
     # Only for names that the model has accepted, such as `v1`, `v1alpha1` or `v1beta1`.
     major, *stage = re.findall(r"alpha|beta|\d+", name)
     if not stage:
@@ -26,17 +29,17 @@ def version_order(name: str) -> tuple[int, int, int]:
 
 
 def series_order(series: str) -> tuple[int, int]:
-    """Return a sort key for a release series such as ``v0.1``: major and minor."""
+    """Return a sort key for a release series such as ``v0.1``: its major and minor number."""
     major, minor = series.removeprefix("v").split(".")
     return int(major), int(minor)
 
 
 def get_preferred_version(resource: Resource) -> VersionName:
-    """Return the version that core uses (GEN-03); core warns if a ClusterClass names another.
+    """Return the API version that core uses (GEN-03).
 
-    All versions of a provider follow one contract, so the contract label lists every served
-    version.  Versions with their own fields are never returned, because samples and templates have
-    the fields of the storage version.
+    Core warns if a ClusterClass names another version.  All versions of a provider follow one
+    contract, so the contract label lists every served version.  Versions with their own fields are
+    never returned, because samples and templates have the fields of the storage version.
     """
     others = resource.version_fields or {}
     served = (each.name for each in resource.versions if each.served and each.name not in others)
@@ -55,11 +58,11 @@ class PartChanges(NamedTuple):
     part: str
     """``spec`` or ``status``."""
     spoke: tuple[Field, ...]
-    """All fields that the author declares in the version."""
+    """All spec or status fields that the author declares in the version."""
     spoke_changes: tuple[Field, ...]
-    """Fields of the version that the hub lacks or has with another type."""
+    """Fields of the version that the hub lacks or gives another type."""
     hub_changes: tuple[Field, ...]
-    """Fields of the hub that the version lacks or has with another type."""
+    """Fields of the hub that the version lacks or gives another type."""
 
 
 class VersionChanges(NamedTuple):
@@ -67,7 +70,7 @@ class VersionChanges(NamedTuple):
 
     version: ApiVersion
     parts: tuple[PartChanges, ...]
-    """Differences by part; parts without differences are left out."""
+    """Differences in spec and status. A part without differences is left out."""
 
     def part(self, name: str) -> PartChanges | None:
         """Return the differences in ``spec`` or ``status``, or None if there are none."""
@@ -75,13 +78,13 @@ class VersionChanges(NamedTuple):
 
 
 def select_version(resource: Resource, version: ApiVersion) -> Resource:
-    """Return the kind with the author's fields, rules and columns of ``version``."""
+    """Return a copy of the kind with the author's fields, CEL rules and columns for ``version``."""
     own = (resource.version_fields or {}).get(version.name)
     return resource if own is None else resource._replace(**own._asdict())
 
 
 def compare_versions(resource: Resource) -> tuple[VersionChanges, ...]:
-    """Return how each version whose fields the author's code must convert differs from the hub."""
+    """Return the differences from the hub for each version that the author's code must convert."""
     found = []
     for version in resource.versions:
         own = (resource.version_fields or {}).get(version.name)
@@ -98,12 +101,15 @@ def compare_versions(resource: Resource) -> tuple[VersionChanges, ...]:
 
 
 def compare_parts(part: str, spoke: tuple[Field, ...], hub: tuple[Field, ...]) -> PartChanges:
-    """Compare a version's fields in spec or status with the hub's, by name and type."""
+    """Compare a version's spec or status fields with the hub's fields by name and type."""
     return PartChanges(part, spoke, _not_in(spoke, hub), _not_in(hub, spoke))
 
 
 def has_same_type(one: Schema, other: Schema) -> bool:
-    """Return whether two schemas give a value the same meaning; their limits may differ."""
+    """Return whether two schemas have the same types, choices and required properties.
+
+    Limits such as ``maxLength`` may differ.
+    """
     if any(one.get(key) != other.get(key) for key in _TYPE_KEYS):
         return False
     # A value that only one version allows must be converted to another one.

@@ -1,4 +1,4 @@
-"""List the changes between two contracts that affect a provider's kinds, field by field."""
+"""List, field by field, the changes between two contracts that affect a provider's kinds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capsmith.safetext import VersionName
 
 
 class KindChanges(NamedTuple):
-    """The changes to one kind; its template has the same changes below ``spec.template``."""
+    """What changes in one kind. Its template has the same changes below ``spec.template``."""
 
     resource: Resource
     template: Resource | None
@@ -21,12 +21,12 @@ class KindChanges(NamedTuple):
 
     @property
     def wanted(self) -> tuple[FieldChange, ...]:
-        """Return the changes to fields that users write, which are in ``spec``."""
+        """Return the changes in ``spec``, which has the fields that users write."""
         return tuple(change for change in self.changes if _part(change) == "spec")
 
     @property
     def seen(self) -> tuple[FieldChange, ...]:
-        """Return the changes to all other fields, which the manager writes and users read."""
+        """Return the changes outside ``spec``, in fields that the manager writes and users read."""
         return tuple(change for change in self.changes if _part(change) != "spec")
 
     @property
@@ -36,14 +36,14 @@ class KindChanges(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step from one contract to the next."""
+    """A move from one contract to the next."""
 
     old: Contract
     new: Contract
 
 
 def list_steps(provider: Provider) -> tuple[Step, ...]:
-    """Return the steps between the contracts of a provider's releases, oldest first."""
+    """Return the moves from one contract to the next in a provider's releases, oldest first."""
     released = {release.contract for release in provider.releases}
     contracts = sorted(
         (
@@ -57,7 +57,7 @@ def list_steps(provider: Provider) -> tuple[Step, ...]:
 
 
 def list_kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]:
-    """Return the changes to each affected kind, in the provider's order."""
+    """Return the changes in each affected kind, in the order of the provider's kinds."""
     kinds = {str(resource.kind): resource for resource in provider.resources}
     found = (
         KindChanges(resource, kinds.get(f"{resource.kind}Template"), list_changes(resource, step))
@@ -68,7 +68,7 @@ def list_kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]
 
 
 def list_changes(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
-    """Return the changed fields of one kind, in the order of ``schemas/upgrades``.
+    """Return the fields of one kind that change, in the order of ``schemas/upgrades``.
 
     Raises KeyError if there are no data for the step.
     """
@@ -82,15 +82,15 @@ def list_changes(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
 
 
 def is_lost(change: FieldChange) -> bool:
-    """Return whether the new contract no longer reads the old path."""
+    """Return whether the new contract ignores the field's old path."""
     moved = bool(change.old) and change.old != change.new
     return moved and change.kind is not ChangeKind.COPIED
 
 
 def find_lost_fields(provider: Provider, step: Step) -> tuple[str, ...]:
-    """Return the kind and path of each user-written field that is lost unless it is converted.
+    """Return the fields written by users that are lost unless they are converted.
 
-    Fields that the manager writes again are not included.
+    Each is a kind and a path.  Fields that the manager writes again are not included.
     """
     return tuple(
         f"{each.resource.kind} {change.old}"
@@ -101,7 +101,7 @@ def find_lost_fields(provider: Provider, step: Step) -> tuple[str, ...]:
 
 
 def format_paths(change: FieldChange) -> str:
-    """Return the path or paths of a changed field: ``spec.rolloutAfter -> spec.rollout.after``."""
+    """Return a changed field's path or paths: ``spec.rolloutAfter -> spec.rollout.after``."""
     paths = dict.fromkeys(path for path in (change.old, change.new) if path)
     return " -> ".join(paths)
 

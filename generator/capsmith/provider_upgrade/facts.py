@@ -17,7 +17,7 @@ _REMARKS = {"done": "", "preview": " (preview)", "conflicts": " (unfinished: con
 
 
 def describe_step(provider: Provider, step: Step) -> Data:
-    """Return the completed stages of a step and the next stage, as JSON data."""
+    """Return which stages of a step are complete, and which is next, as JSON data."""
     way = find_simpler_way(provider, step)
     all_stages = list_stages(provider, step)
     return {
@@ -32,7 +32,7 @@ def describe_step(provider: Provider, step: Step) -> Data:
 def describe_upgrade(
     provider: Provider, step: Step, hands: Iterable[ManualStep], *, in_place: bool
 ) -> Data:
-    """Return the plan of an upgrade as JSON data.
+    """Return the plan for an upgrade as JSON data.
 
     ``hands`` are the manual steps; ``in_place`` is true if API versions keep their names.
     """

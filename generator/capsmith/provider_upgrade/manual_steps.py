@@ -1,4 +1,4 @@
-"""Find the manual steps of an upgrade, and the files in which the author must take them."""
+"""Find the steps of an upgrade that capsmith cannot take, and the files that they concern."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _BEFORE_NEXT_STAGE = "before the next stage"
 
 @dataclass(frozen=True, slots=True)
 class ManualStep:
-    """A task for the author or for the provider's users."""
+    """A task that the author or the provider's users must do themselves."""
 
     who: str
-    """Role of the person who must act: ``author`` or ``user``."""
+    """Who must act: ``author`` or ``user``."""
     when: str
     """When the task is due, such as ``before you release this``; empty if it is not tied to a
     stage."""
@@ -40,7 +40,7 @@ class ManualStep:
 def list_manual_steps(
     provider: Provider, step: Step, paths: Collection[str], manifests: Mapping[str, str]
 ) -> tuple[ManualStep, ...]:
-    """Return the tasks that capsmith leaves to the author and to users.
+    """Return the tasks that are left to the author and to users.
 
     ``paths`` are the author's files in the repository.  ``manifests`` maps the paths of files with
     Kubernetes objects to their content.

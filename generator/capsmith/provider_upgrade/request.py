@@ -1,4 +1,4 @@
-"""Requests to change contracts and API versions: validation, and new values in provider.yaml."""
+"""Validate requests to change contracts and API versions, and compute the new provider.yaml."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeRequest:
-    """The options of ``capsmith update`` that change contracts; empty if not given."""
+    """The options of ``capsmith update`` that change contracts. An option not given is empty."""
 
     contracts: tuple[str, ...] = ()
-    """Names of the contracts to follow after the change."""
+    """Contracts that the provider is to follow after the change."""
     api_version: str = ""
-    """Name of the API version to add for a new contract."""
+    """Name of the API version to add for the new contract."""
     keep_api_version: bool = False
-    """Whether API versions keep their names and change their shape."""
+    """Whether API versions keep their names, while their fields change."""
     drop: tuple[str, ...] = ()
     """Names of the API versions to remove."""
     release: str = ""
-    """Release series of the change; empty for the next minor release."""
+    """Release series that makes the change; empty for the next minor release."""
 
 
 def validate_request(
     request: UpgradeRequest, draft: Draft, document: Document
 ) -> tuple[Finding, ...]:
-    """Return the errors in a request, given a valid provider description.
+    """Return the errors in a request, given the provider's valid description.
 
     Ids: ``contract-unknown``, ``contract-backwards``, ``contract-stage-skipped``,
     ``keep-api-version``, ``api-version-*``, ``drop-*``, CC-09 and ``release-*``.
@@ -201,7 +201,7 @@ Items = list[Any]
 
 
 def update_values(request: UpgradeRequest, draft: Draft, document: Document) -> Mapping[str, Any]:
-    """Return the new values of the changed keys, by key; empty if nothing changes.
+    """Return the new values of the keys in provider.yaml that change; empty if nothing changes.
 
     The request must have passed :func:`capsmith.provider_upgrade.request.validate_request`.
     Unchanged parts keep the author's order and spelling.
@@ -242,7 +242,7 @@ def increment_version(names: Iterable[str]) -> str:
 
 
 def increment_series(names: Iterable[str]) -> str:
-    """Return the release series after the greatest: ``v0.1`` -> ``v0.2``."""
+    """Return the release series that follows the greatest: ``v0.1`` -> ``v0.2``."""
     return _counted_on(max(names, key=series_order))
 
 

@@ -1,4 +1,4 @@
-"""The stages between two contracts: releases, requirements, and the next stage.
+"""The stages between two contracts: their releases and requirements, and which is next.
 
 Opens no files.  Each stage is a release series, so a provider can stay at any stage.
 """
@@ -24,28 +24,28 @@ _UPDATE = "capsmith update"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage of an upgrade, which one command completes."""
+    """A stage of an upgrade, which a single command completes."""
 
     title: str
     command: str
     series: str
-    """Release series of the stage; empty if provider.yaml no longer contains it."""
+    """Release series that completed the stage; empty if provider.yaml no longer contains it."""
     contracts: tuple[str, ...]
     asks: tuple[str, ...]
-    """Requirements on management clusters, and on authors of manifests."""
+    """What the stage requires of management clusters, and of authors of manifests."""
     done: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """An upgrade in place: API versions keep their names and change their fields."""
+    """An upgrade in place, in which API versions keep their names and change their fields."""
 
     command: str
     costs: tuple[str, ...]
 
 
 def find_next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | None:
-    """Return the current or next step of a provider, or None if no newer contract is known.
+    """Return the step that a provider is in or must take next, or None if no contract is newer.
 
     ``known`` lists all contracts, oldest first.
     """
@@ -60,7 +60,7 @@ def find_next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | No
 
 
 def list_stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
-    """Return the stages of ``step``; stages that provider.yaml has completed are marked as done."""
+    """Return the stages of ``step``, marking those that provider.yaml has completed as done."""
     at = _position(provider, step)
     both = tuple(sorted((step.old.version, step.new.version)))
     series = _series(provider, at)
@@ -97,7 +97,10 @@ def list_stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
 
 
 def find_simpler_way(provider: Provider, step: Step) -> Way | None:
-    """Return the upgrade in place, or None if a new API version exists or fields would be lost."""
+    """Return the upgrade in place, or None if it is not possible.
+
+    It is not possible if a new API version exists, or if fields would be lost.
+    """
     if _position(provider, step) > 0 or find_lost_fields(provider, step):
         return None
     command = f"{_UPDATE} --contract {step.new.version} --keep-api-version"
@@ -105,7 +108,7 @@ def find_simpler_way(provider: Provider, step: Step) -> Way | None:
 
 
 def list_costs(provider: Provider, step: Step) -> tuple[str, ...]:
-    """Return sentences about how an upgrade in place affects the provider's operators."""
+    """Return sentences that say how an upgrade in place affects the provider's operators."""
     kinds = list_kind_changes(provider, step)
     newest, former = _releases(provider, step)
     moved = [

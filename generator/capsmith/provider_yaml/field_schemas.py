@@ -1,4 +1,4 @@
-"""Convert fields of the provider's kinds to plain structural schemas for the API server."""
+"""Convert the fields in provider.yaml to structural schemas for the API server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORMATS = {
     "int64": {"type": "integer", "format": "int64"},
 }
 JUNCTORS = {"all_of": "allOf", "any_of": "anyOf", "one_of": "oneOf"}
-"""Attributes that hold lists of alternatives, with their schema keywords."""
+"""Attributes of a field that hold alternatives, with the schema keyword for each."""
 _OWN = frozenset(
     {"required", "immutable", "items", "properties", "additional_properties", "validations"}
     | {*JUNCTORS, "not_"}
@@ -21,18 +21,18 @@ _OWN = frozenset(
 
 
 def is_required(field: FieldLike) -> bool:
-    """Return whether the field must be set: ``string!`` or ``required: true``."""
+    """Return whether the author requires the field, as ``string!`` or ``required: true``."""
     if isinstance(field, str):
         return field.endswith("!")
     return field.required is True
 
 
 def convert_field(field: FieldLike) -> dict[str, Any]:
-    """Return the structural schema of one field.
+    """Return the structural schema for one field.
 
     Whether the field is required is part of its parent's schema.  Nested objects list their
-    required properties, ``immutable`` becomes a validation rule, and every list gets a list type,
-    by default ``atomic``.
+    required properties, ``immutable`` becomes a CEL rule, and every list gets a list type, by
+    default ``atomic``.
     """
     if isinstance(field, str):
         return _shorthand(field)
@@ -85,7 +85,7 @@ def _limits(field: FieldLike) -> dict[str, Any]:
 
 
 def list_required(field: FieldSchema) -> list[str]:
-    """Return the names of the required properties, in the order in which they are declared."""
+    """Return the names of the required properties, in the author's order."""
     named = field.required if isinstance(field.required, tuple) else ()
     properties = field.properties or {}
     flagged = {name for name, below in properties.items() if is_required(below)}
@@ -93,12 +93,12 @@ def list_required(field: FieldSchema) -> list[str]:
 
 
 def convert_name_limits(limits: NameLimits) -> dict[str, Any]:
-    """Return the schema for ``metadata.name``."""
+    """Return the schema for ``metadata.name`` with the author's limits."""
     return {"type": "string", **limits.model_dump(mode="json", by_alias=True, exclude_none=True)}
 
 
 def convert_rule(rule: Validation) -> dict[str, Any]:
-    """Return a validation rule as plain data, without keys that the author left out."""
+    """Return a CEL rule as plain data, without the keys that the author left out."""
     return rule.model_dump(by_alias=True, exclude_none=True)
 
 

@@ -1,8 +1,9 @@
-"""Types for the values of provider.yaml: names, other strings, and the fields of kinds.
+"""Types for the values in provider.yaml: names, other strings, and the fields of kinds.
 
 Each string type takes its pattern and length limit from a class in :mod:`capsmith.safetext`, so
-every accepted string is safe in generated code.  It also has the id and hint of its finding.
-Fields use the vocabulary of Kubernetes' structural schemas, or a shorthand such as ``string!``.
+every accepted string is safe in generated code.  The type also holds the id and the hint of the
+finding that an invalid string causes.  Fields use the vocabulary of Kubernetes' structural schemas,
+or a shorthand such as ``string!``.
 """
 
 from __future__ import annotations
@@ -313,10 +314,11 @@ Text = Annotated[
 
 T = TypeVar("T")
 Many = Annotated[tuple[T, ...], Strict(False)]
-"""A list in provider.yaml."""
+"""A list in provider.yaml, kept as a tuple."""
 
 TEXT, MAPPING, FLAG, LIST = "<text>", "<mapping>", "<flag>", "<list>"
-"""Tags of unions, which appear in pydantic's locations and cannot be keys of a document."""
+"""Tags for the members of unions. They appear in pydantic's error locations, so no key in
+provider.yaml can have these names."""
 
 SHORTHAND = r"(string|integer|int32|int64|number|boolean)(\[\])?!?"
 
@@ -324,7 +326,7 @@ SHORTHAND = r"(string|integer|int32|int64|number|boolean)(\[\])?!?"
 class SpecModel(BaseModel):
     """Base class for the models: immutable, strictly typed, camelCase keys, no unknown keys.
 
-    Built when the first provider.yaml is parsed, as one validator instead of one for each model.
+    Pydantic builds all of them together when the first provider.yaml is parsed.
     """
 
     model_config = ConfigDict(
@@ -333,19 +335,19 @@ class SpecModel(BaseModel):
 
 
 def classify_text_or_mapping(value: Any) -> str | None:
-    """Return the union tag of a string or a mapping, or None for other values."""
+    """Return the union tag for a string or a mapping, or None for any other value."""
     if isinstance(value, str):
         return TEXT
     return MAPPING if isinstance(value, dict | SpecModel) else None
 
 
 def classify_text_mapping_or_list(value: Any) -> str | None:
-    """Return the union tag of a string, a mapping or a list, or None for other values."""
+    """Return the union tag for a string, a mapping or a list, or None for any other value."""
     return LIST if isinstance(value, list | tuple) else classify_text_or_mapping(value)
 
 
 def classify_flag_or_mapping(value: Any) -> str | None:
-    """Return the union tag of a boolean or a mapping, or None for other values."""
+    """Return the union tag for a boolean or a mapping, or None for any other value."""
     if isinstance(value, bool):
         return FLAG
     return MAPPING if isinstance(value, dict | SpecModel) else None
@@ -358,7 +360,7 @@ def _flag_or_list(value: Any) -> str | None:
 
 
 def choose_by_tag(tag: Any, expected: str) -> Discriminator:
-    """Return a union discriminator that reports values without a tag as ``spec-wrong-type``."""
+    """Return a union discriminator that reports a value without a tag as ``spec-wrong-type``."""
     return Discriminator(
         tag, custom_error_type="spec-wrong-type", custom_error_message=f"must be {expected}"
     )
@@ -401,7 +403,7 @@ class Validation(SpecModel):
 
 
 class NameLimits(SpecModel):
-    """Limits for object names, in addition to Kubernetes' own limits."""
+    """Limits for object names that are stricter than Kubernetes' own."""
 
     min_length: Count | None = Field(None, description="Minimum length in characters.")
     max_length: Count | None = Field(None, description="Maximum length in characters.")

@@ -1,6 +1,6 @@
-"""The JSON Schema of provider.yaml for editors, generated from the model.
+"""The JSON Schema for provider.yaml that editors use, generated from the model.
 
-A test compares ``schemas/provider.schema.json`` with the result.
+The generated schema is ``schemas/provider.schema.json``, which a test keeps up to date.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def build_provider_schema() -> dict[str, Any]:
-    """Return the schema as plain data; the result is the same on every run."""
+    """Return the JSON Schema for provider.yaml as plain data, identical on every run."""
     made = tidy(ProviderSpec.model_json_schema(by_alias=True, mode="validation"))
     made.pop("title", None)
     return {"$schema": DIALECT, "title": "Cluster API provider, for capsmith", **made}
 
 
 def format_provider_schema() -> str:
-    """Return the schema as a JSON string that ends with a newline."""
+    """Return the JSON Schema for provider.yaml as a JSON string that ends with a newline."""
     return json.dumps(build_provider_schema(), indent=2, ensure_ascii=False) + "\n"
 
 
 def tidy(node: Any) -> Any:
-    """Return part of a schema without pydantic's titles, and without null for optional keys."""
+    """Return a part of a schema without pydantic's titles, and without null for optional keys."""
     if isinstance(node, list):
         return [tidy(item) for item in node]
     if not isinstance(node, dict):

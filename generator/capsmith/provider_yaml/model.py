@@ -1,8 +1,8 @@
 """The pydantic model of provider.yaml: the keys that an author may write.
 
-An optional key that is left out is None here.  :mod:`capsmith.provider.derive` chooses its value,
-and :mod:`capsmith.resolving` checks keys against each other.  The model is one file so that the
-format can be read from top to bottom; ``capsmith schema`` prints it as JSON Schema.
+An optional key that the author leaves out is None here.  :mod:`capsmith.provider.derive` chooses
+its value, and :mod:`capsmith.resolving` checks keys against each other.  The model is one file so
+that the format can be read from top to bottom; ``capsmith schema`` prints it as JSON Schema.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class ContractFieldsSpec(SpecModel):
 
 
 class PartLimits(SpecModel):
-    """Limits for a top-level part of an object, such as its status."""
+    """Additional limits for a top-level part of an object, such as its status."""
 
     min_properties: Count | None = Field(None, description="Minimum number of fields.")
     max_properties: Count | None = Field(None, description="Maximum number of fields.")
@@ -304,7 +304,7 @@ HookName = Literal[
 
 
 class VersionFieldsSpec(SpecModel):
-    """Your fields in an API version where they differ from the storage version."""
+    """Your fields in one API version, where they differ from the storage version."""
 
     spec: Fields | None = Field(
         None,
@@ -359,7 +359,10 @@ _IMPLEMENTS = (
 
 
 class KindSpec(KubectlSpec):
-    """A kind of the provider's API; a subclass for each section adds what the kind implements."""
+    """A kind of the provider's API.
+
+    Each section has a subclass, which adds the roles that the section's kinds may implement.
+    """
 
     implements: str = Field(description=_IMPLEMENTS)
     description: forms.Text | None = Field(None, description="Description for `kubectl explain`.")
@@ -475,7 +478,7 @@ class BootstrapKindSpec(KindSpec):
 
 
 class ForeignKindSpec(SpecModel):
-    """A kind of another provider."""
+    """A reference to a kind that another provider defines."""
 
     group: forms.Group = Field(description="API group of the kind.")
     kind: forms.Kind = Field(description="Name of the kind.")
@@ -728,16 +731,16 @@ class ProviderSpec(SpecModel):
     )
 
     def has(self, section: ComponentSection) -> bool:
-        """Return whether the file has a section."""
+        """Return whether provider.yaml has a section."""
         return getattr(self, _ATTRIBUTES[section]) is not None
 
     def section(self, name: Section) -> Mapping[str, KindSpec]:
-        """Return the kinds of one section by name; empty if the file lacks the section."""
+        """Return a section's kinds by name; empty if provider.yaml lacks the section."""
         kinds: Mapping[str, KindSpec] | None = getattr(self, _ATTRIBUTES[name])
         return kinds or {}
 
     def identities(self) -> Iterator[tuple[tuple[str | int, ...], str | CredentialsSpec]]:
-        """Yield the path to each identity kind, and its description."""
+        """Yield the path in provider.yaml to each identity kind, with the kind's description."""
         written = self.credentials
         if isinstance(written, tuple):
             yield from ((("credentials", index), each) for index, each in enumerate(written))
@@ -745,7 +748,7 @@ class ProviderSpec(SpecModel):
             yield ("credentials",), written
 
     def kinds(self) -> Iterator[tuple[Section, str, KindSpec]]:
-        """Yield the section, name and description of every kind."""
+        """Yield every kind as its section, name and description."""
         for section in SECTIONS:
             for kind, described in self.section(section).items():
                 yield section, kind, described

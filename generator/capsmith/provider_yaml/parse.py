@@ -79,7 +79,7 @@ _OTHER_TYPES = {
 
 
 class Parsed(NamedTuple):
-    """The result of parsing.
+    """A parsed provider.yaml, and the findings about it.
 
     ``spec`` is None if any finding is an error.
     """
@@ -90,7 +90,7 @@ class Parsed(NamedTuple):
 
 
 def parse(text: str, file: str) -> Parsed:
-    """Parse and validate a provider.yaml; ``file`` is its name in findings.
+    """Parse and validate provider.yaml; ``file`` is the name to use in findings.
 
     Never raises an exception for bad input.  Finding ids: ``yaml-*``, ``spec-*``, ``field-*``,
     ``schema-*`` and the ids of contract rules about names (CC-50, CRD-04 …).
@@ -102,7 +102,7 @@ def parse(text: str, file: str) -> Parsed:
 
 
 def validate_document(document: Document) -> Parsed:
-    """Validate a parsed YAML document.
+    """Validate provider.yaml after its YAML is parsed.
 
     Reports the same findings as :func:`parse`, except for syntax errors.
     """
@@ -116,7 +116,7 @@ def validate_document(document: Document) -> Parsed:
 
 
 def translate(error: ErrorDetails, document: Document) -> Finding | None:
-    """Convert one pydantic error to a finding; return None if another error already explains it."""
+    """Convert one pydantic error to a finding, or to None if another error already explains it."""
     is_key = error["loc"][-1:] == ("[key]",)
     # pydantic puts the tags of unions into the location, although they are in no file.
     path: Path = tuple(part for part in error["loc"] if part not in _TAGS)

@@ -1,6 +1,6 @@
 """RE2 regular expressions, the only dialect that the API server accepts.
 
-Compiled and matched by pydantic's linear-time engine.  Python's engine accepts patterns that the
+Pydantic's linear-time engine compiles and matches them.  Python's engine accepts patterns that the
 API server refuses, and takes exponential time for some.
 """
 

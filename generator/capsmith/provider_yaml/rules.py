@@ -1,4 +1,4 @@
-"""Check CEL validation rules and their field paths, without evaluating the rules."""
+"""Check CEL rules and their field paths, without evaluating the rules."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _FIELD_PATH = re.compile(f"(?:{_STEP.pattern})+")
 
 
 class UnknownField(NamedTuple):
-    """A step in a field path that does not name a property, and the names that exist there."""
+    """A step of a field path that names no property, and the names that exist at that step."""
 
     name: str
     known: tuple[str, ...]
 
 
 def is_field_path(text: str) -> bool:
-    """Return whether ``text`` is a syntactically valid path, such as ``.cidr`` or ``['a.b']``."""
+    """Return whether ``text`` has the form of a ``fieldPath``: ``.cidr`` or ``['a.b']``."""
     return _FIELD_PATH.fullmatch(text) is not None
 
 
@@ -46,7 +46,7 @@ def find_unknown_field(path: str, schema: Mapping[str, Any]) -> UnknownField | N
 
 
 def check_rules(field: FieldSchema, schema: Mapping[str, Any], reporter: PathReporter) -> None:
-    """Check ``immutable`` and ``x-kubernetes-validations`` of a field against its ``schema``."""
+    """Check a field's ``immutable`` and ``x-kubernetes-validations`` against its ``schema``."""
     if field.immutable:
         _transition(reporter.at("immutable"))
     rules = field.validations or ()
@@ -129,7 +129,7 @@ def check_form(rule: Validation, reporter: PathReporter) -> None:
 def check_expressions(
     rules: Sequence[tuple[int, Validation]], schema: Mapping[str, Any], reporter: PathReporter
 ) -> None:
-    """Compile rules against their schema.
+    """Compile rules against their schema, and report what the API server would refuse.
 
     Each rule comes with its index in the list at the path of ``reporter``.  Finding ids:
     ``schema-rule`` and ``schema-rule-unchecked``.

@@ -1,4 +1,4 @@
-"""Decide whether any value can satisfy the limits of a schema, where that is simple to decide."""
+"""Detect schemas whose limits no value can satisfy, for the cases that are simple to decide."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _find_number(schema: _Schema, key: str) -> int | float | None:
 
 
 def explain_few_properties(schema: _Schema) -> str:
-    """Return why no object has as many properties as ``minProperties``; empty if one does."""
+    """Return why no object can have ``minProperties`` properties; empty if one can."""
     # Alternatives such as anyOf have no type, and their properties are not all that there are.
     properties = schema.get("properties") if schema.get("type") == "object" else None
     is_open = "additionalProperties" in schema or schema.get("x-kubernetes-preserve-unknown-fields")
@@ -58,7 +58,7 @@ def explain_few_properties(schema: _Schema) -> str:
 
 
 def explain_many_required(schema: _Schema) -> str:
-    """Return why no object has only ``maxProperties`` properties; empty if one does."""
+    """Return why ``maxProperties`` leaves no room for the required properties; empty if it does."""
     required, most = len(schema.get("required", ())), schema["maxProperties"]
     if required <= most:
         return ""
@@ -66,7 +66,7 @@ def explain_many_required(schema: _Schema) -> str:
 
 
 def explain_empty_set(schema: _Schema) -> str:
-    """Return why no list of type set satisfies the limits of ``schema``; empty if one does."""
+    """Return why no list of type ``set`` satisfies the limits of ``schema``; empty if one does."""
     items = schema.get("items", {})
     values = items.get("enum", [True, False] if items.get("type") == "boolean" else None)
     least = schema.get("minItems", 0)

@@ -27,7 +27,10 @@ _GO_TIME = re.compile(
 
 
 def is_duration(text: str) -> bool:
-    """Return whether Go's ``time.ParseDuration`` accepts ``text``; ranges are not checked."""
+    """Return whether Go's ``time.ParseDuration`` accepts the syntax of ``text``.
+
+    Durations that are too large for Go pass as well.
+    """
     return _DURATION.fullmatch(text) is not None
 
 
@@ -38,7 +41,7 @@ def is_timestamp(text: str) -> bool:
 
 
 def is_date(text: str) -> bool:
-    """Return whether ``text`` is an existing date such as 2030-01-31; year 0 is valid, as in Go."""
+    """Return whether ``text`` is an existing date such as 2030-01-31. As in Go, year 0 is valid."""
     if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
         return False
     try:
@@ -215,7 +218,7 @@ _MANY = 1_000_000
 
 
 def find_value_errors(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch]:
-    """Yield each mismatch between ``value`` and ``schema``: its path, and the reason.
+    """Yield the path and the reason for each place where ``value`` violates ``schema``.
 
     Paths start with ``path``, the path to ``value`` itself.
     """

@@ -1,4 +1,4 @@
-"""List the fields of a role, from the shape of the role and the rules that name a path."""
+"""List a role's fields, from the shape of the role and from rules that name a path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEYS = "x-kubernetes-list-map-keys"
 
 
 class DocumentedField(NamedTuple):
-    """A row of a field table."""
+    """A row in a field table."""
 
     path: str
     """Path such as ``status.addresses[].type``; ``[]`` means list items, ``{}`` map values."""
@@ -25,16 +25,16 @@ class DocumentedField(NamedTuple):
     """Limits in words, without the pattern."""
     pattern: str
     required: bool
-    """Whether an object that has the field's parent must have the field."""
+    """Whether an object that has the field's parent must have the field, too."""
     rules: tuple[Rule, ...]
-    """Rules that name the field, or else the rule that it inherits from its parent."""
+    """Rules that name the field, or else the rule that applies to its parent."""
     inherited: bool
-    """Whether no rule names the field itself."""
+    """Whether ``rules`` comes from the field's parent, because no rule names the field itself."""
     meaning: str
 
     @property
     def necessity(self) -> str:
-        """Return the RFC 2119 keyword that says whether the field must be declared."""
+        """Return the RFC 2119 keyword that says whether CRDs must declare the field."""
         if self.inherited:
             return "required in its parent" if self.required else "optional in its parent"
         words = list(dict.fromkeys(_necessity(rule, self.path) for rule in self.rules))
@@ -42,7 +42,7 @@ class DocumentedField(NamedTuple):
 
 
 def list_fields(contract: Contract, role: str) -> list[DocumentedField]:
-    """Return the fields of a role in a contract, sorted by path.
+    """Return a role's fields in one contract version, sorted by path.
 
     Fields that capsmith adds are left out.  Fields come from the shape of the role, and from rules
     that name a path outside the shape.
@@ -61,7 +61,7 @@ def list_fields(contract: Contract, role: str) -> list[DocumentedField]:
 
 
 def list_named_paths(rule: Rule) -> Iterator[tuple[str, str]]:
-    """Yield the paths that a rule's check expects, with their types."""
+    """Yield the paths that a rule's check expects, each with its type."""
     if rule.check is None:
         return
     params = rule.check.params
@@ -138,7 +138,7 @@ def _nearest(path: str, named: Mapping[str, list[tuple[Rule, str]]]) -> tuple[Ru
 
 
 def describe_limits(schema: Schema) -> Iterator[str]:
-    """Yield the limits of a schema in words."""
+    """Yield each limit that a schema sets, in words."""
     if "enum" in schema:
         yield "one of " + ", ".join(map(str, schema["enum"]))
     yield from _range(schema, "minLength", "maxLength", " characters")

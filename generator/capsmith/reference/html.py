@@ -19,7 +19,7 @@ from capsmith.reference.model import (
 
 
 def name_file(path: str) -> str:
-    """Return the file name of a page."""
+    """Return the file name for a page, ending in ``.html``."""
     return f"{path}.html"
 
 

@@ -28,7 +28,7 @@ _WIDTH = 100
 
 
 def name_file(path: str) -> str:
-    """Return the file name of a page."""
+    """Return the file name for a page; the index of a folder is its ``README.md``."""
     return "README.md" if path == INDEX else f"{path}.md"
 
 
@@ -59,7 +59,7 @@ def _table(table: Table, path: str) -> str:
 
 
 def format_row(cells: Iterable[object]) -> str:
-    """Format one row of a table."""
+    """Format one row of a Markdown table."""
     return f"| {' | '.join(map(str, cells))} |\n"
 
 

@@ -57,7 +57,7 @@ _TESTS = {
 def build_access_page(
     table: AccessTable, core: Project, rules: Mapping[str, Rule]
 ) -> ReferencePage:
-    """Build the page, with links to the sources of all releases of ``core`` that tests run with."""
+    """Build the page about core's requests, with source links for all tested releases of core."""
     texts = Texts(rules)
     blocks: list[Block] = [
         Paragraph(tuple(_introduce_access(core))),
@@ -175,15 +175,15 @@ _FIELD_HEAD = ("Path", "Type", "Limits", "Necessity", "Rules", "Releases of core
 
 
 class Subject(NamedTuple):
-    """The subject of one page in each contract."""
+    """What a page is about; each contract version has one such page."""
 
     name: str
-    """Name of the page, and of its rules file."""
+    """Name of the page, and of the file with its rules."""
     title: str
     roles: tuple[str, ...]
-    """Roles on the page; empty for everything that is not on the page of a role."""
+    """Roles that the page describes; empty for everything that is not on the page of a role."""
     table: ContractPage | None = None
-    """Table of rules on the contract's page; None if there is none."""
+    """Rule table on the contract's own page; None if there is none."""
 
 
 _OTHER_ROLES = (
@@ -217,7 +217,7 @@ def build_pages(
 
 
 def select_rules(contract: Contract, subject: Subject, subjects: Sequence[Subject]) -> list[Rule]:
-    """Return the rules of a contract that belong on the page about ``subject``."""
+    """Return the rules in a contract that belong on the page about ``subject``."""
     if subject.roles:
         return [rule for rule in contract.rules.values() if _is_about(rule, subject)]
     of_roles = [each for each in subjects if each.roles]

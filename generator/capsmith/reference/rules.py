@@ -35,12 +35,12 @@ _PART = re.compile(r"`([^`]+)`|\b([A-Z]{2,3}-[0-9]{2})\b")
 
 
 def format_heading(rule: Rule) -> str:
-    """Return the heading of a rule's section."""
+    """Return the text of the heading of a rule's section."""
     return f"{rule.id} {rule.title}"
 
 
 def link_rule(rule: Rule) -> Link:
-    """Return a link to a rule's section, with the id as its text."""
+    """Return a link to a rule's section. The text of the link is the rule's id."""
     return Link(rule.id, f"rules/{rule.page}", format_heading(rule))
 
 
@@ -51,7 +51,7 @@ class Texts:
         self._rules = rules
 
     def spans(self, text: str) -> Spans:
-        """Convert a string to spans, with a link for each rule id."""
+        """Convert a string to spans in which each rule id is a link."""
         return tuple(self._split(text))
 
     def _split(self, text: str) -> Iterator[Span]:
@@ -77,7 +77,7 @@ def link_rules(rules: Collection[Rule]) -> Spans:
 
 
 def describe_releases(core: Mapping[str, Any]) -> str:
-    """Describe releases of core for a table cell: ``since v1.13``, or ``all`` if unbounded."""
+    """Return releases of core for a table cell: ``since v1.13``, or ``all`` if unbounded."""
     words = {"since": "since", "deprecated": "deprecated in", "until": "until"}
     found = [f"{words[name]} {core[name]}" for name in words if core.get(name)]
     return ", ".join(found) or "all"
@@ -129,7 +129,7 @@ def _section(rule: Rule, texts: Texts) -> Iterator[Block]:
 def build_level_blocks(
     rules: Iterable[Rule], roles: Sequence[str], texts: Texts, what: str
 ) -> Iterator[Block]:
-    """Yield a heading and a table for each level; table captions end with ``what``."""
+    """Yield a heading and a table for each level. The caption of each table ends with ``what``."""
     by_level: dict[Level, list[Rule]] = {}
     for rule in rules:
         by_level.setdefault(rule.level, []).append(rule)
@@ -169,7 +169,7 @@ def _class(rule: Rule, roles: Sequence[str]) -> Spans:
 
 
 def name_source(url: str) -> str:
-    """Return a short name for a URL: its last parts, and the release of the book."""
+    """Return a short name for a URL: the last parts of its path, and the release of the book."""
     address, _, fragment = url.partition("#")
     name = address.rstrip("/").rpartition("/")[2]
     name = f"{name}#{fragment}" if fragment else name

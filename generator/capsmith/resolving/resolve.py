@@ -54,9 +54,9 @@ __all__ = ["Resolved", "link_rules", "resolve"]
 
 
 class Resolved(NamedTuple):
-    """The draft, the provider, and the unsorted findings.
+    """A description after resolving: the draft, the provider, and unsorted findings.
 
-    ``provider`` is None if any finding is an error; the draft always exists.
+    ``provider`` is None if any finding is an error. The draft always exists.
     """
 
     draft: Draft
@@ -65,7 +65,7 @@ class Resolved(NamedTuple):
 
 
 def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Contract]) -> Resolved:
-    """Decide everything that the author left open, and check the result.
+    """Derive everything that the author left open, check it, and build the provider.
 
     ``contracts`` maps every known version to its contract: the fields of all contracts are
     reserved, whichever contracts the provider follows.
@@ -135,7 +135,7 @@ def _followed_first(draft: Draft, contracts: Mapping[str, Contract]) -> list[Con
 def link_rules(
     findings: list[Finding] | tuple[Finding, ...], contracts: Mapping[str, Contract]
 ) -> tuple[Finding, ...]:
-    """Return the findings, with a link to the source for ids that are contract rules.
+    """Return the findings, adding a link to the source where the id is that of a contract rule.
 
     Rules are only read from disk if there are findings.
     """

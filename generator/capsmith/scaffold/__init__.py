@@ -33,8 +33,10 @@ from capsmith.yamldoc.quote import clip
 TEMPLATE = "capsmith-provider"
 """Name of the template's folder, which cookiecutter also uses for replay files."""
 MAX_CHARACTERS: Final = 500
-"""Maximum length of an answer, which is more than a repository URL needs; YAML limits keys to 1,024
-characters."""
+"""Maximum number of characters in an answer, which is more than a repository URL needs.
+
+YAML limits keys to 1,024 characters.
+"""
 _HINT: Final = "Answer with at most {limit} printable characters, without control characters."
 _SPEC = ("{{cookiecutter.__folder}}", "provider.yaml")
 
@@ -43,7 +45,7 @@ Answer = str | bool
 
 @dataclass(frozen=True, slots=True)
 class ScaffoldOptions:
-    """The sources of answers other than prompts, named like cookiecutter's options."""
+    """The sources of answers besides prompts. Attributes are named like cookiecutter's options."""
 
     no_input: bool = False
     overrides: Mapping[str, Answer] | None = None
@@ -54,7 +56,7 @@ class ScaffoldOptions:
 
     @property
     def asks(self) -> bool:
-        """Return whether to prompt the user."""
+        """Return whether to prompt the user for answers."""
         return not (self.no_input or self.replays)
 
     @property
@@ -63,7 +65,7 @@ class ScaffoldOptions:
         return self.replay or self.replay_file is not None
 
     def retry(self, proposal: Proposal, unusable: Collection[str] = ()) -> ScaffoldOptions:
-        """Return the options for another round, with the answers of ``proposal`` as defaults.
+        """Return options for another round, with the answers of ``proposal`` as defaults.
 
         Answers to ``unusable`` questions are dropped.  Answers that were only defaults are dropped
         too, because a default may depend on an answer that changes now.
@@ -75,19 +77,19 @@ class ScaffoldOptions:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A provider.yaml built from the answers, not validated yet."""
+    """A provider.yaml that was built from the answers and is not validated yet."""
 
     answers: Mapping[str, Answer]
     typed: Mapping[str, Answer]
-    """Answers that differ from the defaults, which may depend on other answers."""
+    """Answers that differ from their defaults, which may depend on other answers."""
     folder: str
-    """Name of the repository's folder, if the user does not specify one."""
+    """Name for the repository's folder, unless the user specifies one."""
     text: str
     """Content of provider.yaml."""
 
 
 def propose_spec(options: ScaffoldOptions) -> Proposal:
-    """Ask the questions, save the answers for ``--replay``, and render provider.yaml.
+    """Ask the questions, save the answers for ``--replay``, and return the rendered provider.yaml.
 
     Raises UnreadableInput for an invalid user configuration, replay file or override.
     """
@@ -115,9 +117,9 @@ def propose_spec(options: ScaffoldOptions) -> Proposal:
 
 
 def check_answers(answers: Mapping[str, str | bool]) -> tuple[Finding, ...]:
-    """Return a finding for each answer that provider.yaml cannot contain, by question.
+    """Return findings by question, for answers that provider.yaml cannot contain.
 
-    Id of the findings: ``answer-unusable``.
+    All findings have the id ``answer-unusable``.
     """
     return tuple(
         Finding("answer-unusable", problem, Location(key), hint=_HINT.format(limit=MAX_CHARACTERS))

@@ -1,1 +1,1 @@
-"""Access to the disk: read input, apply changes, cache results."""
+"""Access the disk: read input, apply changes, cache results."""

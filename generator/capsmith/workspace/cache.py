@@ -1,4 +1,4 @@
-"""Cache slow results in a user's folder; everything also works without it, only slower.
+"""Cache slow results in a user's folder. Without the cache, everything works but is slower.
 
 Some entries are executed (compiled blueprints), so a folder that other users can write to is not
 used.  Any number of runs may share the folder.  Entries appear by rename and are only returned if
@@ -17,16 +17,16 @@ from pathlib import Path
 
 
 class FolderCache:
-    """A cache with one file per entry, written by rename and verified by digest."""
+    """A cache with one file for each entry, written by rename and verified by digest."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @classmethod
     def of_user(cls) -> FolderCache | None:
-        """Return the user's cache: ``$CAPSMITH_CACHE``, ``$XDG_CACHE_HOME`` or ``~/.cache``.
+        """Return the user's cache, in ``$CAPSMITH_CACHE``, ``$XDG_CACHE_HOME`` or ``~/.cache``.
 
-        Returns None if ``$CAPSMITH_CACHE`` is empty or the user has no home directory.
+        Returns None if ``$CAPSMITH_CACHE`` is set but empty, or if the user has no home directory.
         """
         named = os.environ.get("CAPSMITH_CACHE")
         if named is not None:
@@ -49,7 +49,7 @@ class FolderCache:
         return value if hashlib.sha256(value).digest() == kept else None
 
     def put(self, key: str, value: bytes) -> None:
-        """Store ``value`` under ``key`` if the folder is writable; never raises OSError."""
+        """Store ``value`` under ``key`` if the folder is writable. Never raises OSError."""
         with contextlib.suppress(OSError):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._is_private():

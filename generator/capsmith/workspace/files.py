@@ -1,4 +1,4 @@
-"""Files of a repository: paths that cannot leave its folder, atomic writes, and safe moves.
+"""Files in a repository: paths that cannot leave its folder, atomic writes, and safe moves.
 
 Paths come from a lock, a journal or an overlay that others may have written, as a repository can be
 cloned from anywhere.  No path may therefore lead out of the folder, through a symlink, or into
@@ -78,7 +78,7 @@ def resolve_inside(folder: Path, path: str) -> Path:
 
 
 def make_refusal(path: str, why: str) -> Refused:
-    """Return the exception to raise for a path that must not be touched."""
+    """Return the exception to raise for a path that capsmith must not touch."""
     return Refused(
         "output-not-regular",
         why,
@@ -88,7 +88,7 @@ def make_refusal(path: str, why: str) -> Refused:
 
 
 def remove_empty_parents(folder: Path, target: Path) -> None:
-    """Remove the empty folders between ``folder``, which is kept, and ``target``."""
+    """Remove the parents of ``target`` that are empty, up to ``folder``, which is kept."""
     # The folder itself stays, however empty it is: the author created it.
     for parent in target.parents:
         if parent == folder:
@@ -100,7 +100,7 @@ def remove_empty_parents(folder: Path, target: Path) -> None:
 
 
 def digest_file(file: Path) -> str:
-    """Return the digest of a regular file, or an empty string if there is none."""
+    """Return a regular file's digest, or an empty string if there is no such file."""
     return digest(file.read_bytes()) if file.is_file() else ""
 
 
@@ -110,7 +110,7 @@ def read_permissions(file: Path) -> int:
 
 
 def write_synced(target: Path, content: bytes, permissions: int) -> None:
-    """Write a file with the given permissions to an existing folder, and sync it.
+    """Write a file with the given permissions to a folder that exists, and sync the file.
 
     On return, the content is on disk.  The name of a new file may still be lost in a power failure,
     because the folder is not synced: rename the file afterwards, or be able to write it again.
@@ -170,7 +170,7 @@ def _write_share(files: Sequence[tuple[Path, bytes, int]], failures: list[BaseEx
 def replace_file(target: Path, content: bytes) -> None:
     """Write a file atomically: at any time it has either the old or the new content.
 
-    Not safe for concurrent calls with the same target, which would share a temporary file.
+    Concurrent calls must not have the same target, because they would share a temporary file.
     """
     # In the same folder, as a rename across file systems would be a copy; synced before the rename,
     # or the new name could lead to an empty file after a power loss.
@@ -181,7 +181,7 @@ def replace_file(target: Path, content: bytes) -> None:
 
 
 def create_file(target: Path, content: bytes) -> None:
-    """Create a file atomically, with its whole content or not at all.
+    """Create a file atomically, either with its whole content or not at all.
 
     Raises FileExistsError if ``target`` exists.
     """
@@ -200,7 +200,7 @@ def create_file(target: Path, content: bytes) -> None:
 
 
 def name_temporary(name: str) -> str:
-    """Return the name of the temporary file that :func:`replace_file` writes."""
+    """Return the name of the temporary file that :func:`replace_file` uses for a target."""
     return name + ".new"
 
 
@@ -215,13 +215,14 @@ _UNSUPPORTED = frozenset(
 
 
 def replace_unchanged(staged: Path, target: Path, expected: str) -> bool:
-    """Move ``staged`` to ``target``; return False if ``target`` has unexpected content.
+    """Move ``staged`` to ``target``, or return False if ``target`` has unexpected content.
 
     ``expected`` is the digest of the content that may be replaced; a missing file may always be
-    created.  If this returns False, both files are unchanged.  Afterwards ``staged`` no longer
-    exists, or holds the former content of ``target``.  Raises OSError if a file operation fails.
+    created.  If this returns False, both files are unchanged.  If it returns True, ``staged`` no
+    longer exists, or holds the former content of ``target``.  Raises OSError if a file operation
+    fails.
 
-    If the operating system or the file system cannot exchange files, such as NFS, a save between
+    If the operating system or the file system, such as NFS, cannot exchange files, a save between
     the comparison and the rename is still lost: there is no way to detect it.
     """
     if not os.path.lexists(target):
@@ -242,7 +243,7 @@ def replace_unchanged(staged: Path, target: Path, expected: str) -> bool:
 
 
 def remove_unchanged(target: Path, aside: Path, expected: str) -> bool:
-    """Move ``target`` to ``aside``; return False, and keep it, if it differs from ``expected``.
+    """Move ``target`` to ``aside``, or return False and keep it if its digest is not ``expected``.
 
     A missing file counts as removed.  ``aside`` must be on the same file system.  Raises OSError if
     a file operation fails.

@@ -1,4 +1,4 @@
-"""Ask git for uncommitted changes; git is optional and not used for anything else."""
+"""Ask git for uncommitted changes. git is optional, and not used for anything else."""
 
 from __future__ import annotations
 

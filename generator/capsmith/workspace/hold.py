@@ -1,7 +1,8 @@
 """Lock a folder for one run at a time, and convert OSError to DiskError.
 
-The lock is an advisory flock on the folder itself, so no lock file can be left behind by a killed
-process or committed by accident: the kernel releases the lock with the last descriptor.
+The lock is an advisory flock on the folder itself, so a killed process cannot leave a lock file
+behind, and none can be committed by accident: the kernel releases the lock with the last
+descriptor.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from capsmith.errors import DiskError, Refused
 
 @contextlib.contextmanager
 def hold_folder(folder: Path, *, writes: bool = True) -> Iterator[None]:
-    """Return a context in which ``folder`` is locked against other runs of capsmith.
+    """Return a context manager that locks ``folder`` against other runs of capsmith.
 
     Runs that only read can share the folder.  The kernel unlocks it if this process dies.  Does not
     wait: raises Refused (``output-busy``) if another run has the lock.  A folder that does not
@@ -42,7 +43,7 @@ def hold_folder(folder: Path, *, writes: bool = True) -> Iterator[None]:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Return whether no run holds ``folder``, which must then be left over from a killed run."""
+    """Return whether no run holds ``folder``, so that a killed run must have left it behind."""
     # Only an answer for now: who acts on it must be sure that no run takes up the folder again.
     try:
         with hold_folder(folder):
@@ -53,9 +54,9 @@ def is_abandoned(folder: Path) -> bool:
 
 @contextlib.contextmanager
 def convert_disk_errors(folder: Path) -> Iterator[None]:
-    """Return a context that converts OSError to a DiskError.
+    """Return a context manager that re-raises any OSError as a DiskError.
 
-    The error names the affected file, or ``folder`` if that is unknown.
+    The error names the affected file, or ``folder`` if the file is unknown.
     """
     try:
         yield

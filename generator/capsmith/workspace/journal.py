@@ -48,14 +48,14 @@ from capsmith.workspace.files import (
 
 
 class Write(NamedTuple):
-    """The content and permissions of a file; None keeps the permissions of the existing file."""
+    """A file's new content and permissions. None keeps the permissions of the existing file."""
 
     content: bytes
     mode: int | None
 
 
 class Change:
-    """Writes and removals that take effect together or not at all."""
+    """Files to write and files to remove, which take effect together or not at all."""
 
     def __init__(self) -> None:
         self.writes: dict[str, Write] = {}
@@ -64,7 +64,7 @@ class Change:
     def write(
         self, path: str, content: str | bytes, executable: bool | None = False, mode: int = 0
     ) -> None:
-        """Add a write of ``content`` to ``path``; strings are encoded as UTF-8.
+        """Add to the change that ``content`` is written to ``path``; a string is encoded as UTF-8.
 
         If ``mode`` is not 0, it sets the permissions.  Otherwise ``executable`` does: None keeps
         the permissions of an existing file.
@@ -74,7 +74,7 @@ class Change:
         self.writes[str(RelativePath(path))] = Write(data, mode or usual)
 
     def remove(self, path: str) -> None:
-        """Add the removal of ``path``."""
+        """Add to the change that ``path`` is removed."""
         self.removals.add(str(RelativePath(path)))
 
     def __bool__(self) -> bool:
@@ -100,7 +100,7 @@ class _Pending:
 
 
 class Journal:
-    """The pending change of a folder, if there is one.
+    """A folder's pending change, if there is one.
 
     The caller must hold the folder (:func:`capsmith.workspace.hold.hold_folder`): two processes
     that complete the same change would mistake each other's moves for edits.
@@ -111,12 +111,12 @@ class Journal:
 
     @property
     def is_pending(self) -> bool:
-        """Return whether a change was interrupted."""
+        """Return whether a change was interrupted and is neither completed nor undone."""
         return resolve_inside(self._folder, _PENDING).is_file()
 
     @property
     def is_undoing(self) -> bool:
-        """Return whether undoing has begun.
+        """Return whether the pending change is being undone.
 
         Raises UnreadableInput if the list is invalid.
         """
@@ -157,7 +157,7 @@ class Journal:
             raise
 
     def complete(self, *, is_resumed: bool = True) -> None:
-        """Finish the pending change, or the undoing of the change if that has begun.
+        """Complete the pending change or, if undoing has begun, complete the undoing.
 
         Raises Refused if a file was edited since: before anything is moved (``output-edited``), or
         after all other files have their former contents again (``output-saved``).  A change that

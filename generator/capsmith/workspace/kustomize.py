@@ -1,4 +1,4 @@
-"""Run the real kustomize, standalone or in kubectl; both are optional."""
+"""Run the real kustomize, as a separate program or as part of kubectl. Both are optional."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _HINT = "Specify the folder of the kustomization that builds the release, or ver
 
 
 class KustomizeOutput(NamedTuple):
-    """The output of kustomize for a folder."""
+    """What kustomize built from a folder."""
 
     text: str
     folder: Path
@@ -49,7 +49,7 @@ class KustomizeOutput(NamedTuple):
 
 
 def find_kustomize() -> tuple[str, ...] | None:
-    """Return the command to which a folder is appended, or None if PATH has no such program."""
+    """Return a command to which a folder must be appended, or None if PATH has no such program."""
     for program, command in _PROGRAMS:
         path = shutil.which(program)
         if path is not None:
@@ -58,7 +58,7 @@ def find_kustomize() -> tuple[str, ...] | None:
 
 
 def run_kustomize(command: tuple[str, ...], folder: Path) -> KustomizeOutput:
-    """Return the objects of a kustomization, annotated with their source files.
+    """Return the objects that a kustomization builds, annotated with their source files.
 
     Reads ``folder`` and all folders that it refers to, and writes nothing to them.  Raises
     UnreadableInput if kustomize fails, or if it would have to download something.

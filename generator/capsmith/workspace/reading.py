@@ -130,7 +130,7 @@ _SKIPPED = frozenset({"node_modules", "testdata", "third_party", "vendor", "__py
 
 
 class Limit(NamedTuple):
-    """The maximum number of files in a folder, and the error if there are more."""
+    """The maximum number of files in a folder, and the error to raise if there are more."""
 
     files: int
     error: str
@@ -138,7 +138,7 @@ class Limit(NamedTuple):
 
 
 def find_yaml_files(folder: Path, limit: Limit, names: Container[str] = ()) -> Iterator[Path]:
-    """Yield the YAML files below ``folder``, and files whose name is in ``names``, sorted.
+    """Yield the YAML files below ``folder``, and files with a name in ``names``, sorted by path.
 
     Symbolic links, hidden entries and dependency folders are skipped.  Raises UnreadableInput if
     there are more files than ``limit`` allows.
@@ -160,12 +160,12 @@ def find_yaml_files(folder: Path, limit: Limit, names: Container[str] = ()) -> I
 
 
 def read_texts(folder: Traversable) -> dict[str, str]:
-    """Return the content of every file below ``folder`` by relative POSIX path, sorted."""
+    """Return the content of every file below ``folder``, by relative POSIX path in sorted order."""
     return dict(LazyTexts(folder).items())
 
 
 class LazyTexts(Mapping[str, str]):
-    """The files of a folder by relative POSIX path, sorted; each is read when first used."""
+    """A folder's files by relative POSIX path, sorted. Each is read when first used."""
 
     def __init__(self, folder: Traversable) -> None:
         self._files = dict(sorted(_data_files(folder, ""), key=lambda file: file[0]))
@@ -202,11 +202,11 @@ _IGNORED = ("README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "CHANGELOG")
 
 
 def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
-    """Return the files of an overlay by POSIX path, and findings on files that cannot be read.
+    r"""Return an overlay's files by POSIX path, and findings about files that cannot be read.
 
-    Paths are sorted and line endings are ``\\n``.  Hidden files and documents such as README.md at
-    the top of the folder are skipped.  Raises UnreadableInput if the folder does not exist.  Ids of
-    findings: ``overlay-path``, ``overlay-too-large`` and those of :func:`read_document`.
+    Paths are sorted and line endings are ``\n``.  Hidden files and documents such as README.md at
+    the top of the folder are skipped.  Raises UnreadableInput if the folder does not exist.
+    Finding ids: ``overlay-path``, ``overlay-too-large`` and the ids of :func:`read_document`.
     """
     _require_folder(folder)
     texts: dict[str, str] = {}
@@ -233,7 +233,7 @@ def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
 
 
 def locate_overlay(repository: Path, named: str) -> Path:
-    """Return the location of the overlay folder that provider.yaml names.
+    """Return the path to the overlay folder that provider.yaml names.
 
     Raises UnreadableInput if it is outside ``repository`` or its path contains a symlink.
     """

@@ -29,7 +29,7 @@ __all__ = ["Change", "Repository"]
 
 
 class Repository:
-    """The folder of one provider repository."""
+    """One provider's repository, as a folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -39,7 +39,7 @@ class Repository:
 
     @contextlib.contextmanager
     def hold(self, *, writes: bool = True) -> Iterator[None]:
-        """Return a context in which the folder is locked; runs that do not write can share it.
+        """Return a context manager that locks the folder. Runs that do not write can share it.
 
         A folder that did not exist at the start counts as new until the change is applied.  Raises
         Refused if another run has the lock, UnreadableInput if the path is not a folder, and
@@ -60,7 +60,7 @@ class Repository:
             yield
 
     def list_names(self) -> tuple[str, ...]:
-        """Return the sorted names of all entries at the top of the folder; empty if it is new."""
+        """Return the names of all entries at the top of the folder, sorted; empty if it is new."""
         if self._new:
             return ()
         return tuple(sorted(entry.name for entry in self.folder.iterdir()))
@@ -86,7 +86,7 @@ class Repository:
         return found
 
     def read_text(self, path: str) -> str | None:
-        """Return the content of a file as a string, or None if it does not exist.
+        """Return a file's content as a string, or None if the file does not exist.
 
         Raises the same errors as :meth:`read_bytes`, and UnreadableInput (``file-not-text``) for
         invalid UTF-8.
@@ -103,7 +103,7 @@ class Repository:
             ) from error
 
     def read_bytes(self, path: str) -> bytes | None:
-        """Return the content of a file, or None if it does not exist.
+        """Return a file's content, or None if the file does not exist.
 
         Raises Refused for a path through a symlink and for anything other than a regular file,
         because reading a pipe would block.
@@ -120,7 +120,7 @@ class Repository:
         return content
 
     def watch(self, path: str) -> None:
-        """Refuse changes to a file that is saved after this call.
+        """Make :meth:`apply` refuse to replace a file that is saved after this call.
 
         Needed only for files that were read elsewhere: files that this class reads are watched from
         their first reading.
@@ -129,7 +129,7 @@ class Repository:
             self._read.setdefault(path, digest_file(resolve_inside(self.folder, path)))
 
     def read_existing(self, paths: Iterable[str], theirs: Container[str] = ()) -> dict[str, bytes]:
-        """Return the content of the existing files, by path.
+        """Return the content of those of the given files that exist, by path.
 
         ``theirs`` are the author's files, of which only the existence matters: symlinks and
         unreadable files count as empty.  For other paths, raises the same errors as
@@ -148,7 +148,7 @@ class Repository:
         return found
 
     def read_permissions(self, path: str) -> int:
-        """Return the permission bits of a file, or 0o644 if it does not exist."""
+        """Return a file's permission bits, or 0o644 if the file does not exist."""
         target = resolve_inside(self.folder, path)
         return read_permissions(target) if not self._new and target.is_file() else 0o644
 
@@ -178,16 +178,16 @@ class Repository:
 
     @property
     def is_interrupted(self) -> bool:
-        """Return whether a change is pending."""
+        """Return whether an interrupted change is pending."""
         return not self._new and self._journal.is_pending
 
     @property
     def is_undoing(self) -> bool:
-        """Return whether an interrupted change is being undone and thus cannot be completed."""
+        """Return whether an interrupted change is being undone, so that it cannot be completed."""
         return self.is_interrupted and self._journal.is_undoing
 
     def complete_pending(self) -> bool:
-        """Finish an interrupted change; return whether there was one.
+        """Finish a change that was interrupted, and return whether there was one.
 
         Raises Refused, before anything is written, if a file was edited since, and UnreadableInput
         for an invalid record or missing staged files.
@@ -195,7 +195,7 @@ class Repository:
         return self._settle(self._journal.complete)
 
     def undo_pending(self) -> bool:
-        """Undo an interrupted change; return whether there was one.
+        """Undo a change that was interrupted, and return whether there was one.
 
         Raises the same errors as :meth:`complete_pending`.
         """

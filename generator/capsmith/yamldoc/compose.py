@@ -23,7 +23,7 @@ Path = tuple[str | int, ...]
 """Keys and list indexes from the root, such as ``("infrastructure", "AcmeMachine", "spec")``."""
 
 MAX_NODES = 100_000
-"""Maximum number of keys and values after aliases are expanded."""
+"""Maximum number of keys and values in a document, with aliases expanded."""
 MAX_DEPTH = 40
 """Maximum nesting of mappings and lists."""
 MAX_ANCHORS = 100
@@ -36,7 +36,7 @@ _MERGE = "tag:yaml.org,2002:merge"
 
 
 def format_path(path: Path) -> str:
-    """Return a path as a string such as ``spec.versions[0].name``; "" for the root."""
+    """Return a path as a string such as ``spec.versions[0].name``; empty for the root."""
     parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
     return "".join(parts).removeprefix(".")
 
@@ -44,7 +44,7 @@ def format_path(path: Path) -> str:
 class Mark(NamedTuple):
     """The positions of a key and its value, as line and column starting at 1.
 
-    ``raw`` is the source of a plain scalar, None for other values.
+    ``raw`` is the source of a plain scalar; None for other values.
     """
 
     key: tuple[int, int]
@@ -53,7 +53,7 @@ class Mark(NamedTuple):
 
 
 class Rejected(Exception):
-    """Raised if reading cannot continue; ``finding`` holds the reason."""
+    """Raised if reading cannot continue; ``finding`` says why."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)

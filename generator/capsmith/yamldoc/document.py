@@ -1,8 +1,8 @@
 """Parse YAML into a :class:`Document`, plain data with positions, and report findings at its paths.
 
-Limits are checked on parser events before anything is built, and an alias counts as everything it
-expands to, so hostile input is processed cheaply.  This module opens no files and is independent of
-the keys in a document.
+Limits are checked on parser events before anything is built, and an alias counts as everything that
+it expands to, so hostile input is processed cheaply.  This module opens no files and is independent
+of the keys in a document.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ def _find_in_block(lines: list[str], line: int, text: str, place: Position) -> P
 
 
 MAX_CHARACTERS = 4 * 1024 * 1024
-"""Maximum length of a text, in characters."""
+"""Maximum length of a YAML document, in characters."""
 
 
 class Document(NamedTuple):
-    """A YAML mapping as plain data (dict, list, str, int, float, bool, None) with positions."""
+    """A YAML mapping as plain data (dict, list, str, int, float, bool, None), with positions."""
 
     file: str
     data: Mapping[str, Any]
     marks: Mapping[Path, Mark]
     text: str = ""
-    """Source from which positions inside a string are determined."""
+    """Source of the document, which is searched for positions inside strings."""
 
     def key(self, path: Path) -> Location:
         """Return the position of the key at ``path``, or of its nearest existing parent."""
@@ -109,11 +109,11 @@ class Document(NamedTuple):
 
 
 def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding, ...]]:
-    """Return the document, or None and the findings that explain the failure.
+    """Return the document, or None and findings that say why it was refused.
 
-    ``file`` is named in findings.  Never raises an exception for bad input.  Ids:
+    ``file`` is the name to use in findings.  Never raises an exception for bad input.  Finding ids:
     ``yaml-too-large``, ``yaml-syntax``, ``yaml-empty``, ``yaml-not-a-mapping``,
-    ``yaml-several-documents`` and those in :mod:`capsmith.yamldoc.compose`.
+    ``yaml-several-documents`` and the ids in :mod:`capsmith.yamldoc.compose`.
     """
     # Before the parser sees the text: its reader scans all of it first.
     if len(text) > MAX_CHARACTERS:
@@ -193,25 +193,26 @@ class PathReporter:
     path: Path
     findings: list[Finding]
     correlated: bool = True
-    """Whether the API server can pair old and new values at the path; False inside atomic lists."""
+    """Whether the API server can pair old and new values at the path, which it cannot inside atomic
+    lists."""
     bounded: bool = True
-    """Whether the lists and maps around the path have a maximum size."""
+    """Whether all lists and maps that contain the path have a maximum size."""
 
     def at(self, *below: str | int) -> PathReporter:
         """Return a reporter for the path ``below`` this one, with the same list of findings."""
         return replace(self, path=self.path + below)
 
     def add_error(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report an error at the value of this path, or of a path ``below`` it.
+        """Report an error at the value of this path, or of the path ``below`` it.
 
-        If the document lacks the path, the error is at its nearest existing parent.
+        If the document lacks the path, the error is at its nearest parent that exists.
         """
         self._add(Severity.ERROR, id, message, hint, self.document.value(self.path + below))
 
     def add_error_inside(
         self, id: str, message: str, hint: str, position: tuple[int, int] | None
     ) -> None:
-        """Report an error at a line and column (from 1) inside the string value of this path.
+        """Report an error at a line and column (both from 1) inside the string at this path.
 
         If ``position`` is None, the error is at the whole value.
         """
@@ -221,11 +222,11 @@ class PathReporter:
         self._add(Severity.ERROR, id, message, hint, where)
 
     def add_warning(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report a warning at the value of this path, or of a path ``below`` it."""
+        """Report a warning at the value of this path, or of the path ``below`` it."""
         self._add(Severity.WARNING, id, message, hint, self.document.value(self.path + below))
 
     def add_error_at_key(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report an error at the key of this path, or of a path ``below`` it."""
+        """Report an error at the key of this path, or of the path ``below`` it."""
         self._add(Severity.ERROR, id, message, hint, self.document.key(self.path + below))
 
     def _add(self, severity: Severity, id: str, message: str, hint: str, where: Location) -> None:

@@ -35,7 +35,7 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The edited source, or the unchanged source with a finding that explains the failure."""
+    """The edited source, or the unchanged source with a finding that says why it was not edited."""
 
     text: str
     finding: Finding | None = None
@@ -148,7 +148,7 @@ class Unsafe(Exception):
 
 
 class Splices:
-    """Collects changes to one source and applies them together.
+    """Collects changes to one source, to apply them together.
 
     All positions refer to the original source.
     """
@@ -171,7 +171,7 @@ class Splices:
         return text
 
     def replace(self, node: Node, value: Any) -> None:
-        """Replace a scalar, keeping its quotes.
+        """Replace the value of a scalar, keeping its quotes.
 
         Raises Unsafe for a scalar with an anchor or tag, and for a block scalar.
         """
@@ -204,7 +204,7 @@ class Splices:
         self._add_lines(last.end, [f"{margin}- {text}" for text in texts])
 
     def remove_items(self, node: Node, indexes: Sequence[int]) -> None:
-        """Remove items from a list, keeping their comments.
+        """Remove items from a list, but keep their comments.
 
         Raises Unsafe if no item would remain.
         """
@@ -233,9 +233,10 @@ class Splices:
             self._add_lines(last.end, [margin + text for text in texts])
 
     def add_entry(self, node: Node, key: str, value: Any, after: tuple[Node, Node] | None) -> None:
-        """Add an entry to a mapping after the entry ``after``; raises Unsafe if that is None.
+        """Add an entry to a mapping, after the entry ``after``.
 
-        ``value`` is a string, or a list of strings that is written with one string per line.
+        Raises Unsafe if ``after`` is None.  ``value`` is a string, or a list of strings that is
+        written with one string per line.
         """
         if after is None:
             raise Unsafe
@@ -340,7 +341,7 @@ class Splices:
 
 
 def format_value(value: Any, style: str = "") -> str:
-    """Return ``value`` in YAML flow style; ``style`` is the quote character for strings."""
+    """Return ``value`` in YAML flow style. ``style`` is the quote character for strings."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

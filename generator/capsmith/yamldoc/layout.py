@@ -1,6 +1,7 @@
 """The layout of YAML source: a tree of nodes with character offsets, without comments.
 
-Use it only for source that :mod:`capsmith.yamldoc.document` has accepted, which limits the depth.
+Use it only for source that :mod:`capsmith.yamldoc.document` has accepted, because that limits the
+depth.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Node:
     start: int
     end: int
     column: int
-    """Column, starting at 0, as for indentation."""
+    """Column of the node's first character, starting at 0, as for indentation."""
     style: str
     """Style of the node: ``'`` or ``"`` for a quoted scalar, ``|`` or ``>`` for a block scalar,
     ``[`` or ``{`` for a flow collection, ``-`` or ``:`` for a block collection, ``*`` for an alias;
@@ -37,7 +38,7 @@ class Node:
 
     @property
     def is_flow(self) -> bool:
-        """Return whether this is a flow collection, in brackets or braces."""
+        """Return whether this is a flow collection, which is written in brackets or braces."""
         return self.style in ("[", "{")
 
     @property
@@ -47,11 +48,11 @@ class Node:
 
     @property
     def entries(self) -> tuple[tuple[Node, Node], ...]:
-        """Return the key and value nodes of a mapping, in source order."""
+        """Return a mapping's pairs of key node and value node, in source order."""
         return tuple(zip(self.children[::2], self.children[1::2], strict=True))
 
     def get(self, key: str) -> tuple[Node, Node] | None:
-        """Return the key and value nodes of a mapping's entry ``key``, or None."""
+        """Return the key node and value node of the entry ``key`` in a mapping, or None."""
         return next((entry for entry in self.entries if entry[0].value == key), None)
 
     def leaves(self) -> Iterator[Node]:
@@ -63,7 +64,7 @@ class Node:
 
 
 def parse_layout(text: str) -> Node:
-    """Return the root node of the only document in ``text``.
+    """Return the root node of ``text``, which must be a single document.
 
     Raises yaml.YAMLError for invalid YAML.
     """

@@ -1,4 +1,4 @@
-"""Quote user input in messages: short, printable and on one line."""
+"""Quote user input for messages: short, printable and on one line."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ UNPRINTABLE = re.compile(
     )
     + "]"
 )
-"""Control characters, direction characters and non-characters, which are refused in
-descriptions."""
+"""Control characters, direction characters and non-characters. Descriptions must not contain them.
+"""
 
 _LONGEST = 60
 
@@ -27,18 +27,18 @@ def clip(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Return ``text`` in backticks, clipped to 60 characters."""
+    """Return ``text`` in backticks, shortened to at most 60 characters."""
     return f"`{clip(text)}`"
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Return quoted names joined as in ``a, b and c``, or "`nothing`" if there are none."""
+    """Return quoted names, joined as in ``a, b and c``; "`nothing`" if there are none."""
     *most, last = [quote(name) for name in names] or ["nothing"]
     return f"{', '.join(most)} and {last}" if most else last
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return a hint that names the known word most similar to ``word``, or else all known words."""
+    """Return a hint that names the known word most similar to ``word``, or else all of them."""
     names = sorted(known)
     near = difflib.get_close_matches(clip(word).lower(), [n.lower() for n in names], n=1)
     if near:

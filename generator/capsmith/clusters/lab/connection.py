@@ -1,4 +1,4 @@
-"""Connect to a lab's management cluster from a process other than its supervisor."""
+"""Connect to a lab's management cluster from any process, not only from its supervisor."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from capsmith.clusters.processes.user_kubeconfig import open_client
 
 
 class LabConnection(Connection):
-    """Connects to the API server of a lab, with the lab's clusterctl and release repository."""
+    """A connection to a lab's API server, with the lab's clusterctl and release repository."""
 
     def __init__(self, lab: LabFolder, state: LabState, keys: Path, folder: str) -> None:
-        """Read the lab's credentials and create the connection.
+        """Read the lab's credentials and connect.
 
         The certificates in the lab's kubeconfig are written to the folder ``keys``.  ``folder`` is
-        the subfolder of the lab in which the provider's files are stored.
+        the subfolder of the lab in which to store the provider's files.
         """
         self.lab = lab
         self.state = state
@@ -39,25 +39,25 @@ class LabConnection(Connection):
 
     @property
     def client(self) -> KubeClient:
-        """Return a client with all permissions."""
+        """Return a client that has all permissions."""
         return self._client
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the path to a kubeconfig with all permissions."""
+        """Return the path to a kubeconfig that has all permissions."""
         return Path(self.state.kubeconfig)
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Return the paths to the webhooks' certificate and key."""
+        """Return the paths to the certificate and key with which managers serve webhooks."""
         return self.pki.serving.cert, self.pki.serving.key
 
 
 @contextmanager
 def connect(lab: LabFolder, folder: str = "provider") -> Iterator[LabConnection]:
-    """Return a context with a connection to a running lab.
+    """Return a context manager that provides a connection to a running lab.
 
-    ``folder`` is the subfolder of the lab in which the connection's files are stored.  Raises
+    ``folder`` is the subfolder of the lab in which to store the connection's files.  Raises
     LabError if the lab is not running.
     """
     state = read_lab(lab.state)

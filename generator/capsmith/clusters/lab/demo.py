@@ -1,4 +1,4 @@
-"""Create a cluster from the provider's template, and watch it until its Machines run."""
+"""Create a cluster from the provider's template, and watch it until all its Machines run."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _KUBEADM = "KubeadmConfig"
 
 
 def observe(client: KubeClient, namespace: str, name: str) -> Cluster:
-    """Return a Cluster and its related objects; missing objects are left out."""
+    """Return a Cluster and its related objects, without those that do not exist."""
     core = client.preferred_version(_GROUP)
     cluster = client.find(core, "Cluster", name, namespace)
     if cluster is None:
@@ -93,7 +93,7 @@ _RUNNING_SECONDS = 600.0
 
 
 def check_template(provider: ProviderRepository, state: LabState) -> None:
-    """Raise LabError if neither the provider nor the lab has infrastructure for a cluster."""
+    """Raise LabError if neither the provider nor the lab provides infrastructure for a cluster."""
     if not provider.has_infrastructure and not state.simulated:
         message = "the provider has no infrastructure, and the lab simulates none in this cluster"
         hint = "Use capsmith lab run and apply objects, or run capsmith lab up without options."
@@ -103,9 +103,9 @@ def check_template(provider: ProviderRepository, state: LabState) -> None:
 def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress) -> RunState:
     """Return the state of the provider's run once its managers are ready.
 
-    A run of the same folder is reused.  Otherwise a run is started in the background.  ``progress``
-    receives messages about the current step.  Raises LabError if the run does not become ready; it
-    is then stopped.
+    If the provider in this folder is already running, that run is used.  Otherwise a run is started
+    in the background.  ``progress`` receives messages about the current step.  Raises LabError if
+    the run does not become ready, after stopping it.
     """
     if is_held(lab.run_lock):
         state = _wait_ready(lab, None)
@@ -137,10 +137,10 @@ def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress)
 
 
 def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Progress) -> None:
-    """Create the objects that a user would create: identities, and a cluster from the template.
+    """Create what a user would create: identities, and a cluster from the template.
 
-    An existing cluster named ``name`` is left unchanged.  ``progress`` receives messages about the
-    current step.
+    If a cluster named ``name`` exists, it is left unchanged.  ``progress`` receives messages about
+    the current step.
     """
     with connect(lab) as connection:
         for each in provider.prerequisites:
@@ -257,7 +257,7 @@ def _tail(path: Path) -> str:
 
 
 def format_hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]:
-    """Return lines with commands for the user to try after a demo."""
+    """Return lines with commands that a user can try after a demo."""
     tool, command, name = _kubectl(), _capsmith(), _name(found.cluster)
     kinds = ["cluster", "machine", *_kinds(found)]
     steps = [

@@ -21,9 +21,10 @@ _GROUP = "cluster.x-k8s.io"
 
 
 def check_no_clusters(lab: LabFolder) -> None:
-    """Raise Refused if the lab has clusters whose machines are not simulated.
+    """Raise Refused if the lab has clusters with machines that are not simulated.
 
-    Nothing would delete the machines of such clusters.  A lab that does not respond is not checked.
+    Without the lab, nothing would delete these machines.  A lab that does not respond is not
+    checked.
     """
     state = read_lab(lab.state)
     if state is None or not lab.is_running or _is_simulated(lab):

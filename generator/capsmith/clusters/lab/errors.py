@@ -1,4 +1,4 @@
-"""Errors of a lab; each contains a finding for the user."""
+"""Errors of a lab. Each contains a finding for the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PACKAGES = ("cryptography", "trustme")
 
 
 class LabError(CapsmithError):
-    """Raised when the lab cannot do what was requested."""
+    """Raised if the lab cannot do what was requested."""
 
 
 def keep_tail(text: str, lines: int = 30) -> str:
@@ -22,7 +22,7 @@ def keep_tail(text: str, lines: int = 30) -> str:
 
 
 def require_platform() -> None:
-    """Raise LabError unless this is Linux and the packages of the extra are installed."""
+    """Raise LabError unless this is Linux and the packages of the extra ``lab`` are installed."""
     if not sys.platform.startswith("linux"):
         hint = "Use capsmith conformance or make run with a cluster of your own."
         raise LabError("lab-platform", f"a lab requires Linux, not {sys.platform}", hint=hint)
@@ -40,7 +40,7 @@ def lab_not_running(name: str) -> LabError:
 
 
 def lab_already_running(name: str) -> Refused:
-    """Return the error for starting a lab whose name is in use."""
+    """Return the error for starting a lab under a name that is in use."""
     return Refused(
         "lab-exists",
         f"a lab named {name} is already running",
@@ -49,7 +49,7 @@ def lab_already_running(name: str) -> Refused:
 
 
 def lab_not_chosen(names: list[str]) -> LabError:
-    """Return the error for having no lab, or several labs, to choose from.
+    """Return the error for a command that does not name a lab while there are none or several.
 
     ``names`` are the names of the labs.
     """
@@ -71,7 +71,7 @@ def provider_missing(folder: Path) -> UnreadableInput:
 
 
 def provider_not_generated(folder: Path, missing: str) -> UnreadableInput:
-    """Return the error for a folder with a provider.yaml but no generated provider.
+    """Return the error for a folder that has a provider.yaml but no generated provider.
 
     ``missing`` names the missing part.
     """
@@ -84,13 +84,13 @@ def provider_not_generated(folder: Path, missing: str) -> UnreadableInput:
 
 
 def disk_full(folder: Path) -> DiskError:
-    """Return the error for a file system that is full."""
+    """Return the error for a file system without free space."""
     hint = "Make room, or set XDG_STATE_HOME and CAPSMITH_TOOLS_CACHE to folders on another disk."
     return DiskError("lab-disk-full", "the disk is full", file=str(folder), hint=hint)
 
 
 def convert_os_error(error: OSError, folder: Path) -> CapsmithError:
-    """Convert an OSError for a lab's files to an error with a finding."""
+    """Convert an OSError that concerns a lab's files to an error with a finding."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full(folder)
     message = f"a file of the lab cannot be used: {error.strerror or error}"
@@ -99,7 +99,7 @@ def convert_os_error(error: OSError, folder: Path) -> CapsmithError:
 
 
 def convert_api_error(error: Exception, what: str) -> LabError:
-    """Convert a refused or failed API server request to an error with a finding.
+    """Convert an API server request that was refused or failed to an error with a finding.
 
     ``what`` describes the request.
     """
@@ -110,7 +110,7 @@ def convert_api_error(error: Exception, what: str) -> LabError:
 
 
 def explain_process_error(error: CapsmithError, folder: Path) -> CapsmithError:
-    """Return a clearer error if the log of the failed process shows the reason, else ``error``."""
+    """Return a clearer error if the failed process's log shows the reason, or else ``error``."""
     text = str(error)
     if "no space left on device" in text:
         return disk_full(folder)

@@ -1,4 +1,4 @@
-"""The folders of labs, and detection of running labs.
+"""The folders of labs, and how to find out whether a lab is running.
 
 A lab is running while a process holds the lock on its folder; the kernel releases the lock when the
 supervisor ends, for whatever reason.
@@ -31,7 +31,7 @@ _ATTEMPT_SECONDS = 0.05
 
 
 class LabFolder:
-    """The paths to the files of a lab."""
+    """The paths to the files of one lab."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -46,12 +46,12 @@ class LabFolder:
         self.pki = root / "pki"
         self.management = root / "management"
         self.kubeconfig = root / "kubeconfig"
-        """Path to the kubeconfig of an existing cluster."""
+        """Path to the kubeconfig of an existing cluster that the lab uses."""
         self.kind = root / "kind"
-        """Path to a file that exists while the lab has a kind cluster."""
+        """Path to a file that exists as long as the lab has a kind cluster."""
         self.cloud = root / "cloud"
-        """Path to the simulated cloud of a provider whose infrastructure code is still a
-        scaffold."""
+        """Path to the simulated cloud for a provider whose infrastructure code is still a scaffold.
+        """
 
     @property
     def is_running(self) -> bool:
@@ -59,7 +59,7 @@ class LabFolder:
         return is_held(self.lock)
 
     def create(self) -> int:
-        """Create the folder and return a descriptor that holds its lock.
+        """Create the folder and lock it; return a file descriptor that holds the lock until closed.
 
         Files of a crashed lab are removed.  Raises Refused if a lab with this name is running.
         """
@@ -78,7 +78,7 @@ class LabFolder:
             raise convert_os_error(error, self.root) from error
 
     def remove(self) -> None:
-        """Remove the folder, and the parent folders if this was the last lab."""
+        """Remove the folder and, if this was the last lab, its parent folders."""
         for _ in range(_ATTEMPTS):
             shutil.rmtree(self.root, ignore_errors=True)
             if not self.root.exists():
@@ -101,14 +101,14 @@ def find_labs_folder(environment: Mapping[str, str]) -> Path:
 
 
 def list_labs(labs: Path) -> list[str]:
-    """Return the sorted names of all labs that are running or have left files."""
+    """Return the names of all labs that are running or have left files, sorted."""
     if not labs.is_dir():
         return []
     return sorted(path.name for path in labs.iterdir() if path.is_dir())
 
 
 def resolve_lab(labs: Path, name: str) -> LabFolder:
-    """Return the folder for a lab's name.
+    """Return the folder for a lab of this name, whether or not it exists.
 
     Raises UnreadableInput if the name is invalid.
     """
@@ -119,7 +119,7 @@ def resolve_lab(labs: Path, name: str) -> LabFolder:
 
 
 def choose_lab(labs: Path, name: str | None, provider: str | None) -> LabFolder:
-    """Return the named lab, the lab of the provider in the current folder, or the only lab.
+    """Return the named lab, or else the current folder's provider's lab, or else the only lab.
 
     Raises LabError if there is no lab, or if there are several to choose from.
     """
@@ -144,7 +144,10 @@ def find_lab(labs: Path, name: str) -> LabFolder:
 
 
 def acquire(lock: Path) -> int | None:
-    """Lock a file and return the descriptor, or None if another process holds the lock."""
+    """Lock a file and return a descriptor for it, or None if another process holds the lock.
+
+    The lock is held until the descriptor is closed.
+    """
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     for _ in range(_ATTEMPTS):
         try:
@@ -157,7 +160,7 @@ def acquire(lock: Path) -> int | None:
 
 
 def is_held(lock: Path) -> bool:
-    """Return whether a process holds a lock."""
+    """Return whether any process holds the lock on a file."""
     try:
         descriptor = os.open(lock, os.O_RDWR)
     except OSError:
@@ -176,7 +179,7 @@ _PROCESSES = Path("/proc")
 
 
 def find_holders(lock: Path) -> list[int] | None:
-    """Return the process ids of the processes, except this one, that have a lock file open.
+    """Return the ids of all other processes that have a lock file open.
 
     Returns None if the operating system cannot list them, as on macOS.  Processes of other users
     are left out.

@@ -29,7 +29,7 @@ _CLOUD = "CAPSMITH_SIMULATED_CLOUD_DIR"
 
 
 class InstalledProvider:
-    """The managers of one provider, and its installed release."""
+    """One provider's installed release, and its managers."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class InstalledProvider:
         progress: Progress,
         label: str = "manager",
     ) -> None:
-        """Define the managers and the release of a provider.
+        """Define a provider's managers and release, without installing or starting anything.
 
         The names of the manager processes start with ``label``; ``progress`` receives messages
         about the current step.
@@ -58,16 +58,16 @@ class InstalledProvider:
 
     @property
     def components(self) -> tuple[ComponentState, ...]:
-        """Return the states of the manager processes."""
+        """Return the state of each manager process."""
         return tuple(each.state() for each in self._supervised.values())
 
     @property
     def is_installed(self) -> bool:
-        """Return whether a release is installed and the managers are therefore known."""
+        """Return whether a release is installed, so that the managers are known."""
         return bool(self._managers)
 
     def install(self) -> None:
-        """Build a release and install it with clusterctl, replacing any installed release."""
+        """Build a release and install it with clusterctl, replacing a release that is installed."""
         record = self._lab.folder / "installed.json"
         installed = _record(record)
         digest, version = self._provider.released_digest(), installed.get("version", "")
@@ -163,7 +163,7 @@ class InstalledProvider:
 
 
 def choose_next_version(first: str, installed: str) -> str:
-    """Return the version that follows ``installed`` in the release series of ``first``."""
+    """Return the version that follows ``installed``, in the same release series as ``first``."""
     series, match = _PATCH.fullmatch(first), _PATCH.fullmatch(installed)
     if series is None or match is None or match[1] != series[1]:
         return first

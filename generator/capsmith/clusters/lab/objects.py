@@ -1,4 +1,4 @@
-"""The objects of a cluster in the demo's table: whether they are ready, and what they wait for."""
+"""A cluster's objects, for the demo's table: whether they are ready, and what they wait for."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _NEGATIVE = {
 
 @dataclass(frozen=True)
 class MachineObjects:
-    """A Machine, and the objects that providers create for it."""
+    """A Machine, and the objects that providers create for the Machine."""
 
     machine: JSON
     infrastructure: JSON | None = None
     bootstrap: JSON | None = None
-    """Bootstrap configuration of the Machine; None if it is kubeadm's."""
+    """The Machine's bootstrap configuration; None if it is a KubeadmConfig."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A Cluster and all its related objects, at one point in time."""
+    """A Cluster and all objects that belong to it, at one point in time."""
 
     cluster: JSON | None
     infrastructure: JSON | None = None
@@ -55,13 +55,13 @@ class Cluster:
 
     @property
     def wanted(self) -> int:
-        """Return the number of Machines that the objects request."""
+        """Return how many Machines the objects request."""
         sized = [*self.deployments, *([self.control_plane] if self.control_plane else [])]
         return sum(int(each["spec"].get("replicas") or 0) for each in sized)
 
     @property
     def running(self) -> int:
-        """Return the number of running Machines."""
+        """Return how many Machines are running."""
         return sum(_phase(each.machine) == "Running" for each in self.machines)
 
     @property
@@ -79,7 +79,7 @@ class ObjectRow:
     name: str
     state: str
     waiting: str
-    """Description of what the object waits for; empty if it is ready."""
+    """What the object waits for; empty if it is ready."""
 
 
 def format_rows(found: Cluster) -> list[ObjectRow]:
@@ -148,7 +148,7 @@ def _row(depth: int, obj: JSON, state: str, *, is_done: bool) -> ObjectRow:
 
 
 def describe_wait(obj: JSON) -> str:
-    """Return the message of the condition that blocks an object, or an empty string."""
+    """Return the message of the condition that blocks an object; empty if there is none."""
     conditions = {each["type"]: each for each in (obj.get("status") or {}).get("conditions") or []}
     open_ = {
         type: each

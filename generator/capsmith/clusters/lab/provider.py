@@ -1,4 +1,4 @@
-"""A generated repository in a lab: its name, releases, manager and samples."""
+"""A provider's generated repository, as a lab uses it: name, releases, manager and samples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _IMAGE = "capsmith.invalid/lab"
 
 
 class ProviderRepository:
-    """A provider's repository, as returned by :func:`read_provider`."""
+    """A provider's repository that :func:`read_provider` found."""
 
     def __init__(self, folder: Path, spec: dict[str, Any], package: str) -> None:
         self.folder = folder
@@ -53,21 +53,25 @@ class ProviderRepository:
 
     @property
     def python(self) -> str:
-        """Return the path to Python in the repository's virtual environment, or to capsmith's."""
+        """Return the path to the Python interpreter that runs the provider.
+
+        This is the one in the repository's virtual environment or, if there is none, capsmith's
+        own.
+        """
         own = self.folder / ".venv" / "bin" / "python"
         return str(own) if own.exists() else sys.executable
 
     @property
     def import_path(self) -> str:
-        """Return PYTHONPATH for the provider's manager."""
+        """Return the PYTHONPATH with which the provider's manager runs."""
         folders = [self.folder / "src", self.folder / "vendor"]
         return os.pathsep.join(str(each) for each in folders if each.is_dir())
 
     @property
     def prerequisites(self) -> list[JSON]:
-        """Return the sample objects that users create first: identities and what they need.
+        """Return the sample objects to create before a cluster: identities and what they need.
 
-        These are all objects in sample files that contain a cluster-scoped kind.
+        If a sample file contains an object of a cluster-scoped kind, all its objects are included.
         """
         samples = [
             path
@@ -95,7 +99,7 @@ class ProviderRepository:
         return read_newest_version(self.folder)
 
     def release(self, version: str, out: Path) -> ProviderRelease:
-        """Build the assets of release ``version`` in the folder ``out``.
+        """Build the assets of a release with version ``version`` in the folder ``out``.
 
         Raises LabError if the build fails.
         """
@@ -108,7 +112,10 @@ class ProviderRepository:
         return ProviderRelease(out, version)
 
     def run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
-        """Run a command in the repository, with the provider's code on PYTHONPATH."""
+        """Run a command in the repository, with PYTHONPATH set for the provider's code.
+
+        Returns the completed process, whatever its exit code.
+        """
         environment = {**os.environ, "PYTHONPATH": self.import_path}
         # The repository stays as it is, for its digests and for git.
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -136,15 +143,15 @@ class ProviderRepository:
         return digest.hexdigest()
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes with every change to a code file."""
+        """Return a value that differs after any code file has changed."""
         return frozenset(_stamps(self._files("src")))
 
     def release_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes with every change to a file that belongs to a release."""
+        """Return a value that differs after any file has changed from which a release is built."""
         return frozenset(_stamps(self._released_files()))
 
     def description_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes with every change to provider.yaml."""
+        """Return a value that differs after provider.yaml has changed."""
         return frozenset(_stamps(self._files("provider.yaml")))
 
     def _cluster_scoped(self) -> set[str]:
@@ -176,7 +183,7 @@ class ProviderRepository:
 
 
 def read_provider(folder: Path) -> ProviderRepository:
-    """Return the provider in a folder.
+    """Return the repository of the provider in a folder.
 
     Raises UnreadableInput if there is none.
     """
@@ -194,7 +201,7 @@ def read_provider(folder: Path) -> ProviderRepository:
 
 
 def read_provider_name(folder: Path) -> str | None:
-    """Return the name in provider.yaml, or None if the file does not exist."""
+    """Return the provider's name from provider.yaml, or None if the file does not exist."""
     spec = _spec(folder)
     return None if spec is None else str(spec["name"])
 

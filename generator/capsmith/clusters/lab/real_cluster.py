@@ -1,4 +1,4 @@
-"""Run a lab in a real cluster: an existing one, or one that is created with docker and kind.
+"""Run a lab in a real cluster, which exists already or is created with docker and kind.
 
 Only the provider's manager is then a local process.
 """
@@ -27,10 +27,10 @@ _CORE = "cluster-api"
 
 
 class ExistingCluster:
-    """Checks that an existing cluster can host a provider; starts no processes."""
+    """Checks that an existing cluster can host a provider, and starts no processes."""
 
     def __init__(self, lab: LabFolder, series: str, tools: Toolbox, pid: int) -> None:
-        """Use the cluster of the kubeconfig in the lab's folder.
+        """Use the cluster to which the kubeconfig in the lab's folder refers.
 
         ``series`` is the release series of clusterctl, ``pid`` the process id of the supervisor.
         """
@@ -73,7 +73,7 @@ class ExistingCluster:
         """Do nothing, because the lab runs no servers."""
 
     def stop(self) -> None:
-        """Do nothing, because the cluster must continue to run."""
+        """Do nothing, because the cluster outlives the lab."""
 
 
 def _core_version(client: KubeClient) -> str:
@@ -94,7 +94,7 @@ def _core_version(client: KubeClient) -> str:
 
 
 def copy_kubeconfig(kubeconfig: Path, target: Path) -> None:
-    """Copy a kubeconfig so that only its owner can read the copy.
+    """Copy a kubeconfig to a file that only its owner can read.
 
     Raises LabError if ``kubeconfig`` cannot be read.
     """
@@ -114,7 +114,7 @@ _SECONDS = 900
 
 
 def require_kind() -> None:
-    """Raise LabError if docker or kind is missing."""
+    """Raise LabError if docker or kind is not installed."""
     missing = [name for name in _NEEDED if shutil.which(name) is None]
     if missing:
         hint = "Install them, or run capsmith lab up without --kind: it needs no containers."
@@ -145,7 +145,7 @@ def create_kind_cluster(
 
 
 def delete_kind_cluster(lab: LabFolder) -> None:
-    """Delete the kind cluster of a lab, if it has one.
+    """Delete a lab's kind cluster, if it has one.
 
     Raises LabError if kind fails.
     """

@@ -55,10 +55,10 @@ class ProviderRun:
         self._say("running")
 
     def restart(self, failed: Failed, *, is_release: bool) -> bool:
-        """Restart the managers and return whether they run.
+        """Restart the managers, and return whether they are running.
 
         If `is_release`, a new release is installed first.  ``failed`` receives the reason if the
-        managers do not run.
+        managers are not running.
         """
         try:
             self._installed.stop()
@@ -112,8 +112,8 @@ class ProviderRun:
 def run(provider: ProviderRepository, lab: LabFolder, progress: Progress, failed: Failed) -> None:
     """Run a provider until a signal arrives.
 
-    ``progress`` receives messages about the current step, ``failed`` each current problem.  Raises
-    Refused if another run is active, and LabError if the lab is not running.
+    ``progress`` receives messages about the current step, ``failed`` receives each current problem.
+    Raises Refused if another run is active, and LabError if the lab is not running.
     """
     with _ended_by_signals(), _only_one(lab), ExitStack() as ends:
         connection = ends.enter_context(connect(lab))

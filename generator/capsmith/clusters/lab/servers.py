@@ -1,4 +1,4 @@
-"""The servers of a lab: etcd, API server, core, the kubeadm providers, simulated machines."""
+"""A lab's servers: etcd, API server, core, the kubeadm providers, simulated machines."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _NONE = "-"
 
 
 def module_names(series: str) -> list[str]:
-    """Return the names of the tool modules for a lab with a release series of core."""
+    """Return the names of the tool modules that a lab needs to run a release series of core."""
     kubeadm = [kubeadm_module(series)] if has_kubeadm(series) else []
     return [KUBERNETES, core_module(series), *kubeadm]
 
 
 class LabServers:
-    """Starts the lab's servers in order, and restarts those that end."""
+    """Starts a lab's servers in order, and restarts those that end."""
 
     def __init__(
         self, lab: LabFolder, series: str, tools: Toolbox, pid: int, gates: str = ""
@@ -89,7 +89,7 @@ class LabServers:
             self._said = state
 
     def stop(self) -> None:
-        """Stop all processes; their data are not needed afterwards."""
+        """Stop all servers. Their data are not kept."""
         # Clients before the servers to which they send requests.
         management = self._management
         parts = [self._machines, *self._managers(), management.core.process]

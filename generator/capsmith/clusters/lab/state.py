@@ -1,4 +1,4 @@
-"""State that the processes of a lab share, as JSON files that are replaced atomically."""
+"""State that a lab's processes share, as JSON files that are replaced atomically."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capsmith.clusters.processes.tools import Toolbox
 
 @dataclass(frozen=True)
 class ComponentState:
-    """The state of one process of a lab."""
+    """The state of one process in a lab."""
 
     name: str
     state: str
@@ -22,18 +22,18 @@ class ComponentState:
     pid: int = 0
     restarts: int = 0
     log: str = ""
-    """Path to the log file."""
+    """Path to the process's log file."""
     reason: str = ""
-    """Last line of the log, if the process is not running."""
+    """Last line of the log, if the process is not running; otherwise empty."""
 
 
 @dataclass(frozen=True)
 class LabState:
-    """The state that a lab's supervisor reports."""
+    """The state of a lab, as its supervisor reports it."""
 
     pid: int
     core: str
-    """Release of core."""
+    """Release of core that the lab runs."""
     series: str
     """Release series of core and clusterctl."""
     kubernetes: str
@@ -41,17 +41,17 @@ class LabState:
     simulated: bool
     """Whether workload clusters and Nodes are simulated."""
     tools: dict[str, str] = field(default_factory=dict)
-    """Paths to the folders of tools, by module."""
+    """Paths to the folders with built tools, by module."""
     found: dict[str, str] = field(default_factory=dict)
     """Paths to Kubernetes servers that the user has installed, by name."""
     etcd: str = ""
-    """URL of etcd; empty in a cluster that the lab did not start."""
+    """URL of the lab's etcd; empty if the lab did not start the cluster."""
     components: tuple[ComponentState, ...] = ()
 
 
 @dataclass(frozen=True)
 class RunState:
-    """The state of a provider that `lab run` reports."""
+    """The state of a running provider, as `lab run` reports it."""
 
     pid: int
     folder: str
@@ -64,7 +64,7 @@ class RunState:
 
 
 def restore_toolbox(folders: dict[str, str], found: dict[str, str]) -> Toolbox:
-    """Return the toolbox that a state describes."""
+    """Return the toolbox that a lab's state describes."""
     return Toolbox(_paths(folders), _paths(found))
 
 
@@ -78,7 +78,7 @@ def write_state(path: Path, state: LabState | RunState) -> None:
 
 
 def read_lab(path: Path) -> LabState | None:
-    """Return the state of a lab, or None if the file is missing or damaged."""
+    """Return the state of a lab, or None if its state file is missing or damaged."""
     data = _read(path)
     try:
         return None if data is None else LabState(**{**data, "components": _components(data)})
@@ -87,7 +87,7 @@ def read_lab(path: Path) -> LabState | None:
 
 
 def read_run(path: Path) -> RunState | None:
-    """Return the state of a run, or None if the file is missing or damaged."""
+    """Return the state of a run, or None if its state file is missing or damaged."""
     data = _read(path)
     try:
         return None if data is None else RunState(**{**data, "components": _components(data)})
@@ -96,7 +96,7 @@ def read_run(path: Path) -> RunState | None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace a file atomically by renaming a temporary file."""
+    """Replace a file's content atomically, by renaming a temporary file."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

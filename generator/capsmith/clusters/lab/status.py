@@ -1,4 +1,4 @@
-"""Report what is running in a lab, as lines and as data, and read its logs."""
+"""Report what is running in a lab, as lines and as data, and read the lab's logs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Status:
 
     @property
     def components(self) -> tuple[ComponentState, ...]:
-        """Return the processes of lab and provider; stopped processes have their last state."""
+        """Return the lab's and the provider's processes. A stopped process has its last state."""
         found = self.lab.components if self.lab else ()
         if not self.is_running:
             found = tuple(
@@ -35,14 +35,14 @@ class Status:
 
     @property
     def is_healthy(self) -> bool:
-        """Return whether everything that was started is running."""
+        """Return whether all processes that were started are running."""
         states = {each.state for each in self.components}
         is_provided = self.run is None or self.run.state == "running"
         return self.is_running and states <= {"running"} and is_provided
 
 
 def read_status(lab: LabFolder) -> Status:
-    """Return the status of a lab from its files and locks."""
+    """Return a lab's status, as its files and locks show it."""
     run = read_run(lab.run_state) if is_held(lab.run_lock) else None
     return Status(lab.name, lab.is_running, read_lab(lab.state), run)
 
@@ -91,7 +91,7 @@ def to_data(status: Status) -> dict[str, Any]:
 
 
 def find_logs(lab: LabFolder) -> dict[str, Path]:
-    """Return the log file of each component, including components that have ended."""
+    """Return the path to each component's log, including components that have ended."""
     status = read_status(lab)
     found = {"lab": lab.log, "run": lab.run_log}
     found |= {each.name: Path(each.log) for each in status.components}
@@ -113,7 +113,7 @@ _STEP_SECONDS = 0.3
 
 
 def select_logs(lab: LabFolder, component: str | None) -> dict[str, Path]:
-    """Return log files by component name: for ``component``, or for all if that is None.
+    """Return logs by component name: only that of ``component``, or all if it is None.
 
     `manager` selects all managers of the provider.  Raises LabError if there is no such log.
     """
@@ -132,14 +132,14 @@ def select_logs(lab: LabFolder, component: str | None) -> dict[str, Path]:
 
 
 def read_last_lines(path: Path) -> list[str]:
-    """Return the last lines of a log."""
+    """Return the last lines of a log file."""
     return path.read_text(errors="replace").splitlines()[-_LINES:]
 
 
 def follow(
     lab: LabFolder, files: Mapping[str, Path], *, from_start: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Yield the component and text of each new line until the lab ends.
+    """Yield each new line of the logs, with the name of its component, until the lab ends.
 
     With ``from_start``, existing lines are included.
     """

@@ -18,7 +18,7 @@ _MAX_REASON = 200
 
 @dataclass
 class SupervisedProcess:
-    """A component, and the number of times it was restarted."""
+    """A process to keep running, and how often it was restarted."""
 
     name: str
     process: Process
@@ -28,7 +28,7 @@ class SupervisedProcess:
     due: float = 0.0
 
     def look(self, now: float, note: Callable[[str], None]) -> None:
-        """Restart the component if it has ended and its back-off is over.
+        """Restart the process if it has ended and its back-off is over.
 
         ``note`` receives messages about restarts.
         """
@@ -50,7 +50,7 @@ class SupervisedProcess:
             note(f"{self.name} restarts")
 
     def state(self) -> ComponentState:
-        """Return the state that `capsmith lab status` reports."""
+        """Return the state of the process for `capsmith lab status`."""
         running = self.process.running
         return ComponentState(
             name=self.name,
@@ -63,7 +63,7 @@ class SupervisedProcess:
 
 
 def read_last_line(process: Process) -> str:
-    """Return the last line of a process's log."""
+    """Return the last line of a process's log, or an empty string if the log is empty."""
     lines = process.tail().rstrip().splitlines()
     return lines[-1][:_MAX_REASON] if lines else ""
 

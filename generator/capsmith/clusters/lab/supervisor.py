@@ -1,7 +1,7 @@
 """`python -m capsmith.clusters.lab.supervisor`: the background process that owns a lab.
 
-Reports its start to the parent process as lines of JSON, then continues alone.  Its child processes
-end when it ends, even if it is killed.
+Reports to the parent process, as lines of JSON, until the lab has started, and then continues
+alone.  Its child processes end when it ends, even if it is killed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from capsmith.clusters.lab.state import restore_toolbox
 from capsmith.errors import CapsmithError
 
 MAX_BYTES = 20 * 1024 * 1024
-"""Size of a log, in bytes, at which it is rotated."""
+"""Size in bytes at which a log is rotated."""
 _FORMER = ".1"
 _LOGS = ("*.log", "*/*.log")
 
@@ -34,7 +34,7 @@ _LOGS = ("*.log", "*/*.log")
 # Processes go on writing into the same file, so a large log is copied and emptied instead of
 # renamed. Lines written in between are lost.
 def rotate_logs(root: Path, max_bytes: int = MAX_BYTES) -> None:
-    """Rotate all logs of at least `max_bytes` in a folder and its subfolders.
+    """Rotate all logs in a folder and its subfolders that have at least `max_bytes` bytes.
 
     The logs must be open for appending.  A log that cannot be copied, as on a full disk, is
     truncated.

@@ -39,7 +39,7 @@ _END_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class UpRequest:
-    """The options of `lab up`."""
+    """The options of `capsmith lab up`."""
 
     core: str
     """Release series of core, such as ``v1.14``."""
@@ -48,19 +48,19 @@ class UpRequest:
     kind: bool = False
     """Whether to create a cluster with kind."""
     gates: str = ""
-    """Feature gates of core and the kubeadm providers, such as ``Name=true,Other=false``."""
+    """Feature gates for core and the kubeadm providers, such as ``Name=true,Other=false``."""
 
     @property
     def is_given(self) -> bool:
-        """Return whether to use a real cluster instead of the lab's own API server."""
+        """Return whether the lab uses a real cluster instead of starting its own API server."""
         return self.kind or self.kubeconfig is not None
 
 
 def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabState:
     """Start a lab, and return its state once a provider can be installed.
 
-    ``progress`` receives messages about the current step.  A start that fails or is interrupted
-    leaves nothing behind.  Raises CapsmithError if it fails.
+    ``progress`` receives messages about the current step.  If the start fails or is interrupted,
+    nothing is left behind.  Raises CapsmithError if it fails.
     """
     known = core_releases()
     if request.core not in known:

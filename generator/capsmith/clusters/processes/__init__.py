@@ -1,4 +1,5 @@
-"""Management clusters of plain processes: etcd, API servers, the real core and clusterctl.
+"""Management clusters that consist of plain processes: etcd, API servers, core and clusterctl.
 
-Needs no containers.  Independent of any provider, test or console.
+Core and clusterctl are the real ones.  Needs no containers.  Independent of any provider, test or
+console.
 """

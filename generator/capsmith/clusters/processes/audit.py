@@ -1,4 +1,4 @@
-"""Determine from an API server's audit log which permissions a ServiceAccount used."""
+"""Determine, from an API server's audit log, which permissions a ServiceAccount has used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 
 
 class ResourceAttributes(NamedTuple):
-    """A verb on a resource; `resource` includes the subresource, or is `*`."""
+    """A verb on a resource. `resource` includes the subresource, or is `*` for all resources."""
 
     group: str
     resource: str
@@ -34,9 +34,9 @@ class ResourceAttributes(NamedTuple):
 
 
 def audit_flags(folder: Path, log: Path) -> list[str]:
-    """Return flags that make kube-apiserver log each request from a ServiceAccount.
+    """Return the flags that make kube-apiserver log every request that a ServiceAccount sends.
 
-    The audit policy is written to ``folder``.
+    Writes the audit policy to ``folder``.
     """
     policy = folder / "audit-policy.json"
     policy.write_text(json.dumps(_POLICY), encoding="utf-8")
@@ -44,24 +44,24 @@ def audit_flags(folder: Path, log: Path) -> list[str]:
 
 
 class AuditedRequest(NamedTuple):
-    """A request without its body."""
+    """A request from the audit log, without its body."""
 
     user: str
     access: ResourceAttributes
     name: str
-    """Name of the object; empty for requests for several objects."""
+    """Name of the object; empty if the request is for several objects."""
     is_allowed: bool
 
 
 def count_requests(log: Path, users: Collection[str]) -> Counter[AuditedRequest]:
-    """Count the requests from the given users in an audit log."""
+    """Count the requests in an audit log that the given users sent."""
     # A watch is logged at its beginning and at its end.
     found = {event["auditID"]: _request(event) for event in _events(log, users)}
     return Counter(found.values())
 
 
 def collect_used(log: Path, user: str) -> set[ResourceAttributes]:
-    """Return the permissions that the allowed requests from a user needed."""
+    """Return the permissions that a user needed for the requests that were allowed."""
     return {each.access for each in count_requests(log, [user]) if each.is_allowed}
 
 
@@ -83,7 +83,7 @@ def collect_granted(client: KubeClient, user: str) -> set[ResourceAttributes]:
 def find_unused(
     allowed: set[ResourceAttributes], requested: set[ResourceAttributes]
 ) -> set[ResourceAttributes]:
-    """Return the permissions in ``allowed`` that no request in ``requested`` used."""
+    """Return which of the permissions in ``allowed`` no request in ``requested`` used."""
     return {
         each
         for each in allowed

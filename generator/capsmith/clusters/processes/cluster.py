@@ -18,7 +18,7 @@ from capsmith.clusters.processes.tools import Toolbox
 
 @dataclass(frozen=True)
 class Base:
-    """The parts that the management clusters of a session share."""
+    """What all management clusters of a session share."""
 
     tools: Toolbox
     pki: Pki
@@ -27,7 +27,7 @@ class Base:
 
 
 class ManagementCluster(Connection):
-    """A management cluster, initialized by the real `clusterctl init`."""
+    """A management cluster that the real `clusterctl init` initializes."""
 
     def __init__(
         self,
@@ -39,10 +39,10 @@ class ManagementCluster(Connection):
         *,
         audited: bool = True,
     ) -> None:
-        """Define the processes of the cluster.
+        """Define the processes of the cluster, without starting them.
 
-        An `audited` API server logs each request of a ServiceAccount.  `gates` are feature gates of
-        core.
+        If `audited`, the API server logs each request that a ServiceAccount sends.  `gates` are
+        feature gates for core.
         """
         folder = base.folder / name
         self._base = base
@@ -58,17 +58,17 @@ class ManagementCluster(Connection):
 
     @property
     def client(self) -> KubeClient:
-        """Return a client with all permissions."""
+        """Return a client that has all permissions."""
         return self.apiserver.client
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the path to a kubeconfig with all permissions."""
+        """Return the path to a kubeconfig that has all permissions."""
         return self.apiserver.kubeconfig
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Return the paths to the webhooks' certificate and key."""
+        """Return the paths to the certificate and key with which managers serve webhooks."""
         return self.pki.serving.cert, self.pki.serving.key
 
     def start(
@@ -77,12 +77,12 @@ class ManagementCluster(Connection):
         variables: dict[str, str],
         progress: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Start the processes and install ``providers``, which maps types to names.
+        """Start the processes and install ``providers``, which maps provider types to names.
 
-        ``variables`` are clusterctl's; ``progress`` receives messages about the current step.  CRDs
-        exist before the garbage collector starts, and aggregated roles are effective before core
-        starts its watches.  Raises ProcessError if a process fails, ClusterctlError if clusterctl
-        fails, and TimeoutError if a state is not reached in time.
+        ``variables`` are values for clusterctl's variables; ``progress`` receives messages about
+        the current step.  CRDs exist before the garbage collector starts, and aggregated roles are
+        effective before core starts its watches.  Raises ProcessError if a process fails,
+        ClusterctlError if clusterctl fails, and TimeoutError if a state is not reached in time.
         """
         progress("starting kube-apiserver")
         self.apiserver.start()
@@ -107,7 +107,7 @@ class ManagementCluster(Connection):
         variables: Mapping[str, str],
         series: str = "",
     ) -> None:
-        """Upgrade providers with `clusterctl upgrade apply`; stop their managers first.
+        """Upgrade providers with `clusterctl upgrade apply`, after stopping their managers.
 
         ``targets`` maps types to names with versions.  If `series` is given, core is upgraded to
         that release series as well.  The garbage collector is restarted, because it would otherwise

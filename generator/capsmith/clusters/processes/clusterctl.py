@@ -1,4 +1,4 @@
-"""Run the real clusterctl with a separate configuration and without files in the home folder."""
+"""Run the real clusterctl with its own configuration, and without files in the home folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COMMAND_SECONDS = 600
 
 
 class Clusterctl:
-    """Runs one release of clusterctl, and appends its output to a log.
+    """Runs one release of clusterctl, appending its output to a log.
 
     All methods raise ClusterctlError if clusterctl fails or takes longer than ten minutes.
     """
@@ -27,7 +27,7 @@ class Clusterctl:
 
     @classmethod
     def installed(cls, binary: Path, config: Path, folder: Path) -> Clusterctl:
-        """Return an instance for a binary that is not one of the built tools."""
+        """Return an instance that runs a binary which is not one of the built tools."""
         clusterctl = cls.__new__(cls)
         clusterctl._start(binary, config, folder)
         return clusterctl
@@ -53,10 +53,10 @@ class Clusterctl:
         variables: Mapping[str, str],
         *types: str,
     ) -> None:
-        """Install another provider next to an installed core.
+        """Install another provider in a cluster that has core.
 
-        ``types`` are the provider types to install, by default infrastructure.  Call
-        `Connection.wait_clusterctl` first, and again before each further call.
+        ``types`` are the provider types to install, by default infrastructure.  Before each call,
+        wait with `Connection.wait_clusterctl`.
         """
         flags = [f"--{type}={name}" for type in types or ("infrastructure",)]
         self._run(["init", *flags], kubeconfig, variables)
@@ -68,7 +68,10 @@ class Clusterctl:
         options: Mapping[str, object],
         variables: Mapping[str, str],
     ) -> list[JSON]:
-        """Return the objects from `generate cluster`; option names have no leading dashes."""
+        """Return the objects that `generate cluster` prints.
+
+        The names of options have no leading dashes.
+        """
         flags = [f"--{name}={value}" for name, value in options.items()]
         text = self._run(["generate", "cluster", cluster, *flags], kubeconfig, variables)
         return [document for document in yaml.safe_load_all(text) if document]
@@ -85,7 +88,7 @@ class Clusterctl:
         self._run(["upgrade", "apply", *flags], kubeconfig, variables)
 
     def delete_provider(self, kubeconfig: Path, name: str, type: str = "infrastructure") -> None:
-        """Delete a provider, except its CRDs and namespace."""
+        """Delete a provider, but keep its CRDs and namespace."""
         self._run(["delete", f"--{type}={name}"], kubeconfig)
 
     def _run(

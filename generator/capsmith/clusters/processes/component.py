@@ -1,4 +1,4 @@
-"""A release of a provider, and its components."""
+"""A provider's release, and the components that it contains."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _CONCURRENCY = re.compile(r"\$\{(\w+_CONCURRENCY):=")
 
 
 def find_component_types(out: Path) -> list[str]:
-    """Return the provider types in a folder of release assets, infrastructure first."""
+    """Return the provider types in a folder with release assets, infrastructure first."""
     found = [path.name.removesuffix(_SUFFIX) for path in out.glob(f"*{_SUFFIX}")]
     return sorted(found, key=lambda type: (type != "infrastructure", type))
 
 
 @dataclass(frozen=True)
 class ReleaseComponent:
-    """A components file of a release."""
+    """A components file in a release."""
 
     out: Path
-    """Path to the folder of the release assets."""
+    """Path to the folder with the release assets."""
     type: str
     """Provider type: ``infrastructure``, ``control-plane`` …"""
 
@@ -59,7 +59,7 @@ class ReleaseComponent:
 
     @cached_property
     def label(self) -> str:
-        """Return the manifest label, which generated managers also use as their field manager."""
+        """Return the manifest label. Generated managers also use it as their field manager."""
         for each in self.of("Namespace") + self.crds:
             found = (each["metadata"].get("labels") or {}).get("cluster.x-k8s.io/provider")
             if found:
@@ -68,18 +68,18 @@ class ReleaseComponent:
 
     @property
     def name(self) -> str:
-        """Return clusterctl's name for the provider."""
+        """Return the name under which clusterctl knows the provider."""
         return self.label.removeprefix(f"{self.type}-")
 
     @property
     def namespace(self) -> str:
-        """Return the namespace of the manager."""
+        """Return the namespace in which the manager runs."""
         (found,) = self.of("Namespace")
         return str(found["metadata"]["name"])
 
     @property
     def crds(self) -> list[JSON]:
-        """Return the CustomResourceDefinitions."""
+        """Return the CustomResourceDefinitions in the components file."""
         return self.of("CustomResourceDefinition")
 
     @property
@@ -109,7 +109,7 @@ class ReleaseComponent:
 
     @property
     def concurrency_variable(self) -> str:
-        """Return the clusterctl variable for the flag --concurrency."""
+        """Return the name of the clusterctl variable that sets the flag --concurrency."""
         (found,) = set(_CONCURRENCY.findall((self.out / self.file).read_text()))
         return str(found)
 
@@ -131,17 +131,17 @@ class ReleaseComponent:
 
     @property
     def port_variable(self) -> str:
-        """Return the clusterctl variable for the webhook port in the added release."""
+        """Return the name of the clusterctl variable for the webhook port in the added release."""
         return f"{self.type.replace('-', '_').upper()}_WEBHOOK_PORT"
 
     def of(self, kind: str) -> list[JSON]:
-        """Return the objects of a kind in the components file."""
+        """Return the objects of one kind in the components file."""
         return [each for each in self.components if each["kind"] == kind]
 
 
 @dataclass(frozen=True)
 class ProviderRelease:
-    """The assets of a release: components, metadata.yaml, templates, ClusterClasses."""
+    """The assets of one release: components, metadata.yaml, templates, ClusterClasses."""
 
     folder: Path
     version: str
@@ -149,13 +149,13 @@ class ProviderRelease:
 
     @cached_property
     def components(self) -> tuple[ReleaseComponent, ...]:
-        """Return the components, infrastructure first; clusterctl installs each as a provider."""
+        """Return the components, infrastructure first. clusterctl installs each as a provider."""
         return tuple(
             ReleaseComponent(self.folder, type) for type in find_component_types(self.folder)
         )
 
     def component(self, type: str) -> ReleaseComponent:
-        """Return the component of a provider type.
+        """Return the component that has a provider type.
 
         Raises UnreadableInput if there is none.
         """
@@ -197,7 +197,7 @@ class ProviderRelease:
 def read_newest_version(folder: Path) -> str:
     """Return the first version of the newest release series in metadata.yaml.
 
-    Raises UnreadableInput if the file or its series are missing.
+    Raises UnreadableInput if the file is missing or lists no release series.
     """
     path = folder / "metadata.yaml"
     hint = "Specify the folder with the assets of a release."

@@ -1,4 +1,4 @@
-"""A connection to a management cluster for clients in any process."""
+"""A connection to a management cluster, for clients in any process."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.wait import NotYet, eventually
 
 CORE_USER = "system:serviceaccount:capi-system:capi-manager"
-"""User name of core's ServiceAccount."""
+"""User name of the ServiceAccount that core runs as."""
 
 _CLUSTERCTL_NAMESPACE = "cert-manager-test"
 _MOVE = "clusterctl.cluster.x-k8s.io/move"
 
 
 class Connection:
-    """The API server of a management cluster, and a folder for related files."""
+    """A management cluster's API server, and a folder for files about the connection."""
 
     name: str
     folder: Path
 
     @property
     def client(self) -> KubeClient:
-        """Return a client with all permissions."""
+        """Return a client that has all permissions."""
         raise NotImplementedError
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the path to a kubeconfig with all permissions."""
+        """Return the path to a kubeconfig that has all permissions."""
         raise NotImplementedError
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Return the paths to the certificate and key for serving webhooks on this computer."""
+        """Return the paths to the certificate and key with which local managers serve webhooks."""
         raise NotImplementedError
 
     def wait_core_permitted(self) -> None:
-        """Wait until core's permissions are effective.
+        """Wait until the API server grants core's permissions.
 
         If core started earlier, its informers would be refused and back off for many seconds.
         """
@@ -46,8 +46,8 @@ class Connection:
     def wait_permitted(self, user: str, resources: Iterable[tuple[str, str]]) -> None:
         """Wait until a user may list ``resources``, which are pairs of group and plural.
 
-        New roles take some time to be aggregated and to reach the authorizer.  Raises TimeoutError
-        with the missing permissions.
+        It takes some time until new roles are aggregated and reach the authorizer.  Raises
+        TimeoutError with the missing permissions.
         """
 
         def permitted() -> bool:
@@ -74,7 +74,7 @@ class Connection:
         return bool(self.client.create({**review, "metadata": {}})["status"]["allowed"])
 
     def provider_resources(self) -> Iterable[tuple[str, str]]:
-        """Yield the group and plural of each provider kind that core reads."""
+        """Yield the group and plural of each kind of a provider that core reads."""
         for crd in self.client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition"):
             labels, spec = crd["metadata"].get("labels", {}), crd["spec"]
             label = labels.get("cluster.x-k8s.io/provider", "")
@@ -105,7 +105,7 @@ class Connection:
         eventually(established, what="all CRDs established")
 
     def wait_clusterctl(self) -> None:
-        """Wait until `clusterctl init` can detect cert-manager again.
+        """Wait until `clusterctl init` can again detect that cert-manager is installed.
 
         clusterctl tests cert-manager in a temporary namespace.  While that namespace is being
         deleted, clusterctl assumes that cert-manager is missing and downloads it.

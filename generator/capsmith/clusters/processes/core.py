@@ -1,4 +1,4 @@
-"""Run Cluster API's core manager as a process, with its own ServiceAccount."""
+"""Run Cluster API's core manager as a process, under its own ServiceAccount."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GATES = "ClusterTopology=true,MachineSetPreflightChecks=false"
 
 
 class CapiCore:
-    """The core manager of one release series; clusterctl must have installed its components.
+    """The core manager from one release series, whose components clusterctl must have installed.
 
     `gates` are additional feature gates, such as `RuntimeSDK=true`.
     """

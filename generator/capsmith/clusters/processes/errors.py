@@ -1,4 +1,4 @@
-"""Errors in the parts of a management cluster; each contains a finding for the user."""
+"""Errors from the parts of a management cluster. Each contains a finding for the user."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ _HINT = "See the end of its log above, and the whole log in the folder of the ru
 
 
 class ToolsUnavailable(CapsmithError):
-    """Raised when a tool is neither cached nor on PATH, and cannot be built."""
+    """Raised if a tool is neither cached nor on PATH, and cannot be built."""
 
     def __init__(self, message: str, hint: str = "Install it, or add it to PATH.") -> None:
         super().__init__("tools-unavailable", message, hint=hint)
 
 
 class ClusterctlError(CapsmithError):
-    """Raised when clusterctl fails; the message contains its output."""
+    """Raised if clusterctl fails; the message contains its output."""
 
     def __init__(self, message: str) -> None:
         super().__init__("clusterctl-failed", message, hint="Correct what clusterctl reports.")
 
 
 class ProcessError(CapsmithError):
-    """Raised when a process ends or never becomes ready; the message has its last output."""
+    """Raised if a process ends or never becomes ready; the message contains its last output."""
 
     def __init__(self, message: str) -> None:
         super().__init__("process-failed", message, hint=_HINT)
 
 
 class RequestError(CapsmithError):
-    """Raised when a request that a run depends on fails."""
+    """Raised if a request fails without which a run cannot continue."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__("request-failed", message, hint=hint)
 
 
 class UnsupportedDeployment(CapsmithError):
-    """Raised when a Deployment cannot be run as a process."""
+    """Raised if a Deployment cannot be run as a process."""
 
     def __init__(self, message: str) -> None:
         hint = "Run the provider in a cluster, and specify its kubeconfig."

@@ -1,4 +1,4 @@
-"""Run a kubeconfig's credential command, as used with EKS, GKE and AKS.
+"""Run the credential command that a kubeconfig names, as used with EKS, GKE and AKS.
 
 Source: Kubernetes, client-go credential plugins; API group client.authentication.k8s.io.
 """
@@ -26,18 +26,17 @@ _SHOWN = 200
 
 
 class PluginError(OSError):
-    """Raised when the command cannot run, fails, or prints no valid credentials.
+    """Raised if the command cannot run, fails, or prints no valid credentials.
 
-    It is an OSError, because it has the same meaning for the caller of a request: there is no
-    response.
+    It is an OSError, because it means the same to the caller of a request: there is no response.
     """
 
 
 class ExecPlugin:
-    """Credentials from a command, which runs again once they have expired.
+    """Credentials from a command, which runs again after they have expired.
 
-    Thread-safe: all threads of a client share an instance, which runs the command only once at a
-    time.
+    Thread-safe: all threads of a client share one instance, which never runs the command twice at
+    the same time.
     """
 
     def __init__(
@@ -61,14 +60,14 @@ class ExecPlugin:
         self._expires = _NEVER
 
     def token(self) -> str:
-        """Return a valid token, or an empty string if the command only returns certificates.
+        """Return a valid token, or an empty string if the command only provides a certificate.
 
         Runs the command if the token has expired.  Raises PluginError if the command fails.
         """
         return text_of(self._credentials(), "token")
 
     def certificate(self) -> tuple[str, str]:
-        """Return the certificate and key in PEM, or empty strings if the command returns a token.
+        """Return the certificate and key in PEM, or empty strings if the command provides a token.
 
         Raises PluginError if the command fails.
         """
@@ -76,7 +75,7 @@ class ExecPlugin:
         return text_of(status, "clientCertificateData"), text_of(status, "clientKeyData")
 
     def expire(self) -> None:
-        """Discard the credentials after the server rejected them."""
+        """Discard the credentials after the server rejected them; the next use gets new ones."""
         with self._lock:
             self._status = None
 

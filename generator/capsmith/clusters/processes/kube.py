@@ -1,4 +1,4 @@
-"""An API server client on the standard library: requests, waits, watches and TLS."""
+"""An API server client that needs only the standard library: requests, waits, watches and TLS."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REQUEST_SECONDS = 60.0
 
 
 class ApiError(Exception):
-    """Raised for a response with a status of 400 or higher."""
+    """Raised for a response whose status is 400 or higher."""
 
     def __init__(self, method: str, path: str, status: int, body: str) -> None:
         super().__init__(f"{method} {path}: {status}: {extract_message(body)}")
@@ -39,7 +39,7 @@ class ApiError(Exception):
 
 
 class StaleError(ApiError, PassingError):
-    """Raised for 404 and 409: an object was deleted or changed since it was read."""
+    """Raised for status 404 and 409: an object was deleted or changed since it was read."""
 
 
 class TokenSource(Protocol):
@@ -52,7 +52,7 @@ class TokenSource(Protocol):
         """
 
     def expire(self) -> None:
-        """Discard the current token, so that :meth:`token` returns another."""
+        """Discard the current token, so that :meth:`token` returns a different one."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +64,12 @@ class Credentials:
     key: Path | None = None
     token: str | None = None
     source: TokenSource | None = None
-    """Source of tokens that expire, used instead of ``token``; None if there is none."""
+    """Provides tokens that expire, instead of ``token``; None if there is none."""
 
 
 @dataclass(frozen=True)
 class ServedKind:
-    """The plural, version and scope of a kind in the REST API."""
+    """How the API server serves a kind: plural, version and scope."""
 
     api_version: str
     plural: str
@@ -96,7 +96,7 @@ class KubeClient:
         self._kinds: dict[tuple[str, str], ServedKind] = {}
 
     def close(self) -> None:
-        """Close the idle connections of all threads; the client can still be used."""
+        """Close all threads' idle connections. The client can still be used."""
         while self._connections:
             self._connections.pop().close()
 
@@ -125,7 +125,7 @@ class KubeClient:
         namespace: str | None = None,
         labels: dict[str, str] | None = None,
     ) -> list[JSON]:
-        """Return the objects of a kind that have all ``labels``, in one or all namespaces."""
+        """Return a kind's objects that have all of ``labels``, in one namespace or in all."""
         query = {}
         if labels:
             query["labelSelector"] = ",".join(f"{key}={value}" for key, value in labels.items())
@@ -134,7 +134,7 @@ class KubeClient:
         return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
 
     def create(self, obj: JSON) -> JSON:
-        """Create an object, and return it as stored."""
+        """Create an object, and return it as the API server stored it."""
         metadata = obj["metadata"]
         path = self.path(obj["apiVersion"], obj["kind"], None, metadata.get("namespace"))
         return self.request("POST", path, body=obj)
@@ -147,7 +147,7 @@ class KubeClient:
         *,
         dry_run: bool = False,
     ) -> JSON:
-        """Apply an object server-side, and take over conflicting fields."""
+        """Apply an object server-side, taking ownership of fields that conflict."""
         path = self._path_of(obj, subresource)
         query = {"fieldManager": manager, "force": "true", **build_dry_run_query(dry_run)}
         return self.request("PATCH", path, body=obj, content_type=APPLY_PATCH, query=query)
@@ -157,14 +157,14 @@ class KubeClient:
     ) -> JSON:
         """Apply the JSON merge patch ``body`` to the object that `obj` identifies.
 
-        Returns the object as stored.
+        Returns the object as the API server stored it.
         """
         path = self._path_of(obj, subresource)
         query = build_dry_run_query(dry_run)
         return self.request("PATCH", path, body=body, content_type=MERGE_PATCH, query=query)
 
     def delete(self, obj: JSON, propagation: str | None = None) -> None:
-        """Request the deletion of an object; a missing object is not an error."""
+        """Request an object's deletion without waiting. A missing object is not an error."""
         query = {"propagationPolicy": propagation} if propagation else {}
         try:
             self.request("DELETE", self._path_of(obj), query=query)
@@ -180,7 +180,7 @@ class KubeClient:
         namespace: str | None = None,
         subresource: str | None = None,
     ) -> str:
-        """Return the URL path of an object, or of its kind if no name is given."""
+        """Return the URL path of an object or, if no name is given, of its kind."""
         found = self.resolve(api_version, kind)
         parts = [build_api_root(api_version)]
         if found.namespaced and namespace:
@@ -189,7 +189,7 @@ class KubeClient:
         return "/".join(parts)
 
     def resolve(self, api_version: str, kind: str) -> ServedKind:
-        """Look up a kind in discovery, and cache it if it exists.
+        """Look up how the server serves a kind, and cache the answer if the kind exists.
 
         Raises LookupError if the server does not serve the kind.
         """
@@ -220,7 +220,7 @@ class KubeClient:
         content_type: str = "application/json",
         query: dict[str, str] | None = None,
     ) -> JSON:
-        """Send a request and return the decoded response; plain text is under the key `text`.
+        """Send a request and return the decoded response. Plain text is under the key `text`.
 
         Retries for up to a minute while the server is busy.  Raises ApiError if the server rejects
         the request, and OSError or HTTPException if it does not respond.
@@ -250,7 +250,7 @@ class KubeClient:
     def watch(
         self, api_version: str, kind: str, namespace: str | None, resource_version: str
     ) -> Iterator[JSON]:
-        """Yield the events of a kind after a resource version, until the server ends the watch.
+        """Yield a kind's events after a resource version, until the server ends the watch.
 
         Raises ApiError if the server rejects the request, and OSError or HTTPException if the
         connection breaks.
@@ -273,7 +273,7 @@ class KubeClient:
             connection.close()
 
     def end_watches(self) -> None:
-        """Interrupt the watches in all threads."""
+        """Interrupt all watches of this client, in all threads."""
         for connection in list(self._watches):
             # Closing the socket would not wake the thread that reads it; a shutdown ends its read.
             if connection.sock is not None:
@@ -330,24 +330,27 @@ _WEBHOOK_AWAY = re.compile(r"failed calling webhook|conversion webhook for .{1,3
 
 
 def is_busy(status: int, text: str) -> bool:
-    """Return whether to retry a request, such as one that got 429 while a CRD is reloaded."""
+    """Return whether the server was busy, so that the request should be retried.
+
+    For example, a request may get 429 while a CRD is reloaded.
+    """
     # Only this message: any other 500 is a failure of the server that a repetition would hide.
     away = status == 500 and _WEBHOOK_AWAY.search(text) is not None
     return away or status in (429, 503, 504)
 
 
 def build_dry_run_query(dry_run: bool) -> dict[str, str]:
-    """Return the query parameters for a dry run; empty without one."""
+    """Return the query parameters that make a request a dry run; empty if it is none."""
     return {"dryRun": "All"} if dry_run else {}
 
 
 def build_api_root(api_version: str) -> str:
-    """Return the URL path of an API version."""
+    """Return the URL path under which an API version is served."""
     return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
 def extract_message(body: str) -> str:
-    """Return the message of a Status, or the whole body for anything else."""
+    """Return the message from a response that is a Status, or else the whole body."""
     try:
         parsed = json.loads(body)
     except ValueError:

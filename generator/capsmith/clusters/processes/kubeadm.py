@@ -1,4 +1,4 @@
-"""Run the managers of Cluster API's kubeadm providers as processes, next to core's."""
+"""Run the managers of Cluster API's kubeadm providers as processes, next to core's manager."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _VARIABLES = {
 
 
 def add_kubeadm(repository: ClusterctlRepository, base: Base, series: str) -> None:
-    """Add both kubeadm providers of a release series, with webhooks that call this computer."""
+    """Add both kubeadm providers of a release series to a clusterctl repository.
+
+    Their webhooks call this computer.
+    """
     out = base.tools.folders[kubeadm_module(series)]
     for component in (ReleaseComponent(out, type) for type in KUBEADM_TYPES):
         turned = [
@@ -34,7 +37,7 @@ def add_kubeadm(repository: ClusterctlRepository, base: Base, series: str) -> No
 
 
 class KubeadmManager(ProviderManager):
-    """The manager of one kubeadm provider, configured by its installed Deployment."""
+    """The manager of one kubeadm provider, with the settings from its installed Deployment."""
 
     def __init__(
         self,
@@ -45,10 +48,10 @@ class KubeadmManager(ProviderManager):
         *,
         kept: bool = True,
     ) -> None:
-        """Define the manager of the provider of type `bootstrap` or `control-plane`.
+        """Define the manager of the kubeadm provider whose type is `bootstrap` or `control-plane`.
 
-        `gates` are feature gates in addition to those in its Deployment, as for core.  A manager
-        that is `kept` is restarted whenever it fails.
+        `gates` are feature gates in addition to those in its Deployment, as for core.  If `kept`,
+        the manager is restarted whenever it fails.
         """
         self.type = type
         module = kubeadm_module(management.series)
@@ -60,19 +63,19 @@ class KubeadmManager(ProviderManager):
 
     @property
     def name(self) -> str:
-        """Return clusterctl's name for the provider."""
+        """Return the name under which clusterctl knows the provider."""
         return self._part.name
 
     @property
     def variables(self) -> dict[str, str]:
-        """Return the clusterctl variables for installing the provider.
+        """Return the values of the clusterctl variables with which to install the provider.
 
-        With these variables, the installed provider uses this process as its manager.
+        With these values, the installed provider uses this process as its manager.
         """
         return {**_VARIABLES, **super().variables}
 
     def start(self) -> None:
-        """Start the manager once the roles of all providers are effective."""
+        """Start the manager once the roles of all providers have taken effect."""
         (account,) = self._part.of("ServiceAccount")
         user = f"system:serviceaccount:{self._part.namespace}:{account['metadata']['name']}"
         self._cluster.wait_permitted(user, self._read())

@@ -1,4 +1,4 @@
-"""Create kubeconfig files with embedded certificates, so that Secrets can contain them."""
+"""Create kubeconfig files with embedded certificates, which can be stored in Secrets."""
 
 from __future__ import annotations
 
@@ -14,22 +14,19 @@ _TOKEN_SECONDS = 30 * 24 * 3600
 
 
 def render_admin_kubeconfig(server: str, ca: Path, cert: Path, key: Path) -> str:
-    """Return a kubeconfig with a client certificate."""
+    """Return a kubeconfig that authenticates with a client certificate."""
     return _render(
         server, ca, {"client-certificate-data": _encoded(cert), "client-key-data": _encoded(key)}
     )
 
 
 def render_token_kubeconfig(server: str, ca: Path, token: str) -> str:
-    """Return a kubeconfig with a bearer token."""
+    """Return a kubeconfig that authenticates with a bearer token."""
     return _render(server, ca, {"token": token})
 
 
 def request_token(client: KubeClient, namespace: str, name: str) -> str:
-    """Request a token for an existing ServiceAccount.
-
-    The token is valid for a month.
-    """
+    """Return a new token for an existing ServiceAccount, valid for a month."""
     path = client.path("v1", "ServiceAccount", name, namespace, "token")
     request: JSON = {
         "apiVersion": "authentication.k8s.io/v1",

@@ -1,4 +1,4 @@
-"""Run the manager of an installed Deployment as a process instead of a Pod.
+"""Run the manager that an installed Deployment describes as a process instead of a Pod.
 
 Only settings that local processes cannot share are changed: addresses, certificates, and leader
 election, whose namespace a manager normally reads from its Pod.
@@ -30,22 +30,22 @@ _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 @dataclass(frozen=True)
 class Launch:
-    """The arguments and environment of a container, resolved as its kubelet would resolve them."""
+    """A container's arguments and environment, resolved as the kubelet would resolve them."""
 
     service_account: str
     args: tuple[str, ...]
-    """Command after the first word, followed by the arguments."""
+    """Words of the command after the first, followed by the arguments."""
     env: dict[str, str]
     port: int
-    """Port of the probes; 0 if there is no probe."""
+    """Port that the probes use; 0 if there is no probe."""
     readiness: str
-    """URL path of the probe; empty if there is no probe."""
+    """URL path of the readiness probe; empty if there is none."""
     liveness: str
-    """URL path of the probe; empty if there is no probe."""
+    """URL path of the liveness probe; empty if there is none."""
 
 
 def read_launch(client: KubeClient, namespace: str, pod: str) -> Launch:
-    """Return what a namespace's only Deployment would start in a Pod named ``pod``.
+    """Return what the only Deployment in a namespace would start in a Pod named ``pod``.
 
     The container is the only one or the one named `manager`.  Raises UnsupportedDeployment if there
     are several Deployments or containers to choose from, or if a variable's source has no
@@ -158,7 +158,7 @@ _CERTIFICATES = ("webhook-cert-dir", "webhook-cert-path")
 
 
 class ProviderManager:
-    """The manager of a component in a management cluster."""
+    """The process of a component's manager in a management cluster."""
 
     def __init__(
         self,
@@ -171,10 +171,10 @@ class ProviderManager:
         *,
         kept: bool = True,
     ) -> None:
-        """Define a manager that runs the command ``argv``.
+        """Define a manager that runs the command ``argv``, without starting it.
 
-        ``flags`` are added after the flags in its Deployment.  A manager that is `kept` is
-        restarted whenever it fails, as in a Deployment.
+        ``flags`` are added after the flags in its Deployment.  If `kept`, the manager is restarted
+        whenever it fails, as in a Deployment.
         """
         self._kept = kept
         self._argv = list(argv)
@@ -189,15 +189,15 @@ class ProviderManager:
 
     @property
     def variables(self) -> dict[str, str]:
-        """Return the clusterctl variables for installing the provider.
+        """Return the values of the clusterctl variables with which to install the provider.
 
-        With these variables, the installed provider uses this process as its manager.
+        With these values, the installed provider uses this process as its manager.
         """
         return {self._component.port_variable: str(self.webhook_port)}
 
     @property
     def process(self) -> Process:
-        """Return the process of the manager.
+        """Return the manager's process.
 
         Raises ProcessError before the first start.
         """

@@ -10,7 +10,7 @@ _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def build_healthy_conditions() -> list[JSON]:
-    """Return all four conditions that core requires to consider a Node healthy."""
+    """Return the four conditions that a Node needs for core to consider it healthy."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     statuses = {"Ready": "True", **dict.fromkeys(_PRESSURES, "False")}
     return [

@@ -1,7 +1,7 @@
 """Certificate authorities and a ServiceAccount key, shared by all processes of a session.
 
-Keys are readable by this user only.
-Needs trustme, which only the extra `conformance` installs, so this module must be imported late.
+Keys are readable by this user only. Needs trustme, which only the extra `conformance` installs, so
+import this module only where it is used.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ ADMIN_GROUP = "system:masters"
 
 @dataclass(frozen=True)
 class KeyPair:
-    """Paths to a certificate or public key and to its private key, in PEM."""
+    """Paths to a certificate or public key, and to its private key, in PEM format."""
 
     cert: Path
     key: Path
 
 
 class Pki:
-    """Issues certificates into a folder."""
+    """Issues certificates and writes them to a folder."""
 
     def __init__(self, folder: Path, authority: trustme.CA | None = None) -> None:
-        """Use an existing authority, or create one, and write the files immediately."""
+        """Use an existing authority or create one, and write its files immediately."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._folder = folder
         self._authority = authority or trustme.CA()
@@ -50,7 +50,7 @@ class Pki:
 
     @classmethod
     def existing(cls, folder: Path) -> Pki:
-        """Return the certificates that another process issued into ``folder``."""
+        """Return the certificates that another process has issued into ``folder``."""
         pki = cls.__new__(cls)
         pki._folder = folder
         pki.ca = folder / "ca.crt"
@@ -61,7 +61,7 @@ class Pki:
 
     @property
     def ca_bundle(self) -> str:
-        """Return the CA in base64, in the form used by webhook configurations and kubeconfigs."""
+        """Return the CA in base64, in the form that webhook configurations and kubeconfigs use."""
         return base64.b64encode(self.ca.read_bytes()).decode()
 
     def _service_account_keys(self) -> KeyPair:
@@ -85,21 +85,21 @@ class Pki:
 
 @dataclass(frozen=True)
 class EtcdTLS:
-    """The certificates of an etcd and of its clients, by an authority of its own.
+    """The certificates of an etcd and its clients, issued by a separate authority.
 
-    No other certificate of a session admits its holder to etcd: managers of providers get some of
-    them for their webhooks.
+    Other certificates of the session give no access to etcd, because providers' managers hold some
+    of them for their webhooks.
     """
 
     ca: Path
     server: KeyPair
-    """Certificate of etcd, for clients and for its peer port."""
+    """Certificate that etcd presents, both to clients and to peers."""
     client: KeyPair
-    """Certificate of the API servers."""
+    """Certificate that API servers present to etcd."""
 
     @classmethod
     def issue(cls, folder: Path) -> EtcdTLS:
-        """Create an authority, and write all certificates into ``folder``."""
+        """Create a new authority, and write all certificates to ``folder``."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         authority = trustme.CA()
         tls = cls.existing(folder)
@@ -110,11 +110,11 @@ class EtcdTLS:
 
     @classmethod
     def existing(cls, folder: Path) -> EtcdTLS:
-        """Return the certificates that `issue` wrote into ``folder``."""
+        """Return the certificates that `issue` has written to ``folder``."""
         return cls(folder / "ca.crt", _name_pair(folder, "server"), _name_pair(folder, "client"))
 
     def client_context(self) -> ssl.SSLContext:
-        """Return the settings with which a client connects."""
+        """Return the TLS context with which a client connects to etcd."""
         context = create_api_server_context(self.ca)
         context.load_cert_chain(self.client.cert, self.client.key)
         return context

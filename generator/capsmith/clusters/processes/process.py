@@ -2,7 +2,7 @@
 
 Each child has its own session, so that Ctrl-C at the terminal reaches only the parent, and a
 parent-death signal, so that it ends with the parent.  Linux ties that signal to the thread that
-forked: start processes from the main thread only.
+forked, so start processes from the main thread only.
 """
 
 from __future__ import annotations
@@ -58,24 +58,24 @@ _TERM_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Usage:
-    """The resources that a process has used: peak memory in MiB, CPU time in seconds."""
+    """The resources that a process has used: peak memory in MiB, and CPU time in seconds."""
 
     peak_rss_mib: float
     cpu_seconds: float
 
 
 def go_environment() -> dict[str, str]:
-    """Return the environment for long-running servers written in Go.
+    """Return environment variables for long-running servers that are written in Go.
 
-    With this environment, the servers collect garbage less often: garbage collection took about a
+    With these variables, the servers collect garbage less often: garbage collection took about a
     third of a starting kube-apiserver's CPU time.  A limit bounds the additional memory.  The
-    caller's variables take precedence.
+    caller's own variables take precedence.
     """
     return {"GOGC": "400", "GOMEMLIMIT": "1GiB", **os.environ}
 
 
 class Process:
-    """A long-running component and its log file."""
+    """A long-running component, and its log file."""
 
     def __init__(
         self,
@@ -86,9 +86,10 @@ class Process:
         *,
         kept: bool = False,
     ) -> None:
-        """Define a process; a process that is `kept` is restarted whenever it fails unexpectedly.
+        """Define a process, without starting it.
 
-        If `env` is None, the environment of this process is used.
+        If `kept`, the process is restarted whenever it fails unexpectedly.  If `env` is None, the
+        environment of this process is used.
         """
         self.name = name
         self.log = log
@@ -99,9 +100,10 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Return the process id of the component, or of its keeper between restarts.
+        """Return the process id of the component or, between restarts, of its keeper.
 
-        Raises ProcessError if the component was never started.
+        The keeper is the process that restarts the component.  Raises ProcessError if the component
+        was never started.
         """
         keeper = self._group
         if not self._kept:
@@ -118,13 +120,13 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Return whether the process was started and has not ended."""
+        """Return whether the process has been started and has not ended."""
         return self._child is not None and self._child.poll() is None
 
     def start(self) -> None:
         """Start the process.
 
-        Output is appended to the log, which therefore covers restarts.
+        Its output is appended to the log, which therefore covers all restarts.
         """
         self.log.parent.mkdir(parents=True, exist_ok=True)
         keeper = [sys.executable, "-ISc", _KEEPER, _LAUNCHER] if self._kept else []
@@ -168,7 +170,7 @@ class Process:
             )
 
     def usage(self) -> Usage:
-        """Return the resource usage of the running process, from /proc."""
+        """Return the resources that the running process has used, according to /proc."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
         # The name of the command is in parentheses and may contain spaces and parentheses itself.
@@ -177,7 +179,7 @@ class Process:
         return Usage(int(peak.split()[1]) / 1024, ticks / os.sysconf("SC_CLK_TCK"))
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the component if it is running."""
+        """Send a signal to the component; do nothing if it is not running."""
         self._signal(number)
 
     def kill(self) -> None:
@@ -187,7 +189,7 @@ class Process:
             self._child.wait()
 
     def stop(self) -> None:
-        """Stop the process with SIGTERM, and with SIGKILL after 30 seconds."""
+        """Stop the process with SIGTERM and wait for it; after 30 seconds, use SIGKILL."""
         if self._child is None or not self.running:
             return
         self._signal(signal.SIGTERM)
@@ -210,7 +212,7 @@ class Process:
 
 
 def free_port() -> int:
-    """Return an unused port, and reserve it until this process ends.
+    """Return an unused local port, which stays reserved until this process ends.
 
     A component can listen on the port at any time, even after a restart: outgoing connections use
     other ports, and other processes that call this function get other ports.
@@ -236,7 +238,7 @@ def free_port() -> int:
 def probe_http(url: str, context: ssl.SSLContext | None = None) -> Callable[[], bool]:
     """Return a probe that is true if a health endpoint responds with status 200.
 
-    ``context`` has the certificates of the endpoint and of the client, for TLS.
+    For TLS, ``context`` holds the certificates to trust and to present.
     """
 
     def probe() -> bool:
@@ -250,7 +252,7 @@ def probe_http(url: str, context: ssl.SSLContext | None = None) -> Callable[[], 
 
 
 def fetch_text(url: str) -> bytes:
-    """Return the body of a response; empty if the endpoint does not respond."""
+    """Return the body of a response, or an empty string if the endpoint does not respond."""
     try:
         with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as response:
             return bytes(response.read())

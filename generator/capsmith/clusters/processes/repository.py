@@ -1,4 +1,4 @@
-"""A local clusterctl repository for core and other providers.
+"""A local clusterctl repository that holds releases of core and other providers.
 
 The layout is defined by clusterctl: `<base>/<manifest label>/<version>/<file>`.
 """
@@ -30,7 +30,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class RepositoryEntry:
-    """A release of a provider in the repository."""
+    """One provider's release in the repository."""
 
     label: str
     """Manifest label, such as `infrastructure-docker`."""
@@ -40,7 +40,7 @@ class RepositoryEntry:
 
     @property
     def name(self) -> str:
-        """Return clusterctl's name for the provider."""
+        """Return the name under which clusterctl knows the provider."""
         for type in _TYPES:
             if self.label.startswith(f"{type}-"):
                 return self.label.removeprefix(f"{type}-")
@@ -53,22 +53,23 @@ class RepositoryEntry:
 
 
 class ClusterctlRepository:
-    """Stores releases of providers, and writes a clusterctl configuration for them."""
+    """Stores providers' releases, and writes a clusterctl configuration that refers to them."""
 
     def __init__(self, base: Path) -> None:
-        """Use the folder ``base``, with the providers in its configuration, if it has one."""
+        """Use the folder ``base``. If it has a configuration, the providers there are known."""
         self.base = base
         self.config = base / "clusterctl.yaml"
 
     @property
     def entries(self) -> list[RepositoryEntry]:
-        """Return the latest release of each provider."""
+        """Return each provider's release that was added last."""
         return list(self._entries().values())
 
     def add(self, label: str, version: str, components: str, files: dict[str, str]) -> None:
-        """Add a release with the given files.
+        """Add a release that consists of the given files.
 
-        `components` is the name of its components file; `files` holds the other files by name.
+        `files` holds the content of each file by name; `components` is the name of the components
+        file.
         """
         folder = self.base / label / version
         folder.mkdir(parents=True, exist_ok=True)
@@ -77,7 +78,7 @@ class ClusterctlRepository:
         self._add(RepositoryEntry(label, version, folder / components))
 
     def add_core(self, tools: Toolbox, series: str, pki: Pki) -> None:
-        """Add the release of core in a series, with webhooks that call this computer."""
+        """Add core's release of a release series, with webhooks that call this computer."""
         folder = tools.folders[f"capi-{series}"]
         documents = load((folder / "core-components.yaml").read_text())
         files = {
@@ -110,7 +111,7 @@ class ClusterctlRepository:
 
 
 def localise_webhooks(document: JSON, ca_bundle: str, port: str = WEBHOOK_PORT_VARIABLE) -> JSON:
-    """Return an object whose webhooks call 127.0.0.1, because Services do not resolve here.
+    """Return an object with webhooks that call 127.0.0.1, because Services do not resolve here.
 
     The port is a clusterctl variable, so that one repository serves several management clusters.
     """

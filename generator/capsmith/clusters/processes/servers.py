@@ -1,4 +1,4 @@
-"""etcd, kube-apiserver and kube-controller-manager as plain processes."""
+"""etcd, kube-apiserver and kube-controller-manager, as plain processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from capsmith.clusters.processes.process import Process, free_port, go_environme
 from capsmith.clusters.processes.tools import Toolbox
 
 ETCD_TLS = "etcd-tls"
-"""Name of the folder with the certificates of etcd, next to its data."""
+"""Name of the folder, next to etcd's data, that holds etcd's certificates."""
 _CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "garbage-collector-controller",
@@ -27,17 +27,17 @@ _CONTROLLERS = (
 
 
 class EtcdAddress(Protocol):
-    """A running etcd, whichever process started it."""
+    """A running etcd, which any process may have started."""
 
     url: str
     tls: EtcdTLS
 
 
 class Etcd:
-    """An etcd shared by all API servers, each of which has its own prefix.
+    """An etcd that all API servers share, each with its own key prefix.
 
-    It accepts only clients and peers that have a certificate of its folder: any other user of the
-    computer can connect to its ports, and what it stores are Secrets and permissions.
+    It accepts only clients and peers that present a certificate from its folder, because any other
+    user of the computer can connect to its ports, and it stores Secrets and permissions.
     """
 
     def __init__(self, tools: Toolbox, folder: Path) -> None:
@@ -75,7 +75,7 @@ class Etcd:
         self.process.wait_ready(probe_http(f"{self.url}/health", self.tls.client_context()))
 
     def call(self, method: str, body: JSON) -> JSON:
-        """Call a method of the v3 API, such as ``kv/range``, and return the response.
+        """Call a method of etcd's v3 API, such as ``kv/range``, and return the response.
 
         Keys and values are in base64.  Raises OSError if etcd refuses the call.
         """
@@ -100,7 +100,7 @@ class Etcd:
 
 
 class ApiServer:
-    """A kube-apiserver with RBAC and the admission plugin that protects owner references."""
+    """A kube-apiserver with RBAC, and with the admission plugin that protects owner references."""
 
     def __init__(
         self,
@@ -114,9 +114,10 @@ class ApiServer:
         audited: bool = True,
         has_node_taints: bool = True,
     ) -> None:
-        """Define a server; an `audited` server logs each request of a ServiceAccount.
+        """Define a server, without starting it.
 
-        Unless `has_node_taints`, new Nodes do not get the taint not-ready.
+        If `audited`, it logs each request that a ServiceAccount sends.  Unless `has_node_taints`,
+        new Nodes do not get the taint not-ready.
         """
         self.name = name
         port = port or free_port()
@@ -170,7 +171,7 @@ class ApiServer:
 
 
 class ControllerManager:
-    """A kube-controller-manager with only the controllers for owner references and namespaces.
+    """A kube-controller-manager that runs only the controllers for owner references and namespaces.
 
     Its garbage collector discovers kinds when it starts and then only every 30 seconds, so start it
     after all CustomResourceDefinitions are established.

@@ -1,4 +1,4 @@
-"""Connect to the cluster in a user's kubeconfig, interpreted as kubectl does.
+"""Connect to the cluster that a user's kubeconfig names, interpreting it as kubectl does.
 
 `verify --live`, `conformance --kubeconfig` and the lab all use this reader.  It is implemented
 here, so that `verify` needs no extra package, and so that unsupported settings are refused rather
@@ -36,7 +36,7 @@ _USE_TOKEN = "Specify a kubeconfig with a client certificate, a token or `exec`.
 
 @dataclass(frozen=True)
 class ClusterAccess:
-    """A cluster and a user, with the folders that relative paths start from."""
+    """A cluster and a user from a kubeconfig, with the folders that relative paths start from."""
 
     server: str
     cluster: Mapping[str, Any]
@@ -52,7 +52,10 @@ class _Entry(NamedTuple):
 
 
 def find_kubeconfigs(named: Path | None, environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the files that kubectl would read: ``named``, $KUBECONFIG, or ~/.kube/config."""
+    """Return the paths of the files that kubectl would read.
+
+    These are ``named``, or else the files in $KUBECONFIG, or else ~/.kube/config.
+    """
     if named is not None:
         return (named,)
     listed = [Path(part) for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
@@ -63,7 +66,7 @@ def find_kubeconfigs(named: Path | None, environment: Mapping[str, str]) -> tupl
 
 
 def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
-    """Return the cluster and user of a context; an empty ``context`` means the current one.
+    """Return the cluster and user that a context names; an empty ``context`` is the current one.
 
     If several entries have the same name, the first one counts.  Raises UnreadableInput if the
     files are invalid or the context is not found.
@@ -98,9 +101,10 @@ def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
 
 @contextmanager
 def connect(access: ClusterAccess) -> Iterator[KubeClient]:
-    """Return a context with a client; keys stay in a private folder until the context ends.
+    """Return a context manager that provides a client.
 
-    Raises UnreadableInput if certificates, keys or the `exec` command cannot be used.
+    Embedded keys are kept in a private folder until the context manager exits.  Raises
+    UnreadableInput if certificates, keys or the `exec` command cannot be used.
     """
     with (
         tempfile.TemporaryDirectory(prefix="capsmith-") as folder,
@@ -110,7 +114,7 @@ def connect(access: ClusterAccess) -> Iterator[KubeClient]:
 
 
 def open_client(kubeconfig: Path, folder: Path) -> KubeClient:
-    """Return a client for the current context of a kubeconfig; the caller must close it.
+    """Return a client for the current context of a kubeconfig, which the caller must close.
 
     Embedded keys are written to ``folder``, which must exist as long as the client.  Raises
     UnreadableInput (``kubeconfig``) if the kubeconfig cannot be used.

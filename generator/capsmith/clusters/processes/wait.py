@@ -1,4 +1,4 @@
-"""Wait for a state with a timeout, or check that a state does not change."""
+"""Wait with a timeout until a state is reached, or check that a state does not change."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ restart.  A long timeout does not slow down a wait that succeeds."""
 
 
 class PassingError(Exception):
-    """A transient failure, such as an object deleted while it is read; waits continue after it."""
+    """A transient failure, such as an object deleted while it is read. Waits continue after it."""
 
 
 class NotYet(PassingError):
-    """Raised by a probe with the reason why it is not satisfied, which a timeout reports."""
+    """Raised by a probe that is not satisfied. A timeout reports the message as the reason."""
 
 
 def eventually(
@@ -61,7 +61,10 @@ def _next_interval(waited: float) -> float:
 
 
 def steadily(probe: Callable[[], object], *, seconds: float, interval: float = 0.2) -> None:
-    """Call `probe`, which raises an exception if the state changes, repeatedly for `seconds`."""
+    """Call `probe` repeatedly for `seconds`.
+
+    `probe` must raise an exception if the state changes, and the exception is passed on.
+    """
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         probe()
@@ -71,7 +74,7 @@ def steadily(probe: Callable[[], object], *, seconds: float, interval: float = 0
 def settled(
     observe: Callable[[], object], *, seconds: float, timeout: float = PATIENCE, what: str
 ) -> None:
-    """Wait until the value that `observe` returns has not changed for `seconds`.
+    """Wait until the value that `observe` returns has stayed the same for `seconds`.
 
     Raises TimeoutError with `what` if it still changes after `timeout` seconds.
     """

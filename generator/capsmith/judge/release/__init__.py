@@ -1,1 +1,1 @@
-"""Verify the releases of any provider: find what breaks under which release of core."""
+"""Verify any provider's releases: find what breaks under which release of core."""

@@ -1,4 +1,4 @@
-"""Judge releases: apply each rule to the API versions that core uses, and find the effects."""
+"""Judge releases: apply each rule to the API versions that core uses, and determine the effects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BESIDE = "CC-01"
 def judge(
     release: ReleaseFiles, contracts: Mapping[str, Contract], options: VerifyOptions
 ) -> tuple[ReleaseViolation, ...]:
-    """Return all violations in the releases, in reading order, including advice."""
+    """Return all violations in the releases, including advice, sorted by file and position."""
     found = [_unreadable(finding, options.cores) for finding in release.findings]
     # The same violation may follow from both contracts: it is reported once, for all releases of
     # core.
@@ -42,7 +42,7 @@ def judge(
 def list_not_judged(release: ReleaseFiles, options: VerifyOptions) -> tuple[str, ...]:
     """Return a note on each release whose contract no targeted release of core supports.
 
-    The note names the first file of the release, and the contract.
+    The note names the first file of that release, and the contract.
     """
     return tuple(
         f"{manifest.file}: no target supports contract {contract}"
@@ -154,7 +154,7 @@ def _uses(core: Core, crd: Crd | None, contract: Contract) -> bool:
 
 
 def read_series_contract(bundle: Bundle) -> str:
-    """Return the release's contract according to metadata.yaml, or an empty string if unknown."""
+    """Return the contract that metadata.yaml gives for the release; empty if unknown."""
     for metadata in bundle.files(Artefact.METADATA):
         folder = metadata.file.replace("\\", "/").split("/")[-2:-1]
         release = parse_core(bundle.release) or parse_core("".join(folder))

@@ -1,4 +1,4 @@
-"""Compare the values of one keyword in two schemas: which values does the new schema refuse."""
+"""Compare the values of one schema keyword in two schemas, to find values that are now refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DOCUMENTATION = frozenset({"description", "title", "example", "externalDocs"})
 
 
 class KeywordChange(NamedTuple):
-    """A change of one keyword that affects stored objects or clients."""
+    """A change of a schema keyword that affects stored objects or clients."""
 
     rule: str
     message: str
@@ -32,9 +32,9 @@ class KeywordChange(NamedTuple):
 def find_keyword_changes(
     old: Schema, new: Schema, keywords: Mapping[str, Keyword]
 ) -> Iterator[KeywordChange]:
-    """Yield the harmful changes of keywords between two schemas, in the order of ``keywords``.
+    """Yield the changes of schema keywords that do harm, in the order of ``keywords``.
 
-    Keywords that describe the structure of a schema are left to the caller.
+    Callers must compare the keywords that describe the structure of a schema themselves.
     """
     for keyword in keywords.values():
         compare = _COMPARISONS.get(keyword.comparison)

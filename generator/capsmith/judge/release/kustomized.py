@@ -1,4 +1,4 @@
-"""Build source trees with kustomize, keeping the positions in the source files."""
+"""Build source trees with kustomize, and keep track of positions in the source files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _HINT = "Verify the output of kustomize, or a release."
 
 
 class BuiltFolder(NamedTuple):
-    """The output of kustomize for one folder."""
+    """What kustomize built from one folder."""
 
     text: str
     name_of: Callable[[str], str]
-    """Function that maps the path in an object's annotation to the name of the object's file."""
+    """Function that returns an object's file name, given the path in the object's annotation."""
 
 
 BuildFolder = Callable[[str], BuiltFolder]
@@ -31,9 +31,9 @@ ReadFile = Callable[[str], Sequence[Manifest]]
 def build_with_kustomize(
     run: BuildFolder, read: ReadFile, manifests: Sequence[Manifest]
 ) -> tuple[Manifest, ...]:
-    """Return the manifests, with the kustomizations among them built by ``run``.
+    """Return the manifests, with every kustomization among them built by ``run``.
 
-    ``read`` returns the objects of a file that is not among the manifests.  Kustomize components
+    ``read`` returns the objects in a file that is not among the manifests.  Kustomize components
     are only built as parts of other kustomizations.  Raises UnreadableInput if a build fails.
     """
     tree = Kustomizations(manifests)
@@ -64,7 +64,7 @@ def build_with_kustomize(
 
 
 def refuse_what_needs_kustomize(manifests: Sequence[Manifest]) -> None:
-    """Raise UnreadableInput if the manifests use features that only the real kustomize supports."""
+    """Raise UnreadableInput if the manifests use features for which kustomize itself is needed."""
     tree = Kustomizations(manifests)
     for folder, kustomization in tree.all.items():
         features = [key for key in _NOT_IN_MEMORY if kustomization.listing(key)]

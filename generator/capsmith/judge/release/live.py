@@ -1,7 +1,7 @@
-"""Judge the answers of a running API server about a release.
+"""Judge how a running API server answers questions about a release.
 
-Decides which questions to ask and how to interpret the answers; :mod:`capsmith.judge.review` sends
-the requests.
+This module decides which questions to ask and how to interpret the answers;
+:mod:`capsmith.judge.review` sends the requests.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OF_OTHERS = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
 class Condition(NamedTuple):
-    """A condition of a CRD."""
+    """A condition in the status of a CRD."""
 
     type: str
     status: str
@@ -34,17 +34,17 @@ class Condition(NamedTuple):
 
 
 class CrdAnswer(NamedTuple):
-    """The API server's answer about a CRD."""
+    """What the API server answered about a CRD."""
 
     manifest: Manifest
     refusal: str = ""
     """Error message of the dry run; empty if the dry run succeeded."""
     conditions: tuple[Condition, ...] = ()
-    """Conditions of the CRD in the cluster."""
+    """Conditions of the CRD as it exists in the cluster."""
 
 
 class ObjectAnswer(NamedTuple):
-    """The API server's answer to a dry-run apply of an object."""
+    """What the API server answered when an object was applied in a dry run."""
 
     manifest: Manifest
     refusal: str = ""
@@ -52,7 +52,7 @@ class ObjectAnswer(NamedTuple):
 
 
 class AccessAnswer(NamedTuple):
-    """The verbs that core may not use on a kind."""
+    """The verbs that core lacks permission to use on a kind."""
 
     crd: Crd
     user: str
@@ -71,20 +71,20 @@ class Answers:
 
 @dataclass(frozen=True)
 class Questions:
-    """The questions about a release for the API server."""
+    """What to ask an API server about a release."""
 
     crds: tuple[Crd, ...] = ()
     objects: tuple[Manifest, ...] = ()
-    """ClusterClasses, and objects of the provider's kinds in cluster templates and
+    """ClusterClasses, and objects of the provider's kinds from cluster templates and
     ClusterClasses."""
     used: tuple[Crd, ...] = ()
-    """CRDs whose objects core must be allowed to access."""
+    """CRDs of the kinds that core must be permitted to access."""
 
 
 def prepare_questions(
     release: ReleaseFiles, options: VerifyOptions, roles: Iterable[str]
 ) -> Questions:
-    """Return the questions about a release.
+    """Return the questions to ask about a release.
 
     ``roles`` are the roles of the kinds that core uses.
     """
@@ -107,7 +107,7 @@ def prepare_questions(
 def judge_live(
     release: ReleaseFiles, answers: Answers, rules: Mapping[str, Rule], options: VerifyOptions
 ) -> tuple[ReleaseViolation, ...]:
-    """Return the violations that the API server's answers reveal, in reading order.
+    """Return the violations that the API server's answers reveal, sorted by file and position.
 
     ``rules`` are the live rules by id.
     """
@@ -185,7 +185,7 @@ def _has_sample(document: Any) -> bool:
 
 
 def conditions_of(crd: Mapping[str, Any]) -> tuple[Condition, ...]:
-    """Return the conditions in the status of a CRD; missing fields are empty strings."""
+    """Return the conditions from a CRD's status, where a missing field is an empty string."""
     return tuple(
         Condition(*(text_of(each, key) for key in ("type", "status", "message")))
         for each in list_of(crd, "status", "conditions")

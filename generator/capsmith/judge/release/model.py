@@ -1,4 +1,4 @@
-"""The results of verify, as plain data."""
+"""What verify finds, as plain data."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _ORDER = list(EffectClass)
 
 
 class Breach(NamedTuple):
-    """A place where a release violates a rule, before the effect of the violation is known."""
+    """A place where a release violates a rule, before it is known what the violation breaks."""
 
     rule: str
     manifest: Manifest
     message: str
     path: Path = ()
-    """Path to the place in the object."""
+    """Keys and list indexes that lead to the place in the object."""
     cores: tuple[Core, ...] = ()
-    """Releases of core that the violation affects; empty if it affects all."""
+    """Releases of core that the violation affects; empty if it affects all of them."""
 
 
 class ReleaseViolation(NamedTuple):
-    """A violation of a rule in a release, with its effect."""
+    """A place where a release violates a rule, and what that breaks."""
 
     id: str
     """Id of the rule, or an id in kebab case for a file that cannot be read."""
@@ -43,24 +43,24 @@ class ReleaseViolation(NamedTuple):
     subject: str
     """Kind and name of the object."""
     path: Path = ()
-    """Path to the place in the object."""
+    """Keys and list indexes that lead to the place in the object."""
     consequence: str = ""
     when: str = ""
-    """Condition under which the violation breaks something; only for ``breaks-when``."""
+    """Condition under which the violation breaks something; only set for ``breaks-when``."""
     cores: tuple[Core, ...] = ()
-    """Releases of core in the target that the violation affects."""
+    """Those of the targeted releases of core that the violation affects."""
     hint: str = ""
     link: str = ""
     begins: int = 0
-    """Line in which the object begins; 0 if unknown."""
+    """Line on which the object begins; 0 if unknown."""
 
     @classmethod
     def of(
         cls, rule: Rule, breach: Breach, location: Location, cores: tuple[Core, ...]
     ) -> ReleaseViolation:
-        """Create a violation from a breach and its rule.
+        """Create a violation from a breach and the rule that it breaks.
 
-        ``cores`` are the affected releases of core if the breach does not limit them.
+        ``cores`` are the affected releases of core unless the breach names some.
         """
         effect, manifest = rule.effect, breach.manifest
         return cls(
@@ -79,7 +79,7 @@ class ReleaseViolation(NamedTuple):
 
     @property
     def sort_key(self) -> tuple[str, int, int, int, str, str]:
-        """Return the sort key of the reading order: file, position, then most severe first."""
+        """Return a sort key: by file, then position, then severity with the most severe first."""
         where = self.location
         rank = _ORDER.index(self.effect)
         return (where.file, where.line, where.column, rank, self.id, self.message)
@@ -90,7 +90,7 @@ class ReleaseViolation(NamedTuple):
         return format_path(self.path)
 
     def finding(self) -> Finding:
-        """Return the violation as a finding with severity error, warning or info."""
+        """Return the violation as a finding of severity error, warning or info."""
         condition = f" when {self.when}" if self.when else ""
         message = f"{self.message} ({self.effect.value.replace('-when', '')}{condition})"
         severity = _SEVERITIES[self.effect]
@@ -98,27 +98,27 @@ class ReleaseViolation(NamedTuple):
 
 
 class Ignored(NamedTuple):
-    """A configuration entry that accepts violations, with a reason."""
+    """A configuration entry that accepts certain violations, and gives the reason."""
 
     rule: str
     reason: str
     file: str = "*"
-    """Pattern for the file's name or path."""
+    """Pattern for the name or path of the file, as in ``fnmatch.fnmatchcase``."""
     object: str = "*"
-    """Pattern for the object's name."""
+    """Pattern for the name of the object, as in ``fnmatch.fnmatchcase``."""
 
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """The settings that determine what to judge and what to report."""
+    """Settings that determine what is judged and what is reported."""
 
     cores: tuple[Core, ...]
     roles: Mapping[str, str] = field(default_factory=dict)
-    """Roles by kind or by CRD name; "none" for a kind that core never uses."""
+    """Roles by kind or by CRD name. The role "none" is for a kind that core never uses."""
     release: str = ""
     """Version of the release; empty if the folder's name is the version."""
     select: frozenset[str] = frozenset()
-    """Rule ids, or their letters (``CC``), to report; empty if all are reported."""
+    """Rules to report, by id or by the letters of the id (``CC``); empty to report all."""
     ignore: frozenset[str] = frozenset()
     ignored: tuple[Ignored, ...] = ()
     advice: bool = False
@@ -126,7 +126,7 @@ class VerifyOptions:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The violations in reading order, and everything that was not reported or not judged."""
+    """The violations sorted by file and position, and what was not reported or not judged."""
 
     violations: tuple[ReleaseViolation, ...]
     files: int
@@ -135,11 +135,11 @@ class Verdict:
     suppressed: int = 0
     """Number of violations that a comment, the configuration or the baseline accepts."""
     from_source: tuple[Core, ...] = ()
-    """Releases of core in the target that capsmith's tests do not run with."""
+    """Targeted releases of core with which no test of capsmith runs."""
     unanswered: tuple[str, ...] = ()
-    """Questions that a running API server did not answer."""
+    """Questions to which a running API server gave no answer."""
     not_judged: tuple[str, ...] = ()
-    """Releases that no release of core in the target can install, with the reasons."""
+    """Releases of the provider that no targeted release of core can install, with the reasons."""
 
     def count(self, effect: EffectClass) -> int:
         """Return the number of violations with the given effect."""
@@ -147,5 +147,8 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if something breaks, else 0; conditional effects and advice do not count."""
+        """Return 1 if something is certain to break, else 0.
+
+        Conditional effects and advice do not count.
+        """
         return 1 if self.count(EffectClass.BREAKS) else 0

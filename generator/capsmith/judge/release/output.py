@@ -18,7 +18,7 @@ _TITLES = {
 
 
 def render_lines(violation: ReleaseViolation) -> Iterator[str]:
-    """Yield lines that describe a violation on a terminal."""
+    """Yield the lines that show a violation on a terminal."""
     effect = violation.effect
     head = f"{violation.location}: {_TITLES[effect]} {violation.id}: {violation.message}"
     yield head
@@ -54,7 +54,7 @@ def render_summary(verdict: Verdict) -> str:
 
 
 def make_data(verdict: Verdict) -> dict[str, Any]:
-    """Return the verdict as plain data, in the form of ``--format json``."""
+    """Return the verdict as the plain data that ``--format json`` prints."""
     return {
         "exitCode": verdict.exit_code,
         "core": [str(core) for core in verdict.cores],
@@ -90,7 +90,10 @@ def _violation(violation: ReleaseViolation) -> dict[str, Any]:
 
 
 def render_sarif(verdict: Verdict, version: str) -> str:
-    """Return a SARIF 2.1.0 log; each result's properties hold effect, path and releases of core."""
+    """Return a SARIF 2.1.0 log.
+
+    The properties of each result hold the effect, the path and the releases of core.
+    """
     log = make_sarif_log([violation.finding() for violation in verdict.violations], version)
     for result, violation in zip(log["runs"][0]["results"], verdict.violations, strict=True):
         entry = _violation(violation)
@@ -100,7 +103,7 @@ def render_sarif(verdict: Verdict, version: str) -> str:
 
 
 def render_junit(verdict: Verdict) -> str:
-    """Return a JUnit report in which only breaking violations fail."""
+    """Return a JUnit report, in which a violation is a failure only if it breaks something."""
     return format_junit(
         [violation.finding() for violation in verdict.violations], "capsmith verify"
     )

@@ -1,7 +1,7 @@
-"""Read the files of releases: objects after substitution, with their original positions.
+"""Read release files as objects with variables replaced, and keep track of original positions.
 
-``${VARIABLES}`` are replaced with sample values in the same way as clusterctl would replace them.
-Each position in the result can be traced back to the original.
+``${VARIABLES}`` are replaced with sample values, in the same way as clusterctl would replace them.
+Each position in the replaced content can be traced back to the original.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ _KNOWN = {
 
 @dataclass(slots=True)
 class Substituted:
-    """A string with sample values instead of variables, and a map to the original positions."""
+    """A string with variables replaced by sample values, and a map to original positions."""
 
     text: str
     original: str
     refused: int = 0
-    """Offset in ``original``, plus 1, of the first substitution that clusterctl refuses, or 0."""
+    """Offset in ``original``, plus 1, of the first substitution that clusterctl refuses; 0 if none
+    is."""
     _starts: list[int] = field(default_factory=list)
     """Offsets in ``text`` at which the values of variables start, in ascending order."""
     _values: list[tuple[int, int, int]] = field(default_factory=list)
@@ -53,7 +54,7 @@ class Substituted:
     _original_lines: list[int] = field(default_factory=list)
 
     def position(self, line: int, column: int) -> tuple[int, int]:
-        """Return the original line and column (from 1) of a position in ``text``."""
+        """Return the original line and column (both from 1) for a line and column in ``text``."""
         if not self._starts:
             return line, column
         if not self._lines:
@@ -70,10 +71,10 @@ class Substituted:
 
 
 def substitute(text: str, alone: str = SAMPLE) -> Substituted:
-    """Return ``text`` with variables replaced with sample values.
+    """Replace the variables in ``text`` with sample values.
 
-    A variable without a default becomes :data:`SAMPLE`, or ``alone`` if it is the only content of a
-    line: such a variable often replaces a whole block.  Substitutions that clusterctl refuses are
+    A variable without a default becomes :data:`SAMPLE`, or ``alone`` if nothing else is on its
+    line: such a variable often stands for a whole block.  Substitutions that clusterctl refuses are
     kept.
     """
     if "$" not in text:
@@ -137,23 +138,24 @@ class SourceFile(NamedTuple):
     name: str
     text: str
     alone: bool = False
-    """Whether the user passed this file rather than its folder, so its neighbours were not read."""
+    """Whether the user passed the file itself and not its folder, so that its neighbours were not
+    read."""
 
 
 @dataclass
 class ReleaseFiles:
-    """The files of one or more releases, as objects and as source."""
+    """The files of one or more releases, both as objects and as source."""
 
     manifests: tuple[Manifest, ...] = ()
     findings: tuple[Finding, ...] = ()
-    """Findings on files that cannot be read."""
+    """Findings about files that cannot be read."""
     texts: dict[str, Substituted] = field(default_factory=dict)
     alone: set[str] = field(default_factory=set)
-    """Names of files whose neighbours were not read."""
+    """Names of the files whose neighbours were not read."""
     _nodes: dict[tuple[str, int], yaml.Node | None] = field(default_factory=dict)
 
     def locate(self, manifest: Manifest, path: Path) -> Location:
-        """Return the original position of ``path``, or of its nearest existing parent."""
+        """Return the original position of ``path``, or of its nearest parent that exists."""
         text = self.texts.get(manifest.file)
         if text is None:
             return manifest.location
@@ -181,7 +183,7 @@ class ReleaseFiles:
 
 
 def read_release(files: Iterable[SourceFile]) -> ReleaseFiles:
-    """Parse the files of a release, with sample values for variables."""
+    """Parse the files of a release, replacing variables with sample values."""
     release = ReleaseFiles()
     manifests: list[Manifest] = []
     findings: list[Finding] = []
@@ -268,13 +270,13 @@ def _original(text: Substituted, location: Location) -> Location:
 
 
 def is_release_asset(name: str) -> bool:
-    """Return whether clusterctl reads release files with this name."""
+    """Return whether clusterctl reads files of this name from a release."""
     manifest = Manifest(name, 1, {"apiVersion": "v1", "kind": "Any"})
     return artefact(manifest) not in (Artefact.SOURCE, Artefact.ASIDE)
 
 
 def read_lines(texts: Mapping[str, Substituted], location: Location) -> tuple[str, ...]:
-    """Return the line before a location, if any, and the original line at the location.
+    """Return the original line at a location, preceded by the line before it if there is one.
 
     Empty if the file or the line is unknown.
     """

@@ -1,4 +1,4 @@
-"""Compare the schemas of two releases: what happens to stored objects of the old one."""
+"""Compare the schemas of two releases: what happens to objects that the old release stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _OF_API_SERVER = frozenset({"apiVersion", "kind", "metadata"})
 _STATUS = "status"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 TYPE, TYPE_OF_ALL, PRUNED = "UP-07", "UP-18", "UP-08"
-"""Rules on types, on types of fields that each object has, and on fields that are pruned."""
+"""Ids of the rules about changed types, changed types of fields that every object has, and fields
+that are pruned."""
 
 
 class SchemaChange(NamedTuple):
@@ -32,7 +33,7 @@ def find_schema_changes(
 ) -> Iterator[SchemaChange]:
     """Yield the differences between two schemas of a kind, except in metadata.
 
-    Of status only changes of types are yielded: controllers write all other values again.
+    In status, only changes of types are yielded, because controllers write all values again.
     """
     comparison = _Comparison(keywords)
     for change in comparison.find(mapping_of(old), mapping_of(new), "", is_set=True):

@@ -1,4 +1,4 @@
-"""Parse the user's settings for verify: targets, roles, and accepted violations."""
+"""Parse the user's settings for verify: targets, roles, and violations to accept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IGNORED = {"rule", "reason", "file", "object"}
 
 
 def parse_target(text: str, targets: Targets) -> tuple[Core, ...]:
-    """Return the releases of core for ``core=v1.11..v1.13`` or ``core=v1.13``.
+    """Return the releases of core that ``core=v1.11..v1.13`` or ``core=v1.13`` selects.
 
     Raises ValueError for any other form, and for unknown releases.
     """
@@ -40,7 +40,7 @@ def parse_target(text: str, targets: Targets) -> tuple[Core, ...]:
 
 
 def parse_role(text: str, known: Iterable[str]) -> tuple[str, str]:
-    """Return the kind and role in ``Kind=role``.
+    """Return the kind and the role from ``Kind=role``.
 
     Raises ValueError for a role that is not in ``known``.
     """
@@ -56,10 +56,10 @@ def parse_role(text: str, known: Iterable[str]) -> tuple[str, str]:
 def parse_config(
     text: str, file: str, known: Iterable[str]
 ) -> tuple[dict[str, str], tuple[Ignored, ...]]:
-    """Return the roles and accepted violations of a configuration file.
+    """Return the roles and the accepted violations from a configuration file.
 
-    ``text`` is the content and ``file`` the name in messages; ``known`` are the allowed roles.
-    Raises UnreadableInput (``verify-config``) for an invalid file.
+    ``text`` is its content and ``file`` the name to use in messages; ``known`` are the allowed
+    roles. Raises UnreadableInput (``verify-config``) for an invalid file.
     """
     document, findings = parse_document(text, file)
     if document is None or findings:
@@ -122,10 +122,10 @@ def _wrong(
 
 
 def parse_baseline(text: str, file: str) -> dict[str, int]:
-    """Return the number of times that each known violation is accepted, by fingerprint.
+    """Return how often each known violation is accepted, by fingerprint.
 
-    ``text`` is the content of a baseline and ``file`` its name in messages.  Raises UnreadableInput
-    (``verify-baseline``) for an invalid file.
+    ``text`` is the content of a baseline file, and ``file`` the name to use in messages.  Raises
+    UnreadableInput (``verify-baseline``) for an invalid file.
     """
     try:
         data = json.loads(text)
@@ -140,7 +140,7 @@ def parse_baseline(text: str, file: str) -> dict[str, int]:
 
 
 def render_baseline(violations: Iterable[ReleaseViolation]) -> str:
-    """Return the content of a baseline file that accepts ``violations``."""
+    """Return the content of a baseline file that accepts all of ``violations``."""
     counts: dict[str, int] = {}
     for violation in violations:
         key = fingerprint(violation)

@@ -1,4 +1,4 @@
-"""Releases of core: the contracts that each supports, and the API version that each uses."""
+"""Releases of core: which contracts each supports, and which API version each uses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Core(NamedTuple):
 
     @property
     def contracts(self) -> tuple[str, ...]:
-        """Return the supported contracts, preferred contract first."""
+        """Return the contracts that the release supports, with its preferred contract first."""
         return ("v1beta2", "v1beta1") if self >= _WITH_V1BETA2 else ("v1beta1",)
 
 
@@ -34,24 +34,27 @@ _WITH_V1BETA2 = Core(1, 11)
 
 
 class Choice(NamedTuple):
-    """The contract and API version under which core uses a kind."""
+    """The API version of a kind that core uses, and the contract under which core uses it."""
 
     contract: str
     version: str
-    """API version that core uses; empty if there is none and core fails."""
+    """API version that core uses; empty if there is none, in which case core fails."""
 
 
 class Targets(NamedTuple):
-    """The releases of core whose behaviour the rules describe, oldest first."""
+    """The releases of core that the rules describe, oldest first."""
 
     known: tuple[Core, ...]
     executed: frozenset[Core]
-    """Releases that capsmith's tests run with; for the others, the rules are based on the source
+    """Releases with which capsmith's tests run. For all other releases, the rules rely on source
     code."""
 
     @property
     def from_source(self) -> tuple[Core, ...]:
-        """Return the releases that no test runs with, known only from source, oldest first."""
+        """Return the releases with which no test runs, oldest first.
+
+        Rules about these releases rely on their source code.
+        """
         return tuple(core for core in self.known if core not in self.executed)
 
 
@@ -74,7 +77,7 @@ def parse_core(text: str) -> Core | None:
 
 
 def choose(crd: Crd, core: Core) -> Choice:
-    """Return the contract and API version that core chooses by the CRD's labels (GEN-03)."""
+    """Return the contract and API version that core chooses from the CRD's labels (GEN-03)."""
     for contract in core.contracts:
         # The first contract with a label decides, even if no version that it names is served.
         versions = crd.labelled(LABEL + contract)
@@ -84,7 +87,10 @@ def choose(crd: Crd, core: Core) -> Choice:
 
 
 def kubernetes_order(version: str) -> tuple[int, int, int, int, str]:
-    """Return the sort key of an API version: v2, v1, v1beta2, v1beta1, then other names."""
+    """Return a sort key that orders API versions as Kubernetes does.
+
+    For example: v2, v1, v1beta2, v1beta1, then other names.
+    """
     # As apimachinery orders them: core takes the greatest, and any other order would judge another
     # schema.
     match = _KUBERNETES_VERSION.fullmatch(version)
@@ -94,21 +100,21 @@ def kubernetes_order(version: str) -> tuple[int, int, int, int, str]:
 
 
 def filter_installable(cores: Iterable[Core], contract: str) -> tuple[Core, ...]:
-    """Return the releases whose clusterctl installs providers of ``contract``; '' means any."""
+    """Return the releases whose clusterctl installs providers of ``contract``, or all if empty."""
     return tuple(core for core in cores if not contract or contract in core.contracts)
 
 
 def format_source_note(cores: Iterable[Core]) -> str:
     """Return a note such as ``(v1.11, v1.12 as read from source)``, with a leading space.
 
-    Empty if there are no releases.
+    Empty if ``cores`` is.
     """
     names = ", ".join(map(str, cores))
     return f" ({names} as read from source)" if names else ""
 
 
 def format_span(cores: Sequence[Core]) -> str:
-    """Return releases for display, such as ``v1.10`` or ``v1.11 to v1.15``."""
+    """Return releases of core for display, such as ``v1.10`` or ``v1.11 to v1.15``."""
     ordered = sorted(cores)
     if not ordered:
         return ""

@@ -39,9 +39,9 @@ def judge_upgrade(
     keywords: Mapping[str, Keyword],
     options: VerifyOptions,
 ) -> tuple[ReleaseViolation, ...]:
-    """Return the violations when ``new`` replaces ``old``, in reading order, including advice.
+    """Return the violations that arise if ``new`` replaces ``old``, including advice.
 
-    ``keywords`` are the keywords of schemas that are compared.
+    They are sorted by file and position.  ``keywords`` are the schema keywords to compare.
     """
     before, after = _whole(old, options), _whole(new, options)
     installed = {id(manifest) for manifest in before.manifests}

@@ -1,4 +1,4 @@
-"""Select the violations to report: filters, accepted violations, baseline."""
+"""Select the violations to report, using filters, accepted violations and a baseline."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def verify(
     baseline: Mapping[str, int] | None = None,
     more: Iterable[ReleaseViolation] = (),
 ) -> Verdict:
-    """Return the verdict on a release.
+    """Judge a release and return the verdict.
 
-    ``baseline`` holds the number of accepted occurrences of each violation, by fingerprint.
-    ``more`` are violations that were not found in files, such as those from a running API server.
+    ``baseline`` holds how often each violation is accepted, by fingerprint. ``more`` are violations
+    that were not found in files, such as those from a running API server.
     """
     judged = sorted((*judge(release, contracts, options), *more), key=lambda each: each.sort_key)
     verdict = _verdict(judged, release, options, baseline)
@@ -43,9 +43,9 @@ def verify_upgrade(
     options: VerifyOptions,
     baseline: Mapping[str, int] | None = None,
 ) -> Verdict:
-    """Return the verdict on the upgrade from the installed release ``before`` to ``after``.
+    """Judge the upgrade from the installed release ``before`` to ``after``, and return the verdict.
 
-    ``baseline`` holds the number of accepted occurrences of each violation, by fingerprint.
+    ``baseline`` holds how often each violation is accepted, by fingerprint.
     """
     violations = judge_upgrade(before, after, rules, keywords, options)
     both = ReleaseFiles(texts={**before.texts, **after.texts})
@@ -84,7 +84,10 @@ def _verdict(
 
 
 def fingerprint(violation: ReleaseViolation) -> str:
-    """Return a line-independent id for a violation, made from rule, object and message."""
+    """Return an id for a violation that does not depend on line numbers.
+
+    It is made from the rule, the object and the message.
+    """
     return f"{violation.id} {violation.subject}: {violation.message}"
 
 

@@ -1,1 +1,1 @@
-"""Static checks of contract rules."""
+"""Static checks for contract rules."""

@@ -1,4 +1,4 @@
-"""Evaluate the static rules of a contract on manifests."""
+"""Apply the static rules of a contract to manifests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NO_ROLES: Mapping[str, str] = {}
 def evaluate_manifests(
     manifests: Sequence[Manifest], contract: Contract, roles: Mapping[str, str] = _NO_ROLES
 ) -> tuple[Finding, ...]:
-    """Return the violations of ``contract`` in a provider's manifests.
+    """Return the places where a provider's manifests violate ``contract``.
 
     Accepts source trees, built components and release folders; in a source tree, the names,
     namespaces and labels of kustomizations are applied.  ``roles`` assigns roles by CRD name; other
@@ -41,7 +41,7 @@ def _of_rule(rule: Rule, bundle: Bundle, contract: Contract) -> Iterator[Finding
 
 
 def find_violations(rule: Rule, bundle: Bundle, contract: Contract) -> Iterable[Violation]:
-    """Return the violations of one rule in a bundle; empty for a rule without a check.
+    """Return the places where a bundle violates one rule; empty for a rule without a check.
 
     Raises ValueError if the rule's parameters do not match its check.
     """

@@ -1,4 +1,4 @@
-"""The base of all check sessions: a namespace, the history of its objects, and waits."""
+"""The base of all check sessions: a namespace, the history of its objects, and methods to wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from capsmith.judge.running.model import Skipped, Timing, Violated
 
 
 class ManagerProcess(Protocol):
-    """The provider's manager, if this run started it."""
+    """The process of the provider's manager, if this run started it."""
 
     def kill(self) -> None:
         """Kill the process, as a crash would."""
@@ -30,7 +30,7 @@ class ManagerProcess(Protocol):
 
 @dataclass
 class BaseSession:
-    """A run against one provider; subclasses create the objects of its roles."""
+    """A run against one provider. Subclasses create objects of the roles that they check."""
 
     client: KubeClient
     core: CoreObjects
@@ -38,9 +38,9 @@ class BaseSession:
     timing: Timing
     manager: ManagerProcess | None = field(default=None, kw_only=True)
     failures: dict[str, str] = field(default_factory=dict, kw_only=True)
-    """Reasons why shared objects could not be created, by name of the step."""
+    """Reasons why shared objects could not be created, by name of the step that failed."""
     needed: list[JSON] = field(default_factory=list, kw_only=True)
-    """Objects to apply before all others, such as identities and their Secrets."""
+    """Objects to apply first, such as identities and their Secrets."""
     _done: set[str] = field(default_factory=set, kw_only=True)
     _has_namespace: bool = field(default=False, kw_only=True)
     _applied: list[JSON] = field(default_factory=list, kw_only=True)
@@ -50,29 +50,29 @@ class BaseSession:
         self.history = History(self.client, self.namespace, self.kinds())
 
     def kinds(self) -> list[WatchedKind]:
-        """Return the kinds whose objects the run's history records."""
+        """Return the kinds whose objects are recorded in the run's history."""
         raise NotImplementedError
 
     def prepare(self) -> None:
-        """Create the objects that all checks need, such as bootstrap data.
+        """Create objects that all checks need, such as bootstrap data.
 
         :meth:`start` calls this method after creating the objects in ``needed`` and before
         recording anything.
         """
 
     def clean_up(self) -> None:
-        """Delete all objects of the run and its namespace."""
+        """Delete all objects that the run created, and its namespace."""
         raise NotImplementedError
 
     @property
     def namespace(self) -> str:
-        """Return the namespace of the run's objects."""
+        """Return the namespace in which the run creates its objects."""
         return self.core.namespace
 
     def create_namespace(self) -> None:
         """Create the namespace of the run.
 
-        Raises Refused if it exists, because the run deletes it at the end.
+        Raises Refused if it exists, because the run would delete it at the end.
         """
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
         try:
@@ -86,7 +86,7 @@ class BaseSession:
         self._has_namespace = True
 
     def start(self) -> None:
-        """Create the objects that all checks need, and start recording object states."""
+        """Create the objects that all checks need, and start to record the states of objects."""
         for each in self.needed:
             self.apply(each)
         self.prepare()
@@ -108,7 +108,7 @@ class BaseSession:
             self.client.delete(self._applied.pop())
 
     def wait_removed(self) -> None:
-        """Wait until the namespace is deleted, so that another run can create it."""
+        """Wait until the namespace no longer exists, so that another run can create it."""
         if not self._has_namespace:
             return  # that of another run
         with suppress(TimeoutError):
@@ -118,10 +118,10 @@ class BaseSession:
             )
 
     def run_once(self, step: str, create: Callable[[], None]) -> None:
-        """Call ``create`` for a step that several checks need; calls after the first do nothing.
+        """Call ``create``, a step that several checks need, unless it was called before.
 
-        Raises the exception of the step; later calls then raise Skipped with the reason of the
-        failure.
+        If the step raises an exception, the exception is passed on. Later calls then raise Skipped,
+        with the reason for the failure.
         """
         # The step would only wait in vain once more: the first check reports the cause.
         if step in self.failures:
@@ -141,7 +141,7 @@ class BaseSession:
     ) -> JSON:
         """Wait until ``probe`` accepts the latest state of an object, and return that state.
 
-        ``what`` and ``path`` describe the awaited state and its field in the report.  Raises
+        ``what`` and ``path`` tell the report which state is awaited, and in which field.  Raises
         Violated with the object's conditions on a timeout.
         """
 
@@ -173,27 +173,27 @@ class BaseSession:
             )
 
     def patience(self, name: str, what: str) -> float:
-        """Return the number of seconds to wait for a state of an object.
+        """Return the number of seconds to wait for an object to reach a state.
 
-        ``what`` describes the state in the report of a timeout.
+        ``what`` names that state.
         """
         return self.timing.patience
 
     def stays(self, probe: Callable[[], bool]) -> bool:
         """Return whether ``probe`` stays true for the quiet time.
 
-        ``probe`` is called at each recorded change, so even a momentary violation is seen.  It must
-        not write.
+        ``probe`` is called after every recorded change, so even a momentary violation is noticed.
+        It must not write.
         """
         # The inverse of a wait: the quiet time passes in full unless the probe fails earlier.
         return not self.history.wait(lambda: not probe(), self.timing.quiet)
 
     def settle(self) -> None:
-        """Wait for the quiet time, in which a faulty manager has the chance to violate the rule."""
+        """Wait for the quiet time, to give a faulty manager the chance to violate a rule."""
         self.stays(lambda: True)
 
     def latest(self, kind: str, name: str) -> JSON:
-        """Return the latest recorded state of an object, which may lag behind a request.
+        """Return the latest recorded state of an object, which may be older than the last request.
 
         Raises Violated if the object does not exist.
         """

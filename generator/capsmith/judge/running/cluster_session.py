@@ -1,4 +1,4 @@
-"""Run checks with a template's whole cluster, for bootstrap and control plane providers."""
+"""Run checks in a whole cluster from a template, for bootstrap and control plane providers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capsmith.judge.running.objects import CONTROL_PLANE, TEMPLATE_NAME
 from capsmith.judge.running.session import Session
 
 WHOLE = TEMPLATE_NAME
-"""Name of the cluster."""
+"""Name of the cluster that is created from the template."""
 OWNERLESS_CONFIG = "conformance-ownerless"
 """Name of a bootstrap configuration that no Machine uses."""
 _ENDPOINT_HINT = (
@@ -26,14 +26,14 @@ _CREATION = "the creation of the whole cluster"
 
 @dataclass
 class ClusterSession(Session):
-    """The state that the checks of a run share, and the documents of the cluster template."""
+    """State that all checks of a run use, and the documents of the cluster template."""
 
     documents: tuple[JSON, ...] = field(kw_only=True)
     roles: Mapping[str, str] = field(kw_only=True)
     """Role of each kind, such as `ControlPlane` or `BootstrapConfigTemplate`."""
 
     def provider_kinds(self) -> list[WatchedKind]:
-        """Return the kinds of all providers' objects in the cluster."""
+        """Return the kinds of all objects in the cluster that belong to a provider."""
         kinds = super().provider_kinds()
         template, control_plane = self._config_template, self._control_plane
         if template is not None:
@@ -44,7 +44,7 @@ class ClusterSession(Session):
 
     @property
     def config_kind(self) -> str:
-        """Return the bootstrap configuration kind.
+        """Return the kind of the bootstrap configurations.
 
         Raises Skipped if the template has no such kind.
         """
@@ -74,13 +74,13 @@ class ClusterSession(Session):
 
     @property
     def machines(self) -> int:
-        """Return the number of Machines that the cluster template requests."""
+        """Return how many Machines the cluster template requests."""
         kinds = ("MachineDeployment", self.control_plane_kind)
         sizes = [each["spec"].get("replicas") for each in self.documents if each["kind"] in kinds]
         return sum(int(size) for size in sizes if size is not None)
 
     def ensure_whole_cluster(self) -> JSON:
-        """Return the template's Cluster once each of its Machines has bootstrap data."""
+        """Return the Cluster from the template once each of its Machines has bootstrap data."""
 
         def create() -> None:
             self._create_ownerless()
@@ -104,17 +104,17 @@ class ClusterSession(Session):
             raise
 
     def take_over(self) -> None:
-        """Use the existing cluster and create only the bootstrap configuration without an owner."""
+        """Use an existing cluster, and create only the bootstrap configuration without an owner."""
         self.run_once(_CREATION, self._create_ownerless)
         self.wait(self.config_kind, OWNERLESS_CONFIG, bool, "it does not exist")
         self.wait("Cluster", WHOLE, self._has_machines, "not every Machine has bootstrap data")
 
     def members(self) -> list[JSON]:
-        """Return the Machines of the control plane."""
+        """Return the Machines that form the control plane."""
         return [each for each in self._machines() if CONTROL_PLANE in each["metadata"]["labels"]]
 
     def configs(self) -> list[tuple[JSON, JSON]]:
-        """Return each Machine with its bootstrap configuration."""
+        """Return each Machine together with its bootstrap configuration."""
         self.ensure_whole_cluster()
         found = []
         for machine in self._machines():
@@ -169,7 +169,7 @@ class ClusterSession(Session):
 
 
 def read_referenced_roles(documents: Iterable[JSON]) -> dict[str, str]:
-    """Return roles by kind, derived from the references in a Cluster and its MachineDeployments."""
+    """Return roles by kind, according to the references in a Cluster and its MachineDeployments."""
     roles: dict[str, str] = {}
     for document in documents:
         spec = document.get("spec") or {}
@@ -204,7 +204,7 @@ def find_provided_kind(documents: Iterable[JSON], roles: Mapping[str, str]) -> t
 
 
 def is_data_created(obj: JSON, contract: str) -> bool:
-    """Return whether a bootstrap configuration reports that its data exist."""
+    """Return whether a bootstrap configuration reports that its bootstrap data exist."""
     status = obj.get("status") or {}
     if contract == V1BETA1:
         return bool(status.get("ready"))

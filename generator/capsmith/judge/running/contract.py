@@ -18,18 +18,18 @@ class CoreObjects:
     """Builds objects of core's kinds in the API version that core serves."""
 
     version: str
-    """API version of core's kinds, such as `v1beta2`."""
+    """API version for objects of core's kinds, such as `v1beta2`."""
     namespace: str
     kubernetes: str
-    """Kubernetes version of the Machines, such as ``v1.36.4``."""
+    """Kubernetes version for Machines, such as ``v1.36.4``."""
 
     @property
     def api_version(self) -> str:
-        """Return the API version of Cluster and Machine."""
+        """Return the ``apiVersion`` for Cluster and Machine, including the group."""
         return f"{CORE_GROUP}/{self.version}"
 
     def cluster(self, name: str, infrastructure: JSON) -> JSON:
-        """Return a Cluster without a control plane provider."""
+        """Return a Cluster that refers to no control plane provider."""
         return {
             "apiVersion": self.api_version,
             "kind": "Cluster",
@@ -114,7 +114,7 @@ class CoreObjects:
         }
 
     def health_check(self, cluster: str, name: str) -> JSON:
-        """Return a MachineHealthCheck for the Machines of a MachineDeployment."""
+        """Return a MachineHealthCheck for the Machines that belong to a MachineDeployment."""
         conditions = [{"type": "Ready", "status": "Unknown"}]
         if self.version == V1BETA1:
             checks: JSON = {"unhealthyConditions": [{**conditions[0], "timeout": "300s"}]}
@@ -170,7 +170,7 @@ def provider_id(obj: JSON) -> str:
 
 
 def provider_ids(obj: JSON) -> list[str]:
-    """Return the provider IDs of a pool's machines, in the order of the pool."""
+    """Return the provider IDs of a pool's machines, in the order in which the pool lists them."""
     return [str(each) for each in (obj.get("spec") or {}).get("providerIDList") or []]
 
 
@@ -181,9 +181,9 @@ def endpoint(obj: JSON) -> JSON:
 
 
 def find_condition(obj: JSON, kind: str) -> JSON | None:
-    """Return the condition of type ``kind``, or None.
+    """Return the condition of type ``kind``, or None if there is none.
 
-    The contract version determines where conditions are stored.
+    The contract version determines in which field conditions are.
     """
     status = obj.get("status") or {}
     # A provider that moves from v1beta1 to v1beta2 keeps new conditions here until the old ones
@@ -196,7 +196,7 @@ def find_condition(obj: JSON, kind: str) -> JSON | None:
 
 
 def find_effects(obj: JSON, contract: str, before: JSON) -> list[str]:
-    """Return the paths to external effects that an object has and ``before`` lacks."""
+    """Return the paths to external effects that an object shows and ``before`` does not."""
     found = []
     if is_provisioned(obj, contract):
         found.append(provisioned_path(contract))
@@ -213,7 +213,7 @@ def find_effects(obj: JSON, contract: str, before: JSON) -> list[str]:
 
 
 def subject(obj: JSON) -> str:
-    """Return the name of any object for reports, such as ``Cluster conformance-1/main``."""
+    """Return an object's name for reports, such as ``Cluster conformance-1/main``."""
     metadata = obj["metadata"]
     return f"{obj['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
 

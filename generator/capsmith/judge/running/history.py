@@ -1,4 +1,4 @@
-"""Record every state of certain objects with watches.
+"""Record every state of objects by watching them.
 
 Polling would miss states that last only a moment.
 """
@@ -29,16 +29,16 @@ class WatchedKind(NamedTuple):
 
 
 class State(NamedTuple):
-    """An object as stored at one point in time."""
+    """An object as the API server stored it at one point in time."""
 
     obj: JSON
     is_deleted: bool
 
 
 class History:
-    """The recorded states, in order, of all objects of the given kinds in a namespace.
+    """The recorded states of all objects of the given kinds in one namespace, in order.
 
-    Thread-safe: background threads record while checks read, and each method returns the states
+    Thread-safe: background threads record while checks read, and each method returns what has been
     recorded so far.
     """
 
@@ -62,7 +62,7 @@ class History:
             thread.start()
 
     def stop(self) -> None:
-        """End the watches; recorded states can still be read."""
+        """End the watches. States that were recorded can still be read."""
         self._ended.set()
         deadline = time.monotonic() + _END_SECONDS
         for thread in self._threads:
@@ -74,7 +74,7 @@ class History:
                 thread.join(_JOIN_SECONDS)
 
     def states(self, kind: str, name: str) -> list[JSON]:
-        """Return the recorded states of an object in order, excluding its deletion."""
+        """Return the recorded states of an object in order. Its deletion is not one of them."""
         with self._changed:
             found = self._states.get((kind, name), [])
             return [state.obj for state in found if not state.is_deleted]
@@ -86,21 +86,21 @@ class History:
         return None if not found or found[-1].is_deleted else found[-1].obj
 
     def names(self, kind: str) -> list[str]:
-        """Return the sorted names of the existing objects of a kind."""
+        """Return the names of a kind's objects that exist now, sorted."""
         with self._changed:
             found = [name for each, name in self._states if each == kind]
         return sorted(name for name in found if self.latest(kind, name) is not None)
 
     def all_names(self, kind: str) -> list[str]:
-        """Return the sorted names of all objects of a kind that exist or existed."""
+        """Return the names of all objects of a kind that exist or once existed, sorted."""
         with self._changed:
             return sorted(name for each, name in self._states if each == kind)
 
     def wait(self, probe: Callable[[], T], seconds: float) -> T:
         """Wait until ``probe`` returns a true value, and return that value.
 
-        If this takes longer than ``seconds``, return its last, false value.  The probe is called at
-        each recorded change; it may read the history but must not block.
+        After ``seconds``, return what ``probe`` returned last, which is false.  The probe is called
+        at each recorded change; it may read the history but must not block.
         """
         with self._changed:
             self._changed.wait_for(probe, seconds)

@@ -1,4 +1,4 @@
-"""Run checks against an IPAM provider: pools, claims and the resulting addresses.
+"""Run checks against an IPAM provider, with pools, claims and the addresses that claims get.
 
 The user provides pools, or the run creates them for kinds that have ranges and a prefix.
 """
@@ -31,27 +31,27 @@ _PREFIX = 24
 
 @dataclass(frozen=True)
 class IpamObjects:
-    """The pools of a run, one of each kind."""
+    """The pools that a run uses, one of each kind."""
 
     documents: tuple[JSON, ...]
 
     @property
     def kinds(self) -> list[tuple[str, str]]:
-        """Return the API version and kind of each pool."""
+        """Return each pool's API version and kind."""
         return [(str(each["apiVersion"]), str(each["kind"])) for each in self.documents]
 
     @property
     def names(self) -> list[str]:
-        """Return the pool kinds."""
+        """Return the kinds of the pools."""
         return [kind for _, kind in self.kinds]
 
     def group(self, kind: str) -> str:
-        """Return the API group of a pool kind, which must be in :attr:`names`."""
+        """Return the API group of a pool kind, which must be one of :attr:`names`."""
         version = next(version for version, each in self.kinds if each == kind)
         return version.partition("/")[0]
 
     def pool(self, kind: str, namespace: str) -> JSON:
-        """Return the pool of a kind; a cluster-scoped pool is named after the namespace."""
+        """Return the pool of a kind. A cluster-scoped pool is named after the run's namespace."""
         document = next(each for each in self.documents if each["kind"] == kind)
         metadata = {**(document.get("metadata") or {}), "name": namespace, "namespace": namespace}
         return {**document, "metadata": metadata}
@@ -60,7 +60,7 @@ class IpamObjects:
 def select_ipam_objects(
     documents: Iterable[JSON], crds: Sequence[JSON], roles: Mapping[str, str]
 ) -> IpamObjects:
-    """Return a pool of each kind: one of the documents, or a new one if its schema is supported.
+    """Return a pool of each kind, from the documents or, if the schema is supported, a new one.
 
     Raises UnreadableInput (``conformance-objects``) if there is no pool of any kind.
     """
@@ -107,27 +107,27 @@ def _properties(schema: JSON) -> dict[str, Any]:
 CLAIM = "IPAddressClaim"
 ADDRESS = "IPAddress"
 FOREIGN = "Foreign"
-"""Prefix for the name of a pool kind that does not exist."""
+"""Prefix that makes the name of a pool kind that does not exist."""
 
 
 @dataclass
 class IpamSession(BaseSession):
-    """The state that the checks of IPAM providers share."""
+    """State that all checks of an IPAM provider use."""
 
     pools: IpamObjects
 
     @property
     def version(self) -> str:
-        """Return the API version of claims and addresses that core serves."""
+        """Return the API version in which core serves claims and addresses."""
         return f"{IPAM_GROUP}/{self.contract}"
 
     def kinds(self) -> list[WatchedKind]:
-        """Return the kinds whose objects the run's history records."""
+        """Return the kinds whose objects are recorded in the run's history."""
         core = [WatchedKind(self.version, kind) for kind in (CLAIM, ADDRESS)]
         return [*(WatchedKind(*each) for each in self.pools.kinds), *core]
 
     def create_pool(self, kind: str) -> str:
-        """Create the pool of a kind, and return the name of the pool."""
+        """Create the pool of a kind, and return its name."""
         pool = self.pools.pool(kind, self.namespace)
         self.apply(pool)
         return str(pool["metadata"]["name"])
@@ -156,7 +156,7 @@ class IpamSession(BaseSession):
         self.client.create(claim)
 
     def wait_allocated(self, claim: str) -> JSON:
-        """Wait until a claim refers to an existing IPAddress, and return the IPAddress."""
+        """Wait until a claim refers to an IPAddress that exists, and return the IPAddress."""
         obj = self.wait(CLAIM, claim, has_address, "it gets no address", "status.addressRef")
         name = _reference(obj)
         return self.wait(ADDRESS, name, bool, f"the claim {claim} names it, but it does not exist")
@@ -170,7 +170,7 @@ class IpamSession(BaseSession):
         self.wait_deleted(CLAIM, claim, "it was deleted, but still exists")
 
     def address_of(self, claim: str) -> JSON | None:
-        """Return the IPAddress of a claim, or None if it has none."""
+        """Return the IPAddress that a claim got, or None if it has none."""
         for name in self.history.names(ADDRESS):
             found = self.history.latest(ADDRESS, name)
             if found and found["spec"].get("claimRef", {}).get("name") == claim:
@@ -180,7 +180,7 @@ class IpamSession(BaseSession):
     def refuse_address(self, claim: str, reason: str) -> None:
         """Raise Violated if a claim ever got an address.
 
-        ``reason`` explains why it must not.
+        ``reason`` tells the report why it must not.
         """
         for state in self.history.states(CLAIM, claim):
             if has_address(state):
@@ -191,7 +191,10 @@ class IpamSession(BaseSession):
             raise Violated(message, self.subject(CLAIM, claim))
 
     def clean_up(self) -> None:
-        """Delete claims, then pools, then the namespace; remove finalizers that block deletion."""
+        """Delete the claims, then the pools, then the namespace.
+
+        Finalizers that block deletion are removed.
+        """
         # Nothing deletes a paused claim.
         for kind in (CLAIM, "Cluster"):
             for each in self._list(kind):

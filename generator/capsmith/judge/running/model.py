@@ -1,4 +1,4 @@
-"""Checks and their results, as plain data."""
+"""Checks and what they find, as plain data."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import Any, Generic, NamedTuple, TypeVar
 
 S = TypeVar("S")
-"""The type of session that the checks of a role receive."""
+"""The type of session that a role's checks receive."""
 
 
 class Violated(Exception):
-    """Raised by a failing check, with what the manager did, to which object, and the remedy."""
+    """Raised by a check that fails, with what the manager did, to which object, and the remedy."""
 
     def __init__(self, message: str, subject: str = "", path: str = "", hint: str = "") -> None:
         super().__init__(message)
@@ -22,11 +22,11 @@ class Violated(Exception):
 
 
 class Skipped(Exception):
-    """Raised by a check that cannot run, with the reason."""
+    """Raised by a check that cannot run; the message is the reason."""
 
 
 class CheckOutcome(StrEnum):
-    """The outcome of a check."""
+    """How a check ended."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -42,38 +42,38 @@ class ConformanceCheck(Generic[S]):
     name: str
     """Unique name in kebab case."""
     title: str
-    """Expected behaviour, as a sentence."""
+    """What the manager is expected to do, as a sentence."""
     rules: tuple[str, ...]
-    """Ids of the rules that a failure violates, in all contracts."""
+    """Ids of the rules that are violated if the check fails, for all contract versions."""
     run: Callable[[S], None]
-    """Function that runs the check; raises Violated or Skipped."""
+    """Function that runs the check. It raises Violated or Skipped."""
 
 
 class CheckResult(NamedTuple):
-    """The result of a check."""
+    """How one check ended, and why."""
 
     name: str
     title: str
     rules: tuple[str, ...]
-    """Ids of the violated rules in the provider's contract."""
+    """Ids of the violated rules that belong to the provider's contract."""
     outcome: CheckOutcome
     message: str = ""
-    """What happened, or the reason why the check was skipped."""
+    """What happened, or why the check was skipped."""
     subject: str = ""
     """Object that was checked, as `Kind namespace/name`."""
     path: str = ""
     """Path to the field of the object."""
     hint: str = ""
     links: tuple[str, ...] = ()
-    """URLs of the rules' sources."""
+    """URLs of the sources of the violated rules."""
     seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Timing:
-    """The times that checks wait, in seconds.
+    """How long checks wait, in seconds.
 
-    A passing run rarely needs much of ``patience`` but always waits the whole ``quiet`` time.
+    A run that passes rarely needs much of ``patience`` but always waits for all of ``quiet``.
     """
 
     patience: float = 180.0
@@ -86,7 +86,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class ConformanceReport:
-    """The results of a run."""
+    """The results of all checks in a run."""
 
     provider: str
     contract: str
@@ -95,24 +95,24 @@ class ConformanceReport:
     """Whether warnings count as failures."""
 
     def count(self, outcome: CheckOutcome) -> int:
-        """Return the number of results with the given outcome."""
+        """Return how many results have the given outcome."""
         return sum(result.outcome is outcome for result in self.results)
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if a check failed, or if a check warned in a strict run; else 0."""
+        """Return 1 if a check failed or, in a strict run, ended with a warning; else 0."""
         warnings = self.count(CheckOutcome.WARNING) if self.strict else 0
         return int(self.count(CheckOutcome.FAILED) + warnings > 0)
 
 
 class Selection(NamedTuple):
-    """The checks to run, by name, rule or page of rules; all if nothing is selected."""
+    """Which checks to run, by name, rule or page of rules. If nothing is selected, all run."""
 
     select: frozenset[str] = frozenset()
     ignore: frozenset[str] = frozenset()
 
     def includes(self, check: ConformanceCheck[Any], rules: Mapping[str, object]) -> bool:
-        """Return whether a check is selected and proves one of ``rules``, a mapping by id."""
+        """Return whether a check is selected and proves one of ``rules``, which are keyed by id."""
         ids = {rule for rule in check.rules if rule in rules}
         names = {check.name, *ids, *(rule.partition("-")[0] for rule in ids)}
         if not ids or names & self.ignore:

@@ -1,4 +1,4 @@
-"""Build the provider's objects in test clusters from the documents of a cluster template.
+"""Build the provider's objects for test clusters from the documents of a cluster template.
 
 Pure: data in, data out.
 """
@@ -14,7 +14,7 @@ from capsmith.clusters.processes.kube import JSON
 from capsmith.errors import UnreadableInput
 
 TEMPLATE_NAME = "conformance-cluster"
-"""Cluster name with which the template is generated; each test cluster replaces it."""
+"""Cluster name with which the template is generated. Each test cluster has its own name instead."""
 CORE_GROUP = "cluster.x-k8s.io"
 CLUSTER_NAME = f"{CORE_GROUP}/cluster-name"
 CONTROL_PLANE = f"{CORE_GROUP}/control-plane"
@@ -27,16 +27,16 @@ _FOREIGN_GROUPS = ("bootstrap.cluster.x-k8s.io", "controlplane.cluster.x-k8s.io"
 
 @dataclass(frozen=True)
 class ProviderObjects:
-    """The infrastructure objects of a cluster template, and the objects that they need."""
+    """The infrastructure objects in a cluster template, and the objects that they need."""
 
     cluster_document: JSON
     template_document: JSON
-    """Template of infrastructure machines."""
+    """Document of the template for infrastructure machines."""
     other_documents: tuple[JSON, ...]
     """Documents that belong neither to core nor to a bootstrap or control plane provider, such as
     credentials."""
     pool_documents: tuple[JSON, ...] = ()
-    """Machine pools, one of each kind."""
+    """Documents of machine pools, one of each kind."""
 
     @property
     def cluster_kind(self) -> str:
@@ -59,7 +59,7 @@ class ProviderObjects:
         return str(self.template_document["apiVersion"])
 
     def cluster(self, cluster: str, namespace: str) -> JSON:
-        """Return an infrastructure cluster for a test cluster."""
+        """Return the infrastructure cluster for a test cluster."""
         return _renamed(self.cluster_document, cluster, namespace, cluster)
 
     @property
@@ -68,12 +68,12 @@ class ProviderObjects:
         return [str(each["kind"]) for each in self.pool_documents]
 
     def pool(self, kind: str, cluster: str, namespace: str, name: str) -> JSON:
-        """Return a machine pool of a kind."""
+        """Return a new machine pool of a kind."""
         document = next(each for each in self.pool_documents if each["kind"] == kind)
         return _renamed(document, cluster, namespace, name)
 
     def template(self, cluster: str, namespace: str, name: str) -> JSON:
-        """Return a machine template."""
+        """Return a new template for infrastructure machines."""
         return _renamed(self.template_document, cluster, namespace, name)
 
     def machine(self, cluster: str, namespace: str, name: str) -> JSON:
@@ -101,7 +101,7 @@ class ProviderObjects:
         }
 
     def others(self, cluster: str, namespace: str) -> list[JSON]:
-        """Return the objects of ``other_documents`` for a test cluster."""
+        """Return the objects from ``other_documents``, adapted to a test cluster."""
         return [
             _renamed(each, cluster, namespace, _replaced(each["metadata"]["name"], cluster))
             for each in self.other_documents
@@ -109,7 +109,7 @@ class ProviderObjects:
 
 
 def select_provider_objects(documents: Iterable[JSON], roles: Mapping[str, str]) -> ProviderObjects:
-    """Return the provider's objects in a cluster template; ``roles`` are keyed by kind.
+    """Return the provider's objects from a cluster template; ``roles`` are keyed by kind.
 
     Raises UnreadableInput (``conformance-objects``) if the template has no infrastructure cluster
     or no machine template.

@@ -12,7 +12,7 @@ _VIOLATED = (CheckOutcome.FAILED, CheckOutcome.WARNING)
 
 
 def render_lines(result: CheckResult) -> Iterator[str]:
-    """Yield lines that describe a result on a terminal."""
+    """Yield the lines that show a result on a terminal."""
     yield f"{result.outcome}: {result.name} ({', '.join(result.rules)}): {result.title}"
     if result.message:
         label = "reason" if result.outcome is CheckOutcome.SKIPPED else "what happened"
@@ -38,7 +38,7 @@ def render_summary(report: ConformanceReport) -> str:
 
 
 def make_data(report: ConformanceReport) -> dict[str, Any]:
-    """Return the report as plain data, in the form of ``--format json``."""
+    """Return the report as the plain data that ``--format json`` prints."""
     return {
         "exitCode": report.exit_code,
         "provider": report.provider,

@@ -1,4 +1,4 @@
-"""Start management clusters for a run: core, the installed releases, and their managers."""
+"""Start management clusters for a run: core, the releases to install, and their managers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DEFAULTS = {"bootstrap": _NONE, "control-plane": _NONE}
 
 
 class ManagerCommand(NamedTuple):
-    """A component, and the command that runs its manager."""
+    """A component of a release, and the command that runs its manager."""
 
     component: ReleaseComponent
     argv: tuple[str, ...]
@@ -44,23 +44,23 @@ class ManagerCommand(NamedTuple):
 
 @dataclass(frozen=True)
 class Installation:
-    """The releases to install into each management cluster, and the managers to start."""
+    """The releases to install in each management cluster, and the managers to start."""
 
     releases: tuple[ProviderRelease, ...]
     commands: tuple[ManagerCommand, ...]
-    """Commands that run the managers, one for each provider type."""
+    """Commands that run the managers, at most one for each provider type."""
     environment: Mapping[str, str]
-    """Environment variables of the managers, in addition to those in their Deployments."""
+    """Environment variables for the managers, in addition to those in their Deployments."""
     flags: tuple[str, ...]
-    """Command line flags of the managers, added after the flags in their Deployments."""
+    """Command line flags for the managers, added after the flags in their Deployments."""
     variables: Mapping[str, str]
-    """Values of clusterctl variables."""
+    """Values for clusterctl's variables, by name."""
     prerequisites: Sequence[JSON]
     """Objects to apply before the clusters, such as credentials."""
 
 
 class RunningProvider:
-    """A management cluster with core and the provider's managers."""
+    """A management cluster in which core and the provider's managers run."""
 
     def __init__(
         self, base: Base, name: str, series: str, clusterctl: Clusterctl, installed: Installation
@@ -100,7 +100,7 @@ class RunningProvider:
             manager.start()
 
     def stop(self) -> None:
-        """Stop all processes."""
+        """Stop all processes and wait until they have ended."""
         with ExitStack() as ends:
             ends.callback(self.management.stop)
             for manager in self.managers.values():
@@ -108,7 +108,7 @@ class RunningProvider:
 
 
 class ManagementServers:
-    """The first management cluster of a run, and a second one if a check moves clusters."""
+    """The first management cluster for a run, and a second one if a check moves clusters."""
 
     def __init__(
         self,
@@ -118,9 +118,10 @@ class ManagementServers:
         folder: Path,
         progress: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """Define servers that write their logs to ``folder``; etcd of ``base`` must run.
+        """Define servers that write their logs to ``folder``, without starting them.
 
-        ``progress`` receives messages about the current step.
+        The etcd of ``base`` must be running.  ``progress`` receives messages about the current
+        step.
         """
         self._base = replace(base, folder=folder)
         self._series = series
@@ -143,7 +144,7 @@ class ManagementServers:
         self.first.start()
 
     def start_target(self) -> KubeClient:
-        """Start the second management cluster and return its client."""
+        """Start the second management cluster, and return a client for it."""
         if self._second is None:
             self._progress("starting a second management cluster")
             self._second = self._define("conformance-second")
@@ -161,14 +162,15 @@ class ManagementServers:
         self.clusterctl.move(self.first.management.kubeconfig, target.kubeconfig, namespace)
 
     def booting(self, session: ClusterSession, report: Callable[[str], None]) -> Booting:
-        """Return a context in which the session's machines appear to run without being booted.
+        """Return a context manager under which the session's machines seem to run.
 
-        ``report`` receives the reason if the workload API server does not start.
+        The machines are not booted.  ``report`` receives the reason if the workload API server does
+        not start.
         """
         return Booting(self._base, session, report)
 
     def stop(self) -> None:
-        """Stop all processes."""
+        """Stop all processes and wait until they have ended."""
         with ExitStack() as ends:
             for each in (self.first, self._second):
                 if each is not None:
@@ -186,7 +188,7 @@ def start_servers(
     folder: Path,
     progress: Callable[[str], None],
 ) -> Iterator[ManagementServers]:
-    """Start etcd and the first management cluster; stop everything when the context ends.
+    """Return a context manager that runs etcd and the first management cluster until it exits.
 
     ``progress`` receives messages about the current step.
     """
@@ -206,10 +208,13 @@ _STEP_SECONDS = 0.3
 
 
 class Booting:
-    """A context in which the machines of the whole cluster appear to run."""
+    """A context manager under which the machines of the whole cluster seem to run."""
 
     def __init__(self, base: Base, session: ClusterSession, report: Callable[[str], None]) -> None:
-        """Define the context; ``report`` receives the reason if the API server does not start."""
+        """Define the context manager.
+
+        ``report`` receives the reason if the workload API server does not start.
+        """
         self._base = base
         self._session = session
         self._report = report

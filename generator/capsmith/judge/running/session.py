@@ -1,4 +1,4 @@
-"""Run checks against an infrastructure provider: create the provider's and core's objects."""
+"""Run checks against an infrastructure provider, creating the provider's and core's objects."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from capsmith.judge.running.history import WatchedKind
 from capsmith.judge.running.objects import CLUSTER_NAME, ProviderObjects
 
 SECRET = "conformance-data"
-"""Name of the Secret with bootstrap data that all Machines share."""
+"""Name of the Secret with bootstrap data that all Machines use."""
 _CONFLICT = 409
 _ENDPOINT = {"host": "127.0.0.1", "port": 6443}
 _DATA = "#cloud-config\n{}\n"
 
 
 class Mover(Protocol):
-    """A second management cluster, to which a check can move clusters."""
+    """A second management cluster that a check can move clusters to."""
 
     def start_target(self) -> KubeClient:
-        """Start the cluster unless it is running, and return its client.
+        """Start the cluster unless it is running, and return a client for it.
 
         Raises CapsmithError if it cannot start.
         """
@@ -42,17 +42,17 @@ class Mover(Protocol):
 
 @dataclass
 class Session(BaseSession):
-    """The state that the checks of infrastructure providers share."""
+    """State that all checks of an infrastructure provider use."""
 
     objects: ProviderObjects
     mover: Mover | None = field(default=None, kw_only=True)
     kubeconfig: str = field(default="", kw_only=True)
     """Kubeconfig for a workload cluster in which Nodes may be created; empty if there is none."""
     moved_to: KubeClient | None = field(default=None, kw_only=True)
-    """Client for the management cluster to which the objects were moved; None before a move."""
+    """Client for the management cluster that the objects were moved to; None before a move."""
 
     def provider_kinds(self) -> list[WatchedKind]:
-        """Return the provider's kinds whose objects the run creates, machines first."""
+        """Return the provider's kinds of which the run creates objects, machines first."""
         return [
             WatchedKind(self.objects.machine_version, self.objects.machine_kind),
             *(
@@ -63,14 +63,14 @@ class Session(BaseSession):
         ]
 
     def kinds(self) -> list[WatchedKind]:
-        """Return the kinds whose objects the run's history records."""
+        """Return the kinds whose objects are recorded in the run's history."""
         kinds = ["Machine", *(["MachinePool"] if self.objects.pool_documents else []), "Cluster"]
         core = [WatchedKind(self.core.api_version, kind) for kind in kinds]
         return [*self.provider_kinds(), *core]
 
     @cached_property
     def provides_endpoint(self) -> bool:
-        """Return whether infrastructure clusters have an endpoint field; True if unknown."""
+        """Return whether infrastructure clusters have a field for the endpoint; True if unknown."""
         version, kind = self.objects.cluster_version, self.objects.cluster_kind
         name = f"{self.client.resolve(version, kind).plural}.{version.partition('/')[0]}"
         try:
@@ -84,11 +84,11 @@ class Session(BaseSession):
         return bool(found)
 
     def clean_up(self) -> None:
-        """Delete the run's objects and namespace, including in the second management cluster."""
+        """Delete the run's objects and namespace, also in the second management cluster."""
         clean_up(self)
 
     def prepare(self) -> None:
-        """Create the shared Secret with bootstrap data."""
+        """Create the Secret with bootstrap data that all Machines use."""
         self.client.apply(self._secret(SECRET, {"value": _DATA, "format": "cloud-config"}))
 
     def create_cluster(self, name: str, annotations: Mapping[str, str] | None = None) -> None:
@@ -130,7 +130,7 @@ class Session(BaseSession):
         self.client.create(machine)
 
     def create_paused_machine(self, cluster: str, name: str, annotation: str) -> None:
-        """Create a Machine, then its paused infrastructure machine with the owner reference.
+        """Create a Machine, then its paused infrastructure machine with an owner reference to it.
 
         ``annotation`` is the pause annotation.  The owner is set here, because core does not set
         owners on paused objects, and managers ignore objects without an owner anyway.
@@ -153,7 +153,7 @@ class Session(BaseSession):
         self.client.create(self.core.machine_pool(cluster, infrastructure, data, replicas))
 
     def create_paused_pool(self, kind: str, cluster: str, name: str, annotation: str) -> None:
-        """Create a MachinePool, then its paused infrastructure pool with the owner reference.
+        """Create a MachinePool, then its paused infrastructure pool with an owner reference to it.
 
         ``annotation`` is the pause annotation.
         """
@@ -164,7 +164,7 @@ class Session(BaseSession):
         self.client.create(_owned(infrastructure, pool, controller=True))
 
     def provide_data(self, machine: JSON, client: KubeClient | None = None) -> None:
-        """Give a Machine or MachinePool bootstrap data without a bootstrap configuration."""
+        """Set bootstrap data on a Machine or MachinePool that has no bootstrap configuration."""
         # In a merge patch null removes the reference: core prefers it to the Secret.
         spec: JSON = {"bootstrap": {"configRef": None, "dataSecretName": SECRET}}
         if machine["kind"] == "MachinePool":
@@ -256,9 +256,9 @@ _CORE_KINDS = (
 
 
 def clean_up(session: Session) -> None:
-    """Delete all objects of the run and its namespace, in each cluster that has any.
+    """Delete all objects that the run created and its namespace, in each cluster that has any.
 
-    Finalizers are removed from objects that a manager does not release in time.
+    If a manager does not let an object go in time, the object's finalizers are removed.
     """
     clients = [each for each in (session.client, session.moved_to) if each is not None]
     for client in clients:
@@ -275,15 +275,15 @@ def clean_up(session: Session) -> None:
 
 
 def delete_namespace(client: KubeClient, name: str) -> None:
-    """Delete a namespace; it is not an error if the namespace does not exist."""
+    """Request the deletion of a namespace. It is not an error if the namespace does not exist."""
     client.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
 def resume_all(session: Session, client: KubeClient) -> None:
-    """Unpause all objects, and provide data where the bootstrap configuration is missing.
+    """Unpause all objects, and set bootstrap data where the bootstrap configuration is missing.
 
-    Core may not know the kind of such a configuration, and would then never delete its Machine or
-    MachinePool.
+    Core may not know the kind of such a configuration, and would then never delete the Machine or
+    MachinePool that refers to it.
     """
     version, namespace = session.core.api_version, session.namespace
     for each in _provider_objects(session, client):
@@ -335,7 +335,7 @@ def _change(client: KubeClient, obj: JSON, body: JSON) -> None:
 
 
 def make_node(name: str, id: str) -> JSON:
-    """Return a Node with a provider ID."""
+    """Return a Node that has the given provider ID."""
     metadata = {"name": name}
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"providerID": id}}
 

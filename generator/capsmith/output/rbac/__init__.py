@@ -1,6 +1,6 @@
 """Permissions for a provider's managers, for core (by aggregation) and for users.
 
-The runtime library declares what its code needs in a ``permissions.yaml`` in each folder; this
+Each folder of the runtime library declares what its code needs in a ``permissions.yaml``, and this
 module evaluates the declarations.  Each permission has a reason, which is printed as a comment
 above it and in the reference.
 """
@@ -38,9 +38,10 @@ def select_kinds(
 
 
 def group_kinds(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
-    """Return kinds by API group, sorted.
+    """Return kinds by API group, sorted by group.
 
-    A single RBAC rule for several groups would grant each resource name in all of the groups.
+    They are not combined, because an RBAC rule that lists several groups grants each resource name
+    in every one of them.
     """
     found: dict[str, tuple[Resource, ...]] = {}
     for resource in resources:
@@ -49,7 +50,7 @@ def group_kinds(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]
 
 
 def list_plurals(resources: tuple[Resource, ...], subresource: str = "") -> tuple[str, ...]:
-    """Return sorted RBAC resource names: plurals, each followed by ``/subresource`` if given."""
+    """Return the kinds' RBAC resource names, sorted: the plural, with ``/subresource`` if given."""
     suffix = f"/{subresource}" if subresource else ""
     return tuple(sorted(f"{resource.plural}{suffix}" for resource in resources))
 
@@ -88,7 +89,7 @@ _FEATURES: Mapping[Feature, Callable[[Resource, Provider, Component], bool]] = {
 def grant_rule(
     rule: DeclaredRule, provider: Provider, component: Component
 ) -> tuple[Permission, ...]:
-    """Return the permissions that a declared rule gives a component's manager.
+    """Return the permissions that a component's manager gets from a declared rule.
 
     There is one permission for each API group of the rule's kinds, or one in total if the rule
     names groups.  Empty if the manager does not need the rule.
@@ -177,7 +178,7 @@ _VERSION_IS_READ: Final = (
 def list_manager_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return the cluster-wide permissions of a component's manager, the author's last."""
+    """Return the cluster-wide permissions for a component's manager; the author's come last."""
     found: list[Permission] = []
     # In a fixed order: the first of several reasons for a permission is the one that is printed.
     folders = ("reconcile", *list_slices(component), "kube", "migration", "conversion")
@@ -193,7 +194,7 @@ def list_manager_permissions(
 def list_client_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return the permissions for author code, all of which the manager has too.
+    """Return the permissions for the author's code, which are a subset of the manager's.
 
     These are the manager's permissions for the component's own kinds, and the author's rules.
     """
@@ -210,7 +211,7 @@ def list_client_permissions(
 def list_namespace_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return the permissions that a component's manager has in its own namespace only."""
+    """Return the permissions that a component's manager has only in its own namespace."""
     folders = ("kube", *list_slices(component))
     rules = (rule for folder in folders for rule in declared[folder].namespace)
     return tuple(found for rule in rules for found in grant_rule(rule, provider, component))
@@ -219,16 +220,16 @@ def list_namespace_permissions(
 def aggregate_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return the permissions that other Cluster API managers need on a component's kinds.
+    """Return the permissions on a component's kinds for other managers, granted by aggregation.
 
-    These are the managers of core and of control plane providers.
+    The other managers belong to core and to control plane providers.
     """
     rules = [rule for folder in list_slices(component) for rule in declared[folder].aggregate]
     return tuple(aggregate_rules(rules, provider, component))
 
 
 def list_kubeadm_bootstrap_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions for kubeadm's bootstrap manager on a component's control planes.
+    """Return the permissions on a component's control planes for kubeadm's bootstrap manager.
 
     Empty if the component has no control planes.  The permissions need a binding, because that
     manager's ClusterRole does not aggregate others by label (RB-11).
@@ -241,14 +242,14 @@ def list_kubeadm_bootstrap_permissions(component: Component) -> tuple[Permission
 
 
 def list_viewer_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions of users who may only read."""
+    """Return the permissions for users who may only read."""
     return tuple(_people(component.resources, _READ, "Read the provider's objects."))
 
 
 def list_editor_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions of users who may read all kinds, and write all except identities.
+    """Return the permissions for users who may read all kinds and write all kinds but identities.
 
-    Write access to an identity determines which namespaces may use its credentials.
+    A user who may write an identity decides which namespaces may use its credentials.
     """
     identities = _identities(component)
     others = tuple(each for each in component.resources if each not in identities)
@@ -259,7 +260,7 @@ def list_editor_permissions(component: Component) -> tuple[Permission, ...]:
 
 
 def list_identity_editor_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions of users who manage identities; empty if there are none."""
+    """Return the permissions for users who manage identities; empty if there are no identities."""
     return tuple(_people(_identities(component), _ALL, "Create, change and delete identities."))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Permission(NamedTuple):
-    """An RBAC rule and the reason for it."""
+    """An RBAC rule, and the reason why it is needed."""
 
     groups: tuple[str, ...]
     resources: tuple[str, ...]
@@ -62,17 +62,19 @@ Feature = Literal[
     "withStatus",
     "withoutMachines",
 ]
-"""Features of the contract, and other properties that permissions depend on: see :mod:`.kinds`."""
+"""Feature that permissions can depend on: a feature of the contract, or one defined in
+:mod:`.kinds`."""
 
 Placeholder = Literal["bootstrap_group", "migrated_crd", "namespace", "provider"]
-"""Placeholder such as ``$namespace``, with one or more values for a group or an object name."""
+"""Placeholder in a group or an object name, such as ``$namespace``, which stands for one or more
+values."""
 
 _STRICT: Final = {"extra": "forbid"}
 
 
 @dataclass(frozen=True, slots=True)
 class KindSelector:
-    """Selects kinds that have all ``features`` and, if there are ``roles``, one of the roles."""
+    """Selects kinds that have all of ``features`` and one of ``roles``; without roles, any role."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
@@ -89,23 +91,25 @@ class DeclaredRule:
     verbs: tuple[str, ...]
     reason: str
     rules: tuple[str, ...] = ()
-    """Ids of the contract rules that the reason mentions."""
+    """Ids of the contract rules that ``reason`` mentions."""
     when: KindSelector | None = None
-    """Selector of kinds; the rule is left out if the component has no such kind."""
+    """Condition: the rule is left out if this selects none of the component's kinds."""
     kinds: KindSelector | None = None
-    """Selector of the component's own kinds; the rule is left out if there are none."""
+    """The component's own kinds that the rule is about; the rule is left out if none is selected.
+    """
     subresource: str = ""
-    """Name of a subresource of ``kinds``; empty for the kinds themselves."""
+    """Subresource of ``kinds`` that the rule is about; empty for the kinds themselves."""
     groups: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    """Names of the objects that the rule is limited to; empty if it applies to all objects. May
-    contain placeholders, like ``groups``."""
+    """Names of the objects that the rule applies to; empty if it applies to all objects. Like
+    ``groups``, this may contain placeholders."""
     uncalled: Mapping[str, str] = field(default_factory=dict)
-    """Reasons for granting verbs for which the library sends no request, by verb.
+    """Verbs that the rule grants although the library sends no such request, each with the reason.
 
-    A key such as ``get machines`` applies to one of several ``resources``, if the library uses the
-    verb with others."""
+    A key such as ``get machines`` names a single resource, for a rule with several ``resources``
+    where the library uses the verb with only some of them.
+    """
 
     def __post_init__(self) -> None:
         if (self.kinds is None) != bool(self.groups and self.resources):
@@ -121,16 +125,16 @@ class DeclaredRule:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredPermissions:
-    """The content of a ``permissions.yaml``."""
+    """The content of one ``permissions.yaml``."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     manager: tuple[DeclaredRule, ...] = ()
-    """Permissions of the manager in the whole cluster."""
+    """Rules for the manager, in the whole cluster."""
     namespace: tuple[DeclaredRule, ...] = ()
-    """Permissions of the manager in its own namespace only."""
+    """Rules for the manager, in its own namespace only."""
     aggregate: tuple[DeclaredRule, ...] = ()
-    """Permissions of other Cluster API managers on each of ``kinds``."""
+    """Rules for other Cluster API managers, on each of ``kinds``."""
 
     def __post_init__(self) -> None:
         if any(rule.kinds is None for rule in self.aggregate):
@@ -149,9 +153,10 @@ def _adapter() -> TypeAdapter[DeclaredPermissions]:
 
 
 def parse_permissions(data: Any, file: str) -> DeclaredPermissions:
-    """Validate the data of one ``permissions.yaml`` of the runtime library.
+    """Validate the data from one ``permissions.yaml`` of the runtime library.
 
-    ``file`` is named in messages.  Raises UnreadableInput with all errors.
+    ``file`` is the name to use in error messages.  Raises UnreadableInput, with all errors in its
+    message.
     """
     from pydantic import ValidationError
 

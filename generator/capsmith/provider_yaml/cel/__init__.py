@@ -1,1 +1,1 @@
-"""Validation rules in the Common Expression Language, compiled as the API server compiles them."""
+"""Validation rules in the Common Expression Language (CEL), compiled as by the API server."""

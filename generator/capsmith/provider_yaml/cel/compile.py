@@ -1,4 +1,4 @@
-"""Compile validation rules against their schema and report errors as the API server would.
+"""Compile CEL rules against their schema, and report errors as the API server would.
 
 Importing this module loads the CEL library, which takes longer than all other checks together.
 Import it only when there is a rule to compile.
@@ -30,9 +30,9 @@ _METHODS = frozenset(_STANDARD.split())
 
 
 def may_be_function(name: str, expression: str) -> bool:
-    """Return whether an undeclared name could be a CEL function of a newer Kubernetes release.
+    """Return whether an undeclared name could be a function that a newer Kubernetes release has.
 
-    Kubernetes releases add functions but no variables.
+    Newer releases add CEL functions, but never variables.
     """
     text = strip_literals(expression)
     last = re.escape(name.rpartition(".")[2])
@@ -47,7 +47,7 @@ _END = re.compile(r"\s*\)")
 
 
 def check_literals(expression: str) -> list[RuleProblem]:
-    """Return a problem for each literal that always fails, such as an invalid duration."""
+    """Return a problem for each literal that can never be converted, such as a bad duration."""
     return list(_check(expression))
 
 
@@ -104,7 +104,7 @@ _MOST_PROBLEMS = 5
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Compiles the rules of one schema."""
+    """Compiles the CEL rules that belong to one schema."""
 
     _declarations: Declarations
     _self_type: CelType | None
@@ -120,7 +120,7 @@ class Compiler:
     ) -> list[RuleProblem]:
         """Return the reasons why the API server would refuse ``expression``, in source order.
 
-        ``result`` is the type that the expression must evaluate to.
+        ``result`` is the type that the expression must return.
         """
         if self._self_type is None:
             message = "a rule cannot read a value whose structure is not declared"
@@ -138,10 +138,10 @@ class Compiler:
         return check_literals(expression)
 
     def is_broken_by(self, expression: str, value: Any) -> bool:
-        """Return whether ``value`` certainly violates a rule that compiles.
+        """Return whether ``value`` is known to violate a rule that compiles.
 
-        Returns False if the answer is unknown: if the rule calls a Kubernetes function, which is
-        not implemented here, uses an escaped name, or reads a string that the API server parses
+        Returns False if that cannot be decided here: if the rule calls a Kubernetes function, which
+        is not implemented here, uses an escaped name, or reads a string that the API server parses
         first.
         """
         # A wrong "yes" would refuse a default that the API server accepts, so doubt means no.
@@ -248,9 +248,9 @@ def _functions() -> cel.EnvConfig:
 
 @dataclass(frozen=True, slots=True)
 class RuleProblem:
-    """An error in a rule.
+    """A reason why the API server would refuse a rule.
 
-    Lines and columns start at 1; 0 means the whole expression.
+    Lines and columns start at 1. Line and column 0 mean the whole expression.
     """
 
     message: str
@@ -258,6 +258,6 @@ class RuleProblem:
     line: int = 0
     column: int = 0
     undecided: bool = False
-    """Whether an API server may accept the rule nevertheless."""
+    """Whether some API servers may accept the rule."""
     is_foreign: bool = False
-    """Whether the problem may be due to a function of another Kubernetes release."""
+    """Whether the cause may be a function that only another Kubernetes release has."""

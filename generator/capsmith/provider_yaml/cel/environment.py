@@ -19,8 +19,9 @@ RELEASE = "1.33"
 """Kubernetes release whose functions rules may call.
 
 A CRD must work on every API server that the provider supports, so this is not the newest release.
-API servers follow the same policy: new expressions may use only functions that the previous
-Kubernetes release already has."""
+API servers have the same policy: a new expression may use only functions that the previous
+Kubernetes release already has.
+"""
 
 _EXTENSIONS: list[dict[str, Any]] = [
     {"name": "optional"},
@@ -149,7 +150,7 @@ def build_environment() -> dict[str, Any]:
 
 
 def parse_type(text: str) -> dict[str, Any]:
-    """Convert a type such as ``list<string>`` to the form used by the configuration."""
+    """Convert a type name such as ``list<string>`` to the form that the configuration uses."""
     if text.startswith("~"):
         return {"type_name": text[1:], "is_type_param": True}
     name, _, inner = text.partition("<")
@@ -217,7 +218,7 @@ CelType = dict[str, Any]
 
 
 def escape(name: str) -> str | None:
-    """Return the escaped name by which a rule selects a property, or None if no rule can."""
+    """Return the name by which a rule refers to a property, or None if no rule can refer to it."""
     # As cel.Escape in k8s.io/apiserver/pkg/cel: rules see these names, not the ones of the schema.
     if name in _KEYWORDS:
         return f"__{name}__"
@@ -228,14 +229,14 @@ def escape(name: str) -> str | None:
 
 @dataclass(slots=True)
 class Declarations:
-    """The CEL types of one schema.
+    """The CEL types that one schema declares.
 
-    ``fields`` lists the selectable names of each message.
+    ``fields`` holds the fields that rules can select, by message name.
     """
 
     fields: dict[str, list[str]] = field(default_factory=dict)
     has_parsed_texts: bool = False
-    """Whether rules read some strings as times, durations or bytes."""
+    """Whether rules see any of the strings as a time, a duration or bytes."""
     _file: descriptor_pb2.FileDescriptorProto = field(
         default_factory=lambda: descriptor_pb2.FileDescriptorProto(
             name="capsmith.proto",
@@ -246,7 +247,7 @@ class Declarations:
     )
 
     def declare(self, schema: Mapping[str, Any]) -> CelType | None:
-        """Return the CEL type of a schema's values, or None if rules cannot read them."""
+        """Declare a schema, and return its values' CEL type; None if rules cannot read them."""
         # Checked first, because such a schema has no type.
         if schema.get("x-kubernetes-int-or-string"):
             return {"type_name": "dyn"}

@@ -1,1 +1,1 @@
-"""Checks that compare keys of a description; :mod:`capsmith.resolving.resolve` lists them."""
+"""Checks that compare keys of provider.yaml. :mod:`capsmith.resolving.resolve` lists them."""

@@ -1,4 +1,4 @@
-"""Check that the author's schemas of contract fields accept what core and the manager write."""
+"""Check that the author's schemas for contract fields accept what core and the manager write."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Mismatch(NamedTuple):
 def check_template_fields(
     kind: DraftKind, contracts: Iterable[Contract], template: TemplateSpec, reporter: PathReporter
 ) -> None:
-    """Report ``contract-field-unknown`` for contract fields that a template declares."""
+    """Report ``contract-field-unknown`` for fields of a template that its contract lacks."""
     role, known = kind.spec.implements, {"metadata"}
     for contract in contracts:
         known |= {f"spec.{name}" for name in contract.types[role].spec}
@@ -70,7 +70,7 @@ def check_template_fields(
 def check_contract_fields(
     draft: Draft, kind: DraftKind, contracts: Mapping[str, Contract], reporter: PathReporter
 ) -> None:
-    """Report schemas of contract fields that core or the manager could not work with.
+    """Report schemas for contract fields with which core or the manager could not work.
 
     Ids: ``contract-field-unknown``, ``contract-field-unwritten``, ``contract-field-type``,
     ``contract-field-limits``, ``contract-field-needed`` and ``contract-field-dropped``.

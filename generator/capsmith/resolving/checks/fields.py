@@ -40,7 +40,7 @@ _CONDITIONS_READ_BY_CORE = frozenset(
 def check_fields(
     draft: Draft, described: KindSpec, contracts: list[Contract], reporter: PathReporter
 ) -> None:
-    """Report clashing, invalid and wrongly required fields of a kind.
+    """Report fields of a kind that clash, are invalid, or must not be required.
 
     Ids: ``field-reserved``, ``field-attribute-clash``, ``field-example``, ``field-required``, ST-04
     and ST-05.  A field of any contract version is reserved in all of them: it must not have another
@@ -62,7 +62,7 @@ def check_fields(
 def check_own_fields(
     fields: Mapping[str, FieldLike], reserved: Mapping[str, str], reporter: PathReporter
 ) -> None:
-    """Report fields whose names are in ``reserved``, which maps contract fields to rule ids."""
+    """Report fields with a name in ``reserved``, which maps contract fields to rule ids."""
     for name in fields:
         if name in reserved:
             reporter.add_error_at_key(
@@ -93,7 +93,7 @@ def _check_required_status(fields: Mapping[str, FieldLike], reporter: PathReport
 
 
 def check_examples(fields: Mapping[str, FieldLike], reporter: PathReporter) -> None:
-    """Report required fields for which samples and templates would contain an invalid value."""
+    """Report required fields for which no valid example is known, for samples and templates."""
     for name, field in fields.items():
         if is_required(field):
             _check_example(name, convert_field(field), reporter.at(name))

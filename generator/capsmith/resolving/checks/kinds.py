@@ -28,7 +28,7 @@ _ROLE = "Identity"
 
 
 def check_identities(draft: Draft, contracts: list[Contract], top: PathReporter) -> None:
-    """Check the identity kinds; id ``credentials-keys``, and the ids of field checks."""
+    """Check the identity kinds. Ids: ``credentials-keys``, and the ids of field checks."""
     reserved = {
         name: field.rule
         for contract in contracts
@@ -52,7 +52,7 @@ _CONSEQUENCES: Mapping[str, str] = {
 
 
 def check_templates(draft: Draft, contracts: Iterable[Contract], top: PathReporter) -> None:
-    """Report templates that a kind cannot have or must have.
+    """Report kinds with a template that they cannot have, or without one that they must have.
 
     Ids: ``template-unknown``, ``template-needed``, ``template-left-out``, and the ids of field
     checks for the status of templates.
@@ -189,7 +189,7 @@ def check_clashes(draft: Draft, top: PathReporter) -> None:
 
 
 def check_short_names(draft: Draft, top: PathReporter) -> None:
-    """Report short names that other kinds have: ``short-name-clash`` and ``short-name-taken``."""
+    """Report short names of other kinds: ``short-name-clash`` and ``short-name-taken``."""
     taken = set(draft.kubectl_names)
     for kind in draft.kinds:
         reporter = top.at(kind.section, kind.name)
@@ -220,7 +220,10 @@ def _check_short_names(
 
 
 def check_scope(kind: DraftKind, reporter: PathReporter) -> None:
-    """Report ``kind-scope``, ``kind-group`` and ``kind-plural`` if the contract determines them."""
+    """Report a scope, group or plural that the contract determines, so authors cannot set it.
+
+    Ids: ``kind-scope``, ``kind-group`` and ``kind-plural``.
+    """
     if kind.spec.implements == "Resource":
         return
     if kind.spec.scope is not None:
@@ -233,7 +236,7 @@ def check_scope(kind: DraftKind, reporter: PathReporter) -> None:
 
 
 def check_features(kind: DraftKind, reporter: PathReporter) -> None:
-    """Report ``feature-unknown`` for features that the kind's role does not have."""
+    """Report features that the kind's role does not have: ``feature-unknown``."""
     known = kind.known_features
     for name in kind.spec.features or {}:
         if name == CREDENTIALS_FEATURE:

@@ -111,7 +111,7 @@ def _meaning(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_control_planes(draft: Draft, top: PathReporter) -> None:
-    """Report control planes without a valid bootstrap configuration for their Machines (CP-19).
+    """Report control planes whose Machines lack a valid bootstrap configuration (CP-19).
 
     Ids: ``bootstrap-missing``, ``bootstrap-unknown``, ``bootstrap-unused`` and ``field-reserved``.
     """

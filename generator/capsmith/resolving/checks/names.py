@@ -35,7 +35,7 @@ _TAKEN_PACKAGES = frozenset({"capsmith", "lightkube", "prometheus_client", "test
 
 
 def check_names(draft: Draft, top: PathReporter) -> None:
-    """Check all names of the provider; ids CC-*, CRD-05 and ``*-reserved``."""
+    """Check all names that the provider has. Ids: CC-*, CRD-05 and ``*-reserved``."""
     _check_name(draft, top)
     _check_repository(draft, top)
     _check_package(draft, top)

@@ -1,4 +1,4 @@
-"""Check CEL rules and limits on parts of objects against the provider's CRDs."""
+"""Check CEL rules, and limits on parts of objects, against the provider's CRDs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KEYS: Final = {_OF_SPEC: "validations", "objectValidations": "object_validation
 
 
 def check_kind_rules(spec: ProviderSpec, provider: Provider, top: PathReporter) -> None:
-    """Compile the rules of each kind against every CRD schema that contains them.
+    """Compile each kind's CEL rules against every CRD schema that contains them.
 
     Every schema counts: versions may have different fields, and a template has only some of its
     kind's fields.  Finding ids are the same as for field rules.

@@ -25,9 +25,9 @@ _ITSELF: Final = "kubeadm"
 
 
 def check_bootstrap(draft: Draft, top: PathReporter) -> None:
-    """Report ``kind-taken`` for a KubeadmConfig in the group of the kubeadm bootstrap provider.
+    """Report a KubeadmConfig in the group of the kubeadm bootstrap provider: ``kind-taken``.
 
-    Core gives templates of that kind special treatment (BC-17).
+    Core treats templates of that kind specially (BC-17).
     """
     for kind in (each.name for each in draft.kinds_of(_SECTION)):
         if kind.lower() != _TAKEN.lower():
@@ -47,7 +47,7 @@ _NEEDED = {"infrastructure": ("InfraCluster", "InfraMachine")}
 
 
 def check_sections(draft: Draft, top: PathReporter) -> None:
-    """Report a description without sections, and sections that lack a required kind.
+    """Report a provider.yaml without sections, and sections that lack a required kind.
 
     Ids: ``section-missing``, ``kind-missing`` and ``credentials-unused``.
     """
@@ -140,7 +140,7 @@ def _check_namespaces(draft: Draft, main: str, parts: tuple[str, ...], top: Path
 
 
 def check_services(draft: Draft, top: PathReporter) -> None:
-    """Report namespaces that cannot be the prefix of a Service's name (CC-31).
+    """Report namespaces that cannot be used as the prefix of a Service's name (CC-31).
 
     Ids: ``namespace-too-long`` and ``namespace-digit``.
     """
@@ -187,10 +187,11 @@ _VARIABLE = re.compile(r"\$\{|\$\$")
 
 
 def check_variables(reporter: PathReporter, value: Any) -> None:
-    """Report ``clusterctl-variable`` for strings in ``value``, at any depth.
+    """Report strings in ``value``, at any depth, that clusterctl alters.
 
-    ``reporter`` has the path to ``value``.  clusterctl treats ``${X}`` as a variable that the user
-    must set, and replaces ``$$`` with ``$``, even in the descriptions and patterns of a CRD.
+    Id: ``clusterctl-variable``.  ``reporter`` has the path to ``value``.  clusterctl treats
+    ``${X}`` as a variable that the user must set, and replaces ``$$`` with ``$``, even in the
+    descriptions and patterns of a CRD.
     """
     # The values only: keys of provider.yaml have forms that exclude a dollar.
     if isinstance(value, dict):

@@ -80,7 +80,7 @@ def _check_api_versions(draft: Draft, reporter: PathReporter) -> None:
 
 
 def check_contract_labels(versions: Sequence[DraftVersion], reporter: PathReporter) -> None:
-    """Report ``contract-label-too-long`` for versions that do not fit in a CRD label."""
+    """Report versions that do not fit into a CRD's contract label: ``contract-label-too-long``."""
     for contract in sorted({each.contract for each in versions if each.contract}):
         served = [each.name for each in versions if each.served and each.contract == contract]
         # Core splits the value of the label at underscores, which names of versions cannot contain.
@@ -149,7 +149,7 @@ def _check_releases(draft: Draft, reporter: PathReporter) -> None:
 
 
 def check_kind_versions(draft: Draft, kind: DraftKind, reporter: PathReporter) -> None:
-    """Report API versions of a kind or template that the provider lacks, or that are missing.
+    """Report API versions that a kind or template must not have, and versions that it must have.
 
     Ids: ``kind-version-*``, GEN-02, GEN-08, and MP-07 for a pool and its machines.
     """
@@ -218,7 +218,7 @@ def _check_machines(draft: Draft, pool: DraftKind, named: Set[str], reporter: Pa
 def check_version_fields(
     draft: Draft, kind: DraftKind, contracts: list[Contract], reporter: PathReporter
 ) -> None:
-    """Report invalid field declarations under ``versions`` of a kind.
+    """Report invalid declarations of fields under a kind's ``versions``.
 
     Ids: ``version-fields-unknown``, ``version-fields-stored``, ``version-fields-required``, and the
     ids of field and column checks.

@@ -1,4 +1,4 @@
-"""`python -m capsmith.clusters.lab.simulated FOLDER` runs the simulated machines of a lab."""
+"""`python -m capsmith.clusters.lab.simulated FOLDER` runs a lab's simulated machines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TICK_SECONDS = 0.2
 
 
 def main() -> int:
-    """Run the simulation until a signal arrives; failed steps are retried."""
+    """Run the simulation until a signal arrives, retrying steps that fail."""
     lab = LabFolder(Path(sys.argv[1]))
     state = read_lab(lab.state)
     if state is None:

@@ -1,4 +1,4 @@
-"""Simulated infrastructure, and a cluster template for it, for providers that have none.
+"""Simulated infrastructure for providers that have none, and a cluster template that uses it.
 
 Both are generated in the same way as any provider.
 """
@@ -46,9 +46,9 @@ _TAIL_LINES = 20
 
 
 def generate_infrastructure(lab: LabFolder, provider: ProviderRepository) -> ProviderRepository:
-    """Generate the simulated infrastructure for the newest contract of a provider.
+    """Generate the simulated infrastructure for the newest contract that a provider follows.
 
-    Raises LabError if the generation fails.
+    Raises LabError if it cannot be generated.
     """
     contract = max(list_of(provider.spec, "contracts"), default=_CONTRACT)
     spec = {**_simulated(provider), "contracts": [contract], "releases": {"v0.1": contract}}
@@ -56,7 +56,7 @@ def generate_infrastructure(lab: LabFolder, provider: ProviderRepository) -> Pro
 
 
 def build_cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path:
-    """Return the path to a cluster template that combines a provider with this infrastructure.
+    """Write a cluster template for a provider with simulated infrastructure; return its path.
 
     Call :func:`generate_infrastructure` first.  Raises LabError if there is no template, for
     example while provider.yaml is invalid.
@@ -75,7 +75,7 @@ def build_cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path
 
 
 def add_objects_of(simulated: list[JSON], template: list[JSON]) -> list[JSON]:
-    """Return ``template`` with the simulated objects replaced with those in ``simulated``.
+    """Return ``template`` with its infrastructure objects replaced by the objects in ``simulated``.
 
     In ``template``, their kinds have the API version and the credentials of another provider.
     """

@@ -1,4 +1,4 @@
-"""Simulate machines and their kubelets, which register a Node for every server, and kubeadm.
+"""Simulate machines, their kubelets, which register a Node for every server, and kubeadm.
 
 Each Kubelet manages one set of servers, and only the Nodes that it created, so that several can
 share a workload API server.  For kubeadm, etcd runs outside the machines: on each machine, the
@@ -34,18 +34,18 @@ class Server:
     cluster: str
     user_data: str | None
     version: str = ""
-    """Version of the machine's kubelet; empty if only the bootstrap data may specify it."""
+    """Version of the machine's kubelet; empty if only the bootstrap data can specify it."""
 
 
 class ServerSource(Protocol):
-    """Provides the machines that currently exist."""
+    """Provides the simulated machines that exist at the time of the call."""
 
     def servers(self, cluster: str | None = None) -> list[Server]:
         """Return the machines of one cluster, or of all clusters if ``cluster`` is None."""
 
 
 CLOUD = "fakes.example.com/cloud"
-"""Label of a Node that identifies the cloud of its server."""
+"""Label on a Node that identifies the cloud in which its server runs."""
 _FIRST_HEARTBEAT_SECONDS = 0.5
 _NODE_INFO = (
     "architecture",
@@ -71,7 +71,7 @@ class _Registered:
 
 
 class Kubelet:
-    """Creates Nodes for servers, and deletes Nodes whose server no longer exists."""
+    """Creates Nodes for servers, and deletes Nodes whose servers no longer exist."""
 
     def __init__(
         self,
@@ -81,9 +81,9 @@ class Kubelet:
         log: Path,
         cluster: str | None = None,
     ) -> None:
-        """Act as the kubelets for the servers of one cluster, or of all if ``cluster`` is None.
+        """Act as the kubelets on the servers of one cluster, or of all if ``cluster`` is None.
 
-        ``name`` identifies this kubelet's Nodes.
+        ``name`` identifies the Nodes that this kubelet creates.
         """
         self._cluster = cluster
         self._client = client
@@ -93,7 +93,7 @@ class Kubelet:
         self._registered: dict[str, _Registered] = {}
 
     def tick(self) -> None:
-        """Register new servers, remove the Nodes of deleted ones, and report the others' status."""
+        """Register new servers, delete Nodes of deleted ones, and report the rest as healthy."""
         servers = {server.id: server for server in self._cloud.servers(self._cluster)}
         for gone in self._registered.keys() - servers.keys():
             # Core leaves Nodes alone while a Cluster is being deleted, so the cloud has to.
@@ -109,7 +109,7 @@ class Kubelet:
         self._report()
 
     def node(self, server: Server) -> JSON:
-        """Return the Node that a server registers."""
+        """Return the Node that a server registers, without creating it."""
         return {
             "apiVersion": "v1",
             "kind": "Node",
@@ -172,7 +172,7 @@ _READY = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
 
 
 class KubeadmKubelet(Kubelet):
-    """The kubelets of one cluster, after kubeadm has run."""
+    """The kubelets on one cluster's servers, after kubeadm has run there."""
 
     def tick(self) -> None:
         """Update Nodes like :meth:`Kubelet.tick`, and remove the static Pods of deleted servers."""
@@ -183,7 +183,7 @@ class KubeadmKubelet(Kubelet):
                 self._client.delete(pod)
 
     def node(self, server: Server) -> JSON:
-        """Return the Node of a server, with the role that its bootstrap data give it."""
+        """Return the Node for a server, with the role that the server's bootstrap data give it."""
         node = super().node(server)
         if read_configuration(server).control_plane:
             node["metadata"]["labels"][_ROLE] = ""
@@ -221,18 +221,20 @@ class KubeadmKubelet(Kubelet):
 
 @dataclass(frozen=True)
 class Configuration:
-    """The kubeadm configuration in the bootstrap data of a machine."""
+    """The kubeadm configuration from a machine's bootstrap data."""
 
     cluster: str
-    """ClusterConfiguration as YAML, on the machine that initializes the cluster; otherwise
-    empty."""
+    """ClusterConfiguration as YAML, if the machine initializes the cluster; otherwise empty."""
     token: str
-    """Bootstrap token, on machines that join the cluster; otherwise empty."""
+    """Bootstrap token, if the machine joins the cluster; otherwise empty."""
     control_plane: bool
 
 
 def read_configuration(server: Server) -> Configuration:
-    """Read the configuration from a server's cloud-config; empty if it is not kubeadm's."""
+    """Read the kubeadm configuration from a server's cloud-config.
+
+    The configuration is empty if the cloud-config is not from kubeadm.
+    """
     documents = _documents(server.user_data or "")
     cluster, join = (documents.get(f"{kind}Configuration") for kind in ("Cluster", "Join"))
     return Configuration(
@@ -289,9 +291,9 @@ _KIND = "KubeadmControlPlane"
 def add_external_etcd(
     documents: list[JSON], etcd: str, pki: Pki, namespace: str, cluster: str
 ) -> list[JSON]:
-    """Return a cluster's objects, changed to use an external etcd, and the etcd's Secrets.
+    """Return a cluster's objects, changed to use an external etcd, and the Secrets for that etcd.
 
-    ``etcd`` is the URL.  Objects without a kubeadm control plane are returned unchanged.
+    ``etcd`` is its URL.  Without a kubeadm control plane, the objects are returned unchanged.
     """
     found = [each for each in documents if each["kind"] == _KIND]
     if not found:

@@ -12,12 +12,12 @@ from pathlib import Path
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 
 Kind = tuple[str, str]
-"""API version and kind of watched objects."""
+"""API version and kind of objects to watch."""
 _RETRY_SECONDS = 0.5
 
 
 class Changes:
-    """Sets an event after each change to objects of certain kinds, in any namespace."""
+    """Sets an event whenever an object of certain kinds changes, in any namespace."""
 
     def __init__(self, client: KubeClient, kinds: Iterable[Kind]) -> None:
         # Of its own: what ends the watches must not end those of others.
@@ -101,7 +101,7 @@ class Loop:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the loop; wait at most ten seconds for the current tick."""
+        """Stop the loop, waiting at most ten seconds for a tick that is running."""
         self._stopping.set()
         if self._changes is not None:
             self._changes.stop()
@@ -131,7 +131,7 @@ class Loop:
 def reconcile_each(log: Path, objects: Iterable[JSON], reconcile: Callable[[JSON], None]) -> None:
     """Call ``reconcile`` for every object.
 
-    A failure is logged and does not affect the other objects.
+    A failure is logged and does not affect other objects.
     """
     for obj in objects:
         try:
@@ -142,6 +142,6 @@ def reconcile_each(log: Path, objects: Iterable[JSON], reconcile: Callable[[JSON
 
 
 def note(log: Path, text: str) -> None:
-    """Append a line to a log."""
+    """Append a line to a log file."""
     with log.open("a") as stream:
         stream.write(f"{time.strftime('%H:%M:%S')} {text.rstrip()}\n")

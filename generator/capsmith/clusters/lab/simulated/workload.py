@@ -53,7 +53,7 @@ class _Boot:
 
 
 class Machines:
-    """The servers of one cluster, updated by :meth:`refresh`."""
+    """The servers of one cluster, as :meth:`refresh` last found them."""
 
     def __init__(self, client: KubeClient, core: str, namespace: str, cluster: str) -> None:
         self._client = client
@@ -67,7 +67,7 @@ class Machines:
         return list(self._servers.values())
 
     def refresh(self) -> None:
-        """Update the servers from Machines and MachinePools, reading new bootstrap data."""
+        """Update the servers from Machines and MachinePools, and read new bootstrap data."""
         machines, pools = self._list("Machine"), self._list(_POOL)
         by_name = {each["metadata"]["name"]: each for each in pools}
         # By uid: a Machine that follows another one of the same name is a new machine.
@@ -177,7 +177,7 @@ _TYPE = "Opaque"  # control plane providers leave a kubeconfig of this type alon
 
 @dataclass
 class RunningEtcd:
-    """The address of the lab's etcd, and the certificates of its clients."""
+    """The address of the lab's etcd, and the certificates for its clients."""
 
     url: str
     tls: EtcdTLS
@@ -195,7 +195,7 @@ class _Workload:
 
 
 class SimulatedClusters:
-    """Gives each Cluster of a lab an API server and Nodes.
+    """Provides an API server and Nodes for each Cluster in a lab.
 
     One API server is started in advance: if no API server responds when the cluster's
     infrastructure is ready, core retries only after half a minute.
@@ -216,7 +216,7 @@ class SimulatedClusters:
         self._next = 1
 
     def start(self) -> None:
-        """Restart the API servers of known clusters, and start a spare API server."""
+        """Restart the API servers of known clusters, and start a spare one for the next cluster."""
         known = self._read()
         self._next = known.get("next", 1)
         for uid, (number, port) in known.get("clusters", {}).items():
@@ -225,7 +225,7 @@ class SimulatedClusters:
         self._write()
 
     def stop(self) -> None:
-        """Stop the API servers of all clusters, and the spare API server."""
+        """Stop the API servers of all clusters, and the spare one."""
         for workload in [*self._workloads.values(), *([self._spare] if self._spare else [])]:
             workload.server.stop()
 
@@ -326,7 +326,7 @@ class SimulatedClusters:
 
 
 def publish_kubeconfig(client: KubeClient, cluster: JSON, kubeconfig: str) -> None:
-    """Write the kubeconfig Secret, replacing a Secret from a control plane provider.
+    """Write the kubeconfig Secret, replacing one that a control plane provider wrote.
 
     Raises ApiError if a provider changes the Secret at the same time; the next tick retries.
     """
@@ -343,7 +343,7 @@ def publish_kubeconfig(client: KubeClient, cluster: JSON, kubeconfig: str) -> No
 
 
 def build_kubeconfig_secret(cluster: JSON, kubeconfig: str) -> JSON:
-    """Return the kubeconfig Secret that core uses, owned by the Cluster."""
+    """Return the kubeconfig Secret that core reads, with the Cluster as its owner."""
     metadata = cluster["metadata"]
     owner = {
         "apiVersion": cluster["apiVersion"],

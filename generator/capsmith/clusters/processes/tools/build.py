@@ -1,4 +1,4 @@
-"""Build the binaries of a module into the cache, once for all processes and sessions.
+"""Build a module's binaries into the cache, once for all processes and sessions.
 
 A cache entry is named after a digest of everything that determines its content.  It is built in a
 temporary folder and renamed into place, so an existing entry is always complete.
@@ -31,7 +31,7 @@ from capsmith.clusters.processes.tools.catalogue import (
 )
 
 ASSETS = "KUBEBUILDER_ASSETS"
-"""Environment variable with the path to the folder of etcd and kube-apiserver."""
+"""Environment variable with the path to a folder that contains etcd and kube-apiserver."""
 
 _SERVERS = ("etcd", "kube-apiserver")
 _CONTROLLERS = "kube-controller-manager"
@@ -41,7 +41,7 @@ _SECONDS = 30
 
 
 def find_installed_servers(environment: Mapping[str, str], *, is_built: bool) -> dict[str, Path]:
-    """Return the paths to an installed etcd and kube-apiserver.
+    """Return the paths to an etcd and a kube-apiserver that the user has installed, by name.
 
     kube-controller-manager is included if it is in the same folder.  The folder in
     `KUBEBUILDER_ASSETS` comes first.  PATH is searched unless capsmith has already built the
@@ -87,14 +87,14 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Toolbox:
-    """Folders of built tools by module name; ``k8s`` holds the Kubernetes servers."""
+    """Folders with built tools, by module name; ``k8s`` holds the Kubernetes servers."""
 
     folders: dict[str, Path]
     found: dict[str, Path] = field(default_factory=dict)
     """Paths to Kubernetes servers that the user has installed, by name."""
 
     def path(self, module: str, name: str) -> Path:
-        """Return the path to a tool: `path("k8s", "etcd")`."""
+        """Return the path to one tool: `path("k8s", "etcd")`."""
         if module == KUBERNETES and name in self.found:
             return self.found[name]
         return self.folders[module] / name
@@ -106,7 +106,7 @@ def toolbox(
     *,
     find: bool = False,
 ) -> Toolbox:
-    """Return the tools of the named modules, after building missing ones.
+    """Return the tools of the named modules, building those that are missing.
 
     By default, these are the modules needed by the tests that run for every change.  ``k8s`` means
     the default release of Kubernetes and ``k8s-v1.34`` the release of a series; a toolbox has only
@@ -157,7 +157,7 @@ def select_modules(names: list[str] | None) -> dict[str, Module]:
 
 
 def read_built(module: Module, root: Path, progress: Progress = lambda text: None) -> Path:
-    """Return the folder with a module's binaries in ``root``, after building them if missing.
+    """Return the folder in ``root`` with a module's binaries, building them if they are missing.
 
     ``progress`` receives messages about the build.  Raises ToolsUnavailable if Go is missing or the
     build fails.
@@ -203,7 +203,7 @@ def _announcement(missing: list[Module], cache: Path) -> str:
 
 
 def find_kubectl() -> str:
-    """Return the path to kubectl in this Python environment or else on PATH.
+    """Return the path to kubectl in this Python environment or, if it has none, on PATH.
 
     Raises ToolsUnavailable if there is none.
     """

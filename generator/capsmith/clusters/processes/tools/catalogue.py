@@ -19,10 +19,10 @@ BUILD_MINUTES: Final = {
     "capi-manager": 1,
     "clusterctl": 2,
 }
-"""Build time of each executable on two processors, in minutes; one minute if not listed."""
+"""Minutes that it takes to build an executable on two processors; one minute if not listed."""
 
 KUBERNETES: Final = "k8s"
-"""Name of the Kubernetes servers' module in a toolbox, whatever their release series."""
+"""Name under which a toolbox holds the Kubernetes servers, whatever their release series."""
 
 _CORE = "sigs.k8s.io/cluster-api"
 _WITH_CORE_FOLDER = (1, 14)
@@ -31,7 +31,7 @@ _WITH_CORE_FOLDER = (1, 14)
 
 @cache
 def load_releases() -> Compatibility:
-    """Return the supported releases.
+    """Return the releases of other projects that capsmith supports.
 
     Raises UnreadableInput for invalid data.
     """
@@ -39,20 +39,20 @@ def load_releases() -> Compatibility:
 
 
 def kubernetes_version(series: str = "") -> str:
-    """Return the Kubernetes release that is built for ``series``.
+    """Return the Kubernetes release that is built for a release series.
 
-    An empty ``series`` means the default series.
+    If ``series`` is empty, it is the default series.
     """
     return _chosen(load_releases().kubernetes, series).release
 
 
 def core_releases() -> dict[str, str]:
-    """Return the releases of core that are built, keyed by release series, newest first."""
+    """Return the releases of core that are built, by release series, newest first."""
     return {each.series: each.release for each in reversed(load_releases().core.executed)}
 
 
 def default_core() -> str:
-    """Return the default release series of core."""
+    """Return the release series of core that is used by default."""
     return load_releases().core.default.series
 
 
@@ -62,9 +62,9 @@ def has_kubeadm(series: str) -> bool:
 
 
 def kubernetes_module(series: str = "") -> str:
-    """Return the name of the module that builds the Kubernetes servers of ``series``.
+    """Return the name of the module that builds the Kubernetes servers of a release series.
 
-    An empty ``series`` means the default series.
+    If ``series`` is empty, it is the default series.
     """
     return f"{KUBERNETES}-{_chosen(load_releases().kubernetes, series).series}"
 
@@ -85,7 +85,7 @@ def _chosen(project: Project, series: str) -> Supported:
 
 @dataclass(frozen=True)
 class Binary:
-    """An executable: its file name, Go package and version stamps."""
+    """An executable to build: its file name, Go package and version stamps."""
 
     name: str
     package: str
@@ -93,27 +93,27 @@ class Binary:
 
     @property
     def ldflags(self) -> str:
-        """Return the flags for the Go linker."""
+        """Return the flags for the Go linker, which set the version stamps."""
         return " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in self.stamps)])
 
 
 @dataclass(frozen=True)
 class Module:
-    """A folder with a go.mod, and the executables built from it."""
+    """A folder with a go.mod, and the executables to build from it."""
 
     folder: str
     binaries: tuple[Binary, ...]
     sources: dict[str, str] = field(default_factory=dict)
-    """Source files to keep next to the binaries, each with its path in `sources_of`."""
+    """Source files to copy next to the binaries, each with its path in `sources_of`."""
     manifests: dict[str, str] = field(default_factory=dict)
-    """Kustomize outputs to keep next to the binaries, each with its folder in `sources_of`."""
+    """Kustomize outputs to write next to the binaries, each with its folder in `sources_of`."""
     sources_of: str = ""
     flags: tuple[str, ...] = field(default=(), repr=False)
-    """Additional flags for `go build`."""
+    """Additional flags to pass to `go build`."""
 
 
 def list_modules() -> dict[str, Module]:
-    """Return all modules by name: Kubernetes, core, and the kubeadm providers."""
+    """Return all modules by name: for Kubernetes, core, and the kubeadm providers."""
     table = load_releases()
     found = [_kubernetes(each) for each in reversed(table.kubernetes.executed)]
     for each in reversed(table.core.executed):

@@ -1,4 +1,4 @@
-"""The named checks that rules refer to, with one module for each subject."""
+"""The checks that rules name, with one module for each subject."""
 
 from capsmith.judge.rules.checks import (
     access,

@@ -1,7 +1,7 @@
-"""Check RBAC: core's access to the provider's kinds, and the managers' permissions.
+"""Check RBAC: core's access to the provider's kinds, and the permissions of managers.
 
-The ClusterRoles of other providers' managers do not aggregate others, so only this provider's
-bindings can give them access.
+The ClusterRoles of other providers' managers do not aggregate other roles, so only bindings in this
+provider can give those managers access.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from capsmith.manifests.permissions import (
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """A label that aggregates a ClusterRole into another manager's."""
+    """A label that aggregates a ClusterRole into another manager's role."""
 
     label: str
     """Key of the label, whose value is ``true``."""
     exempt: tuple[str, ...]
-    """API groups in which that manager already has all permissions."""
+    """API groups in which the other manager already has all permissions."""
 
 
 @check("aggregate-role", Aggregation)
@@ -59,7 +59,7 @@ def check_aggregate_role(context: Context, params: Aggregation) -> Iterator[Viol
 
 @dataclass(frozen=True, slots=True)
 class RoleVerbs:
-    """Verbs on the kinds of one role."""
+    """Verbs to grant on the kinds of one role."""
 
     role: str
     verbs: tuple[str, ...]
@@ -67,14 +67,14 @@ class RoleVerbs:
 
 @dataclass(frozen=True, slots=True)
 class AggregatedVerbs:
-    """Verbs that ClusterRoles with a label must grant, by role."""
+    """Verbs, by role, that the ClusterRoles with a certain label must grant."""
 
     label: str
     """Key of the label, whose value is ``true``."""
     exempt: tuple[str, ...]
-    """API groups in which that manager already has all permissions."""
+    """API groups in which the other manager already has all permissions."""
     kinds: tuple[RoleVerbs, ...]
-    """Verbs on the kinds of each role."""
+    """Verbs to grant on the kinds of each role."""
 
 
 @check("aggregate-verbs", AggregatedVerbs)
@@ -95,14 +95,14 @@ def check_aggregate_verbs(context: Context, params: AggregatedVerbs) -> Iterator
 
 @dataclass(frozen=True, slots=True)
 class OwnVerbs:
-    """Verbs that the manager needs on the provider's kinds."""
+    """Verbs that the provider's own manager needs on the provider's kinds."""
 
     verbs: tuple[str, ...]
-    """Verbs on the kind, all of which are needed."""
+    """Verbs on the kind. The manager needs all of them."""
     one_of: tuple[str, ...]
-    """Verbs on the kind, any one of which is enough."""
+    """Verbs on the kind. The manager needs at least one of them."""
     status_one_of: tuple[str, ...]
-    """Verbs on the kind's status, any one of which is enough."""
+    """Verbs on the kind's status. The manager needs at least one of them."""
 
 
 @check("manager-own-kinds", OwnVerbs)
@@ -140,12 +140,12 @@ class ResourceVerbs:
 
 @dataclass(frozen=True, slots=True)
 class OwnerVerbs:
-    """Verbs that the manager needs on the finalizers of kinds that own other objects."""
+    """Verbs that the manager needs on the ``finalizers`` of kinds that own other objects."""
 
     verbs: tuple[str, ...]
-    """Verbs, all of which are needed."""
+    """Verbs. The manager needs all of them."""
     when_granted: tuple[ResourceVerbs, ...] = ()
-    """Permissions to create owned objects; only a manager that has all of them needs the verbs."""
+    """Permissions to create owned objects. Only a manager that has all of them needs ``verbs``."""
 
 
 @check("manager-finalizers", OwnerVerbs)
@@ -174,25 +174,25 @@ class Need:
     resource: str
     verbs: tuple[str, ...]
     one_of: tuple[str, ...] = ()
-    """Verbs, any one of which is enough."""
+    """Verbs. The manager needs at least one of them."""
     roles: tuple[str, ...] = ()
-    """Roles; the verbs are needed only if the provider has a kind of one of them.  Always needed if
-    empty."""
+    """Roles. The verbs are needed only if the provider has a kind with one of these roles; empty if
+    they are always needed."""
     or_declared: str = ""
-    """Path; the verbs are also needed if a kind that the rule applies to declares this path."""
+    """Path. The verbs are also needed if a kind that the rule applies to declares this path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Permissions that the manager needs, always or only under a condition."""
+    """Permissions that the manager needs always, or only under a condition."""
 
     needs: tuple[Need, ...]
     """Permissions on resources that do not belong to the provider."""
     when_argument: str = ""
-    """Prefix of a manager argument; the permissions are only needed if an argument starts with
-    it."""
+    """Prefix of a manager argument. If set, the permissions are needed only if an argument starts
+    with it."""
     when_declared: str = ""
-    """Path; the permissions are only needed if a kind that the rule applies to declares this
+    """Path. If set, the permissions are needed only if a kind that the rule applies to declares the
     path."""
 
 
@@ -242,17 +242,17 @@ class AccountAccess:
     """Verbs that another provider's manager needs on the kinds that the rule applies to."""
 
     namespace: str
-    """Namespace in which clusterctl installs the other provider."""
+    """Namespace into which clusterctl installs the other provider."""
     account: str
-    """Name of the other manager's ServiceAccount.
+    """Name of the ServiceAccount that the other manager runs as.
 
-    The account's user name and groups are valid subjects too.  clusterctl replaces the namespace of
-    a subject that is a ServiceAccount with the namespace of the provider that clusterctl
-    installs."""
+    The account's user name and groups are valid subjects, too.  clusterctl replaces the namespace
+    of a subject that is a ServiceAccount with the namespace of the provider that it installs.
+    """
     verbs: tuple[str, ...]
-    """Verbs that are needed on each kind."""
+    """Verbs that the other manager needs on each kind."""
     exempt: tuple[str, ...] = ()
-    """Names of CRDs to which the other provider's own roles already grant access."""
+    """Names of CRDs that the other provider's own roles already let its manager access."""
 
 
 @check("account-access", AccountAccess)

@@ -1,4 +1,4 @@
-"""Check patches of ClusterClasses: selected templates, paths, variables and Go templates."""
+"""Check the patches of ClusterClasses: selected templates, paths, variables and Go templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check components files for what clusterctl refuses, waits for or would leave behind.
+"""Check components files for things that clusterctl refuses, waits for or would leave behind.
 
 Also checks the manager's Deployment and ExtensionConfigs, which are part of the file.
 """
@@ -25,7 +25,7 @@ _IMAGE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """The allowed prefixes of file names."""
+    """The prefixes that file names may have."""
 
     prefixes: tuple[str, ...]
 
@@ -117,12 +117,12 @@ def check_objects_labelled(context: Context, params: LabelOn) -> Iterator[Violat
 
 @dataclass(frozen=True, slots=True)
 class LabelValue:
-    """A label, and the allowed prefixes of its value."""
+    """A label, and the prefixes that its value may have."""
 
     label: str
     """Key of the label."""
     prefixes: tuple[str, ...]
-    """Allowed prefixes of the value."""
+    """Prefixes that the value may have."""
 
 
 @check("provider-label-value", LabelValue)
@@ -199,12 +199,12 @@ def check_container_named(context: Context, params: Container) -> Iterator[Viola
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """An annotation, and the kind that the second part of its value names."""
+    """An annotation, and the kind of object that the second part of its value names."""
 
     annotation: str
     """Key of the annotation."""
     names: str = "certificate"
-    """Kind of object that the part after the slash names, for messages."""
+    """Kind of object that the part after the slash names, as messages call it."""
 
 
 @check("inject-ca-form", Annotation)
@@ -249,7 +249,7 @@ def check_cluster_scoped_prefix(context: Context, params: Kinds) -> Iterator[Vio
 
 @dataclass(frozen=True, slots=True)
 class RequiredArguments:
-    """Required command line options."""
+    """Command line options that must be set."""
 
     arguments: tuple[str, ...]
 
@@ -268,10 +268,10 @@ def check_manager_arguments(context: Context, params: RequiredArguments) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """Required parts of the manager's container."""
+    """What the manager's container must have."""
 
     container: str
-    """Name of the container."""
+    """Name of the manager's container."""
     probes: tuple[str, ...]
     """Keys of the probes that the container must have."""
     environment: tuple[str, ...]

@@ -18,7 +18,7 @@ _TEMPLATE = "Template"
 
 @dataclass(frozen=True, slots=True)
 class RequiredScope:
-    """The expected scope."""
+    """The scope that the kind must have."""
 
     scope: str
 
@@ -37,7 +37,7 @@ def check_crd_scope(context: Context, params: RequiredScope) -> Iterator[Violati
 
 @dataclass(frozen=True, slots=True)
 class OptOut:
-    """An annotation that disables the check for one CRD."""
+    """An annotation that disables the check for the CRD that has it."""
 
     unless_annotated: str
 
@@ -152,7 +152,7 @@ def check_crd_category(context: Context, params: Category) -> Iterator[Violation
 
 @dataclass(frozen=True, slots=True)
 class RoleColumns:
-    """Printer columns that kinds of a role should have."""
+    """Printer columns that the kinds of one role should have."""
 
     role: str
     names: tuple[str, ...]
@@ -181,12 +181,12 @@ def check_crd_printer_columns(context: Context, params: Columns) -> Iterator[Vio
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A required label with any value."""
+    """A label that must exist, with any value."""
 
     label: str
     """Key of the label."""
     otherwise: str = ""
-    """Key of an alternative label."""
+    """Key of a label that may be used instead."""
 
 
 @check("crd-label", Label)
@@ -203,12 +203,12 @@ def check_crd_label(context: Context, params: Label) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class MachineKind:
-    """The field in which a pool names the kind of its machines, and the role of that kind."""
+    """The field with which a pool names the kind of its machines, and the role of that kind."""
 
     path: str
-    """Path to the field in which a pool names its machine kind."""
+    """Path to the field with which a pool names its machine kind."""
     role: str
-    """Role of the machine kind."""
+    """Role that the machine kind must have."""
 
 
 @check("pool-machine-kind", MachineKind)
@@ -235,12 +235,12 @@ def check_pool_machine_kind(context: Context, params: MachineKind) -> Iterator[V
 
 @dataclass(frozen=True, slots=True)
 class CoreCrds:
-    """CRDs that core ships, and a CRD that identifies core itself."""
+    """CRDs that core ships, and the CRD that shows that a bundle is core itself."""
 
     names: tuple[str, ...]
-    """Names of CRDs that core ships."""
+    """Names of the CRDs that core ships."""
     owner: str
-    """Name of a CRD by which core itself is recognised."""
+    """Name of the CRD that shows that a bundle is core itself."""
 
 
 @check("crd-not-shipped", CoreCrds)

@@ -1,4 +1,4 @@
-"""Check cluster templates and ClusterClasses for clusterctl, and variables in all files."""
+"""Check cluster templates and ClusterClasses for clusterctl, and check variables in all files."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def check_flavor_namespace(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """Variables that cluster templates should use."""
+    """Variables that cluster templates should contain."""
 
     variables: tuple[str, ...]
-    """Variables that each cluster template should use."""
+    """Variables that every cluster template should contain."""
     of_machines: tuple[str, ...] = ()
-    """Variables that only templates with a control plane of Machines should use."""
+    """Variables for templates in which the control plane consists of Machines."""
     of_namespaces: tuple[str, ...] = ()
-    """Variables that only templates with a namespace in some object should use."""
+    """Variables for templates in which at least one object has a namespace."""
 
 
 @check("flavor-variables", Variables)
@@ -165,7 +165,7 @@ def check_variable_trouble(context: Context, params: TroubleKind) -> Iterator[Vi
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Variables for which clusterctl always provides a value."""
+    """Variables that always have a value, because clusterctl provides one."""
 
     given: tuple[str, ...]
 

@@ -25,7 +25,7 @@ def check_metadata_there(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A field and its only allowed value."""
+    """A field of metadata.yaml, and the only value that the rule allows."""
 
     field: str
     """Key in metadata.yaml."""
@@ -50,7 +50,7 @@ def check_metadata_field(context: Context, params: Value) -> Iterator[Violation]
 
 @dataclass(frozen=True, slots=True)
 class RequiredField:
-    """A required field with any value."""
+    """A field that must exist, with any value."""
 
     field: str
 
@@ -107,7 +107,7 @@ def check_metadata_has_release(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class SeriesContracts:
-    """The contracts that release series may have."""
+    """The contracts that release series may name."""
 
     current: tuple[str, ...]
     """Contracts that clusterctl can install today."""

@@ -1,4 +1,4 @@
-"""Check objects in cluster templates and classes against all known CRDs.
+"""Check the objects in cluster templates and ClusterClasses against all known CRDs.
 
 Schemas are untrusted input: limits of the wrong type are ignored.
 """
@@ -39,14 +39,15 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 class Mismatch(NamedTuple):
-    """A place where an object does not match its schema."""
+    """A place where an object does not match the schema of its CRD."""
 
     path: Path
     message: str
     varies_with: Path | None = None
-    """Path at which a variable could fix the mismatch; None if the schema allows no value there."""
+    """Path at which a variable could remedy the mismatch; None if the schema allows no value there.
+    """
     is_deep: bool = False
-    """Whether a variable at any depth below the path could fix the mismatch."""
+    """Whether a variable at any depth below ``varies_with`` could remedy the mismatch."""
 
 
 @check("objects-fit")
@@ -109,7 +110,7 @@ def _defaulted(context: Context) -> Iterator[tuple[str, str]]:
 def find_mismatches(schema: Any, document: Any, complete: bool) -> Iterator[Mismatch]:
     """Yield each mismatch between an object and its schema.
 
-    If ``complete``, missing required fields count too.
+    With ``complete``, missing required fields are mismatches, too.
     """
     for name, value in mapping_of(document).items():
         if name in _OF_EVERY_OBJECT or name == "status":
@@ -224,9 +225,9 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tuple[Path, str, bool]]:
     """Yield each violated limit of a value: its path, the reason, and whether it is deep.
 
-    A variable at any depth could fix a deep violation.  If ``complete``, nothing adds missing
-    fields.  ``value`` must have the schema's type.  Violations that only concern nested values are
-    not included.
+    A deep violation is one that a variable at any depth could remedy.  With ``complete``, the value
+    is final, so missing fields count.  ``value`` must have the schema's type.  Violations that only
+    concern nested values are not included.
     """
     value = fill_defaults(schema, value)
     for path, why in find_value_errors(value, {**_plain(schema), OPEN: True}):
@@ -240,7 +241,7 @@ def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tupl
 
 
 def fill_defaults(schema: Any, value: Any) -> Any:
-    """Return a value with the schema's defaults, filled in like the API server fills them in."""
+    """Return a value with the schema's defaults filled in, as the API server does."""
     if isinstance(value, list):
         items = mapping_of(schema, "items")
         return [fill_defaults(items, item) for item in value]
@@ -258,7 +259,7 @@ def fill_defaults(schema: Any, value: Any) -> Any:
 
 
 def has_unknown(value: Any) -> bool:
-    """Return whether any part of a value depends on a variable of unknown value."""
+    """Return whether any part of a value depends on a variable whose value is unknown."""
     if isinstance(value, dict):
         return any(has_unknown(each) for pair in value.items() for each in pair)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Register checks: functions with typed parameters, under the names that rules use."""
+"""Register checks, which are functions with typed parameters, under the names that rules use."""
 
 from __future__ import annotations
 
@@ -21,35 +21,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation: the object, and the difference between the actual and the required state."""
+    """A violation that a check found: the object, and how it differs from the required state."""
 
     manifest: Manifest
     message: str
     line: int = 0
-    """Line in the file, if it is known more precisely than the start of the object; otherwise 0."""
+    """Line in the file, if known more precisely than the line on which the object begins; otherwise
+    0."""
     path: Path = ()
-    """Path of keys and list indexes to the place in the object."""
+    """Keys and list indexes that lead to the place in the object."""
     harmless: bool = False
-    """Whether the violation has no effect in this case, despite the effect of the rule."""
+    """Whether this violation breaks nothing, although the rule says that violations do."""
     when: str = ""
-    """Condition under which the effect occurs; empty if the rule's condition applies.
+    """Condition under which the effect occurs; empty if the rule's own condition applies.
 
-    ``{core}`` stands for the releases of core that are judged."""
+    ``{core}`` stands for the releases of core that are judged.
+    """
     only_contract: str = ""
-    """Contract version; the effect only occurs in releases of core that support no other contract.
-    Empty if there is no such limit."""
+    """Contract version, if the effect only occurs in releases of core that support no other;
+    otherwise empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The input of a check: a bundle and the rule to check."""
+    """What a check gets: a bundle, and the rule to check."""
 
     bundle: Bundle
     contract: Contract
     rule: Rule
 
     def crds(self) -> tuple[Crd, ...]:
-        """Return the CRDs whose roles the rule applies to."""
+        """Return the CRDs that have one of the rule's roles."""
         return tuple(
             crd
             for crd in self.bundle.crds
@@ -57,7 +59,10 @@ class Context:
         )
 
     def concerned(self) -> bool:
-        """Return whether the rule applies: it is not limited to roles, or a CRD has one of them."""
+        """Return whether the rule applies to the bundle.
+
+        It does unless it is limited to roles of which the bundle has no CRD.
+        """
         roles = set(self.rule.applies_to) & set(self.contract.types)
         return not roles or bool(self.crds())
 
@@ -70,7 +75,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class NoParams:
-    """The parameters of a check without parameters."""
+    """The parameters of a check that takes none."""
 
 
 CheckFunction = Callable[..., Iterable[Violation]]
@@ -91,7 +96,7 @@ _CHECKS: dict[str, NamedCheck] = {}
 def check(name: str, params: type[Any] = NoParams) -> Callable[[CheckFunction], CheckFunction]:
     """Return a decorator that registers a check under ``name``.
 
-    ``params`` is the dataclass of the check's parameters.  Raises ValueError if the name is taken.
+    ``params`` is the dataclass for the check's parameters.  Raises ValueError if the name is taken.
     """
 
     def register(function: CheckFunction) -> CheckFunction:
@@ -104,12 +109,15 @@ def check(name: str, params: type[Any] = NoParams) -> Callable[[CheckFunction], 
 
 
 def list_checks() -> Mapping[str, NamedCheck]:
-    """Return all registered checks by name; import the modules of this package first."""
+    """Return all registered checks by name.
+
+    Import the modules of this package first, because importing them registers their checks.
+    """
     return _CHECKS
 
 
 def bind(params: Callable[..., Any], data: Mapping[str, Any]) -> Any:
-    """Return a rule's parameters as an instance of ``params``, the dataclass of its check.
+    """Return a rule's parameters as an instance of ``params``, the dataclass of the rule's check.
 
     Raises ValueError for a missing, unknown or wrongly typed parameter.
     """

@@ -1,4 +1,4 @@
-"""Check schemas of CRDs against the paths that core reads."""
+"""Check the schemas of CRDs against the paths that core reads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SchemaPart:
     type: str
     """JSON type: ``boolean``, ``string``, ``integer``, ``object``, ``map`` or ``list``."""
     matters: str = ""
-    """Condition under which a violation has the rule's effect; empty if it always does."""
+    """Condition under which a violation has the rule's effect; empty if it always has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,22 +36,22 @@ class Parts:
     """Paths that belong together."""
 
     parts: tuple[SchemaPart, ...]
-    """Paths with their types; if the first path is declared, the others are checked too."""
+    """Paths with their types. If the first path is declared, all others are checked, too."""
     needed: bool = False
     """Whether the first path must be declared."""
     absent_is_harmless: bool = False
     """Whether a missing first path is only advice, although a wrong type has the rule's effect."""
     optional: tuple[str, ...] = ()
-    """Paths that must not be required."""
+    """Paths that the schema must not require."""
     subresource: str = ""
     """Subresource that must exist if the first path is declared."""
     subresource_values: Mapping[str, Any] = field(default_factory=dict)
     """Values that the subresource must have."""
     subresource_matters: str = ""
     """Condition under which a wrong or missing subresource has the rule's effect; empty if it
-    always does."""
+    always has."""
     when: str = ""
-    """Path; nothing is checked unless it is declared."""
+    """Path. If set, nothing is checked unless the path is declared."""
 
 
 @check("schema-paths", Parts)
@@ -172,15 +172,15 @@ def _find_worker_kind(context: Context, params: External) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """Paths of which at least one is required."""
+    """Paths of which at least one must be declared."""
 
     parts: tuple[SchemaPart, ...]
     """Paths with their types."""
     when: str = ""
-    """Path; nothing is checked unless it is declared."""
+    """Path. If set, nothing is checked unless the path is declared."""
     pools_matter: str = ""
     """Condition under which a violation has the rule's effect in a provider that has machine pools
-    but no single machines; empty if it always does."""
+    but no single machines; empty if it always has."""
 
 
 @check("schema-one-of-paths", Alternatives)
@@ -209,9 +209,9 @@ class MapList:
     """A list whose items are identified by keys."""
 
     path: str
-    """Path to the list; nothing is checked unless it is declared."""
+    """Path to the list. Nothing is checked unless the path is declared."""
     keys: tuple[str, ...]
-    """Keys of the list, in order."""
+    """Keys that identify an item, in order."""
     also: tuple[str, ...] = ()
     """Other paths at which the contract allows such a list."""
 
@@ -264,14 +264,14 @@ def check_schema_absent(context: Context, params: Absent) -> Iterator[Violation]
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Required and optional keys of each item."""
+    """Keys that each item of a list must or may have."""
 
     path: str
     """Path to the list."""
     required: tuple[str, ...]
-    """Keys that each item must require."""
+    """Keys that the schema must require in each item."""
     foreign: tuple[str, ...] = ()
-    """Keys that indicate the shape of another contract."""
+    """Keys by which items of another contract's shape are recognised."""
 
 
 @check("schema-items", Keys)
@@ -326,7 +326,7 @@ def check_schema_list_types(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class Telltale:
-    """Keys that together identify a shape."""
+    """Keys that, if they occur together, identify a shape."""
 
     keys: tuple[str, ...]
 

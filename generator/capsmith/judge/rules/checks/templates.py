@@ -1,4 +1,4 @@
-"""Check templates of kinds: present, well-formed, immutable, and usable by core's topology."""
+"""Check that templates exist, are well-formed and immutable, and work with core's topology."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def check_template_shape(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class ControllerFields:
-    """Fields that only a controller can set, relative to the spec of an object."""
+    """Fields that only a controller can set, as paths relative to ``spec``."""
 
     fields: tuple[str, ...]
 
@@ -127,7 +127,7 @@ def check_template_guard(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The annotation of the topology controller's dry runs."""
+    """The annotation that marks dry runs of the topology controller."""
 
     annotation: str
 
@@ -211,10 +211,10 @@ def _expressions(policy: Manifest) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """The field in which a control plane refers to its machines' infrastructure."""
+    """The field with which a control plane refers to its machines' infrastructure template."""
 
     path: str
-    """Path to the field in this contract."""
+    """Path to the field in the contract that is checked."""
     other: str
     """Path to the field in the other contract."""
 

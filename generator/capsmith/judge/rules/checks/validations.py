@@ -1,4 +1,4 @@
-"""Check validation rules of CRDs as the API server checks them when a CRD is created."""
+"""Check the CEL rules in CRDs as the API server does when a CRD is created."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ _OF_EVERY_OBJECT = {
 
 
 class RulePlace(NamedTuple):
-    """A schema that has validation rules."""
+    """A schema that contains CEL rules."""
 
     path: Path
     """Path from the root schema."""
     field: str
-    """Path to the field for messages: dotted, with ``[]`` and ``{}``; empty for the root."""
+    """Path to the field, as messages show it: dotted, with ``[]`` and ``{}``; empty for the root.
+    """
     rules: list[Any]
     schema: Mapping[str, Any]
-    """Types of the values that the rules may read, including the fields of every object."""
+    """Types of all values that the rules may read, including fields that every object has."""
     declared: Mapping[str, Any]
-    """Types of the declared values only."""
+    """Types of only those values that the CRD declares."""
     correlated: bool
-    """Whether the API server can find the old value for the rules' field."""
+    """Whether the API server can find the old value of the field that has the rules."""
 
 
 class _Step(NamedTuple):
@@ -58,7 +59,7 @@ class _Step(NamedTuple):
 
 
 def find_rule_places(schema: Mapping[str, Any]) -> Iterator[RulePlace]:
-    """Yield every schema that has rules in the schema of a CRD version, parents before children."""
+    """Yield every schema in a CRD version that has CEL rules, parents before children."""
     if _is_deep(schema):
         yield from _below(schema, _Step((), "", True), True)
 
@@ -90,9 +91,9 @@ def _is_deep(schema: Any) -> TypeGuard[dict[str, Any]]:
 
 
 def keep_types(schema: Any, is_object: bool = False) -> dict[str, Any]:
-    """Return the parts of a schema that determine types.
+    """Return only those parts of a schema that determine types.
 
-    With ``is_object``, the fields of every object are added, such as kind and metadata.
+    With ``is_object``, fields that every object has are added, such as kind and metadata.
     """
     kept: dict[str, Any] = {
         key: schema[key] for key in ("type", "format") if isinstance(schema.get(key), str)
@@ -126,7 +127,7 @@ _KEPT_RESULTS = 4096
 
 
 class RuleFault(NamedTuple):
-    """A reason for which the API server refuses a rule."""
+    """A reason why the API server refuses a CEL rule."""
 
     key: str
     message: str
@@ -147,9 +148,10 @@ def check_schema_rules(context: Context) -> Iterator[Violation]:
 
 
 def find_rule_faults(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFault]:
-    """Yield the reasons for refusing a rule; only rules of valid form have expressions compiled.
+    """Yield the reasons why the API server refuses a CEL rule.
 
-    Expressions that call functions of another Kubernetes release are accepted.
+    Expressions are compiled only if the form of the rule is valid.  Expressions that call functions
+    of another Kubernetes release are accepted.
     """
     # An expression in a rule of the wrong form would only give a second message for the same
     # mistake.

@@ -1,4 +1,4 @@
-"""Check versions of CRDs: contract labels, conversion, and loss of fields.
+"""Check the versions of CRDs: contract labels, conversion, and loss of fields.
 
 Contract labels must be present, correct, served, and consistent with metadata.yaml.
 """
@@ -45,16 +45,16 @@ def check_contract_label_there(context: Context) -> Iterator[Violation]:
 
 
 class Which(StrEnum):
-    """The versions in a contract label to check."""
+    """Which of the versions in a contract label to check."""
 
     CHOSEN = "chosen"
-    """The greatest version, which core uses (GEN-03)."""
+    """The greatest version, which is the version that core uses (GEN-03)."""
     OTHERS = "others"
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A selection of the versions in a contract label."""
+    """The versions in a contract label that the check applies to."""
 
     which: Which
 
@@ -130,7 +130,7 @@ def check_contract_label_alike(context: Context) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class KnownContracts:
-    """The known contracts, oldest first."""
+    """The contracts that capsmith knows, oldest first."""
 
     contracts: tuple[str, ...]
 
@@ -192,11 +192,11 @@ _SHOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """The direction in which the stored version and other served versions are compared."""
+    """The direction in which the stored version is compared with other served versions."""
 
     stored: bool
-    """Whether to report fields of the stored version that are lost, rather than fields of another
-    served version."""
+    """Whether to report the stored version's fields that other served versions lose, or, if false,
+    other versions' fields that the stored version loses."""
 
 
 @check("crd-lossy-versions", Direction)

@@ -1,4 +1,4 @@
-"""The checks of each role, in the order in which they run."""
+"""The checks for each role, in the order in which they run."""
 
 from capsmith.judge.running.checks.bootstrap import BOOTSTRAP
 from capsmith.judge.running.checks.control_plane import CONTROL_PLANE, DELETION
@@ -31,8 +31,9 @@ INFRASTRUCTURE: tuple[ConformanceCheck[Session], ...] = (
 )
 """Checks for InfraClusters, InfraMachines and InfraMachinePools.
 
-The invariants judge the effects of earlier checks.  The move is last because it leaves no objects
-to check."""
+The invariants judge what earlier checks caused.  The move comes last because it leaves no objects
+to check.
+"""
 
 WHOLE_CLUSTER: tuple[ConformanceCheck[ClusterSession], ...] = (
     *BOOTSTRAP,
@@ -40,7 +41,7 @@ WHOLE_CLUSTER: tuple[ConformanceCheck[ClusterSession], ...] = (
     *LOST_OWNERS,
     *DELETION,
 )
-"""Checks for bootstrap and control plane providers, with a whole cluster."""
+"""Checks for bootstrap and control plane providers, which use a whole cluster."""
 
 ADDRESSES: tuple[ConformanceCheck[IpamSession], ...] = (*CLAIMS, *ADDRESSES_OVER_TIME)
-"""Checks for IPAM providers, with pools and claims."""
+"""Checks for IPAM providers, which use pools and claims."""

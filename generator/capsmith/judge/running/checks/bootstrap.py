@@ -1,4 +1,4 @@
-"""Check bootstrap configurations: their data, and their prerequisites."""
+"""Check bootstrap configurations: what they wait for, and their data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check control planes: the objects they create, the status they report, and their deletion."""
+"""Check control planes: the objects that they create, the status that they report, and deletion."""
 
 from __future__ import annotations
 

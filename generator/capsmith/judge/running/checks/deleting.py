@@ -1,4 +1,4 @@
-"""Check the deletion of unprovisioned objects, of machines and of clusters."""
+"""Check that unprovisioned objects, machines and clusters can be deleted."""
 
 from __future__ import annotations
 

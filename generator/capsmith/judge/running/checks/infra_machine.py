@@ -1,6 +1,6 @@
-"""Check infrastructure machines: their prerequisites, the status they report, and templates.
+"""Check infrastructure machines: what they wait for, the status that they report, and templates.
 
-Changes to a template are refused, except in the dry runs of core's topology controller.
+A template must refuse changes, except in the dry runs of core's topology controller.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Check IP address claims: their prerequisites, and how addresses are allocated and released.
+"""Check IP address claims: what they wait for, and how addresses are allocated and released.
 
 Covers unique allocation, release, exhausted pools, and manager restarts.
 """
@@ -29,7 +29,7 @@ def check_each_pool(check: Callable[[IpamSession, str], None]) -> Callable[[Ipam
 
 
 def claim_name(text: str, kind: str) -> str:
-    """Return the name of a claim on the pool of kind ``kind``, based on ``text``."""
+    """Return a name, based on ``text``, for a claim on the pool of kind ``kind``."""
     return f"{text}-{kind.lower()}"
 
 
@@ -69,7 +69,7 @@ def _paused_cluster(session: IpamSession) -> JSON:
 
 
 def ensure_main_claim(session: IpamSession, kind: str) -> tuple[JSON, JSON]:
-    """Return the regular claim on the pool of a kind, and its IPAddress."""
+    """Return the regular claim on the pool of a kind, and the IPAddress that it got."""
     ensure_claims(session)
     name = claim_name("main", kind)
     return session.latest(CLAIM, name), session.wait_allocated(name)
@@ -159,7 +159,7 @@ def _ready(session: IpamSession, kind: str) -> None:
 
 
 def is_ready(status: str, obj: JSON) -> bool:
-    """Return whether the Ready condition of an object has the given status."""
+    """Return whether an object's Ready condition has the given status."""
     return (find_condition(obj, "Ready") or {}).get("status") == status
 
 
@@ -345,4 +345,4 @@ ADDRESSES_OVER_TIME: tuple[ConformanceCheck[IpamSession], ...] = (
         check_each_pool(_in_use),
     ),
 )
-"""Checks of address allocation over time; the last check deletes the pools."""
+"""Checks of how addresses are allocated over time. The last check deletes the pools."""

@@ -1,4 +1,4 @@
-"""Check invariants over the lifetime of all objects, using their recorded states."""
+"""Check what must hold over the whole lifetime of all objects, using their recorded states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check that paused clusters and machines are not changed, even when deleted.
+"""Check that paused clusters and machines are left unchanged, even if they are being deleted.
 
 The checks for pools are in `pools.py`.
 """

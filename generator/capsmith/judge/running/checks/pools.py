@@ -1,7 +1,7 @@
-"""Check machine pools: their prerequisites, the status they report, and their machines.
+"""Check machine pools: what they wait for, the status that they report, and their machines.
 
-:mod:`pool_changes` has the checks of pools that are scaled, restarted and deleted; both modules use
-the pools that are created here.
+:mod:`pool_changes` checks pools while they are scaled, restarted and deleted. Both modules use the
+pools that are created here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from capsmith.judge.running.session import Session
 
 POOL_NAME = f"{CORE_GROUP}/pool-name"
 REPLICAS = 2
-"""Initial number of replicas of the regular pool."""
+"""Number of replicas with which each regular pool is created."""
 
 
 def main_name(kind: str) -> str:
@@ -90,9 +90,10 @@ def create_pools(session: Session) -> None:
 
 
 def ensure_pools(session: Session) -> None:
-    """Wait until the regular pool of each kind, created after the waiting pools, is provisioned.
+    """Wait until each kind's regular pool is provisioned, creating all pools first if necessary.
 
-    This proves that the manager had time for the earlier pools as well.
+    The regular pools are created last, so once they are provisioned, the manager has had time for
+    the pools that must wait.
     """
     create_pools(session)
 
@@ -105,7 +106,7 @@ def ensure_pools(session: Session) -> None:
 
 
 def ensure_main_pool(session: Session, kind: str) -> JSON:
-    """Return the regular pool of a kind once it is provisioned.
+    """Return a kind's regular pool once it is provisioned.
 
     The first call creates the pools of all kinds.  Raises Violated if any is not provisioned in
     time, and Skipped in later calls.
@@ -115,13 +116,13 @@ def ensure_main_pool(session: Session, kind: str) -> JSON:
 
 
 def scale(session: Session, kind: str, replicas: int) -> None:
-    """Set the replicas of a kind's regular MachinePool, without waiting for the result."""
+    """Set the replicas of a kind's regular MachinePool, without waiting for the manager."""
     pool = session.latest("MachinePool", main_name(kind))
     session.client.patch(pool, {"spec": {"replicas": replicas}})
 
 
 def has_ids(count: int, pool: JSON) -> bool:
-    """Return whether a pool lists ``count`` provider IDs."""
+    """Return whether a pool lists exactly ``count`` provider IDs."""
     return len(provider_ids(pool)) == count
 
 
@@ -131,7 +132,7 @@ def has_machines(session: Session, kind: str, count: int) -> bool:
 
 
 def find_machine_objects(session: Session, kind: str, name: str) -> list[JSON]:
-    """Return the infrastructure machines that a pool owns."""
+    """Return the infrastructure machines whose owner is the pool."""
     pool = session.history.latest(kind, name)
     # By owner and not by label: a label is what the check of machine objects judges.
     uid = pool["metadata"]["uid"] if pool else ""
@@ -148,7 +149,7 @@ def find_machine_objects(session: Session, kind: str, name: str) -> list[JSON]:
 
 
 def find_foreign_ids(session: Session, kind: str, ids: Iterable[str]) -> list[str]:
-    """Return the provider IDs of a kind's regular pool that another object has as well."""
+    """Return the provider IDs in a kind's regular pool that another object has, too."""
     own = {
         each["metadata"]["name"] for each in find_machine_objects(session, kind, main_name(kind))
     }
@@ -165,7 +166,7 @@ def find_foreign_ids(session: Session, kind: str, ids: Iterable[str]) -> list[st
 def refuse_pool_effects(session: Session, kind: str, name: str, reason: str) -> None:
     """Raise Violated if a pool shows an external effect, is provisioned, or has machines.
 
-    ``reason`` explains why it must not.
+    ``reason`` tells the report why it must not.
     """
     refuse_effects(session, kind, name, reason)
     for state in session.history.states(kind, name):
@@ -353,7 +354,7 @@ def _machine_kind(pool: JSON) -> str:
 
 
 def check_pools_with_machines(check: Callable[[Session, str], None]) -> Callable[[Session], None]:
-    """Return a check that runs ``check`` for the pool kinds with a Machine for each machine."""
+    """Return a check that runs ``check`` for each pool kind that has one Machine per machine."""
 
     def run(session: Session) -> None:
         kinds = [

@@ -1,6 +1,6 @@
-"""Check that another manager can continue, after a crash or after `clusterctl move`.
+"""Check that another manager can take over, after a crash or after `clusterctl move`.
 
-In both cases the status of objects may be lost, but never their machines.
+In both cases the status of objects may be lost, but their machines must not be.
 """
 
 from __future__ import annotations

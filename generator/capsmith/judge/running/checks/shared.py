@@ -1,4 +1,4 @@
-"""Create the test clusters that several checks share."""
+"""Create the test clusters that several checks use."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _HEARTBEAT_SECONDS = 1.0
 
 
 def register_nodes(session: Session) -> None:
-    """Create a Node for each machine with a provider ID, and wait until core finds it.
+    """Create a Node for each machine that has a provider ID, and wait until core finds the Nodes.
 
     Core watches Nodes only after the first control plane machine has a Node, so each round also
-    changes the Machines, which makes core check again.
+    changes the Machines, which makes core look again.
     """
     kind = session.objects.machine_kind
     names = [name for name in session.history.names(kind) if _has_machine(session, name)]
@@ -70,18 +70,18 @@ def _have_nodes(session: Session, names: list[str]) -> bool:
 MAIN = "main"
 """Name of the regular cluster."""
 FIRST = "main-0"
-"""Name of the regular cluster's control plane machine."""
+"""Name of the control plane machine in the regular cluster."""
 OWNERLESS = "ownerless"
 EXTERNAL = "external"
 BLOCKED = "external-0"
-"""Name of a machine in a cluster whose externally managed infrastructure is not complete."""
+"""Name of a machine in a cluster whose externally managed infrastructure is incomplete."""
 WAITING = "main-waiting"
 """Name of a machine without bootstrap data."""
 _CONTROL = "main-control"
 
 
 def ensure_main_cluster(session: Session) -> JSON:
-    """Return the provisioned infrastructure cluster of the regular cluster.
+    """Return the infrastructure cluster of the regular cluster once it is provisioned.
 
     The first call creates it.  Raises Violated if it is not provisioned in time, and Skipped in
     later calls.
@@ -97,7 +97,7 @@ def ensure_main_cluster(session: Session) -> JSON:
 
 
 def ensure_main_machine(session: Session) -> JSON:
-    """Return the provisioned control plane machine of the regular cluster.
+    """Return the control plane machine of the regular cluster once it is provisioned.
 
     The first call creates it.  Raises Violated if it is not provisioned in time, and Skipped in
     later calls.
@@ -126,7 +126,7 @@ def ensure_ownerless(session: Session) -> None:
 def ensure_blocked(session: Session) -> None:
     """Create objects that must wait, then a machine, and wait until the machine is provisioned.
 
-    This proves that the manager had time for the earlier objects as well.
+    By then, the manager has had time for the objects that must wait.
     """
     ensure_main_machine(session)
 
@@ -146,7 +146,7 @@ def ensure_blocked(session: Session) -> None:
 
 
 def refer_to_missing_bootstrap(session: Session) -> JSON:
-    """Return a reference to a missing bootstrap configuration.
+    """Return a reference to a bootstrap configuration that does not exist.
 
     A Machine with this reference has no bootstrap data until the reference is replaced.
     """
@@ -161,7 +161,7 @@ def refer_to_missing_bootstrap(session: Session) -> JSON:
 def refuse_effects(session: Session, kind: str, name: str, reason: str) -> None:
     """Raise Violated if any recorded state of an object shows an external effect.
 
-    ``reason`` explains why it must not.
+    ``reason`` tells the report why it must not.
     """
     states = session.history.states(kind, name)
     # All states: an effect that is undone was an effect.
@@ -173,9 +173,9 @@ def refuse_effects(session: Session, kind: str, name: str, reason: str) -> None:
 
 
 def require_condition(session: Session, obj: JSON, kind: str, status: str) -> JSON:
-    """Return the condition of type ``kind``.
+    """Return an object's condition of type ``kind``.
 
-    Raises Violated if it is missing or its status differs from ``status``.
+    Raises Violated if it is missing or its status is not ``status``.
     """
     found = find_condition(obj, kind)
     where = session.subject(obj["kind"], obj["metadata"]["name"])
@@ -189,7 +189,7 @@ def require_condition(session: Session, obj: JSON, kind: str, status: str) -> JS
 
 
 def wait_for_condition(session: Session, obj: JSON, kind: str, status: str) -> JSON:
-    """Wait until the condition of type ``kind`` of an object has ``status``, and return it.
+    """Wait until an object's condition of type ``kind`` has ``status``, and return the condition.
 
     A provider may provision an object first and report it as ready later: a pool is provisioned
     with its first machine and ready with its last.  Raises Violated on a timeout.
@@ -212,7 +212,7 @@ _STATUSES = ("True", "False", "Unknown")
 
 
 def check_conditions(session: Session, kind: str, name: str) -> None:
-    """Raise Violated if a condition in any recorded state of an object violates the contract."""
+    """Raise Violated if a condition violates the contract in any recorded state of an object."""
     for state in session.history.states(kind, name):
         for each in (state.get("status") or {}).get("conditions") or []:
             for problem in _problems(each, session.contract, state):

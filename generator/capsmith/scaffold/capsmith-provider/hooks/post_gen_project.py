@@ -1,4 +1,4 @@
-"""Generate the repository after cookiecutter has written provider.yaml."""
+"""Generate the repository once cookiecutter has written provider.yaml."""
 
 import shutil
 import subprocess

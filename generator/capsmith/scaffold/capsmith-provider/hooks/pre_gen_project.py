@@ -1,4 +1,4 @@
-"""Refuse to let cookiecutter replace an existing provider.yaml."""
+"""Stop cookiecutter if it would replace an existing provider.yaml."""
 
 import sys
 from pathlib import Path
