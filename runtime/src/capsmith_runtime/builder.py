@@ -69,7 +69,7 @@ class ManagerBuilder:
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """Return all informers that must run."""
+        """Return the informers of all caches; the manager must run every one of them."""
         own = (informer for group in self.groups for informer in group.informers)
         return (
             *((self.caches.clusters,) if self._component.watches_clusters else ()),

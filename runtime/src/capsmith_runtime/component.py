@@ -18,11 +18,12 @@ class Component:
     namespace: str
     """Namespace of the manager, unless POD_NAMESPACE is set."""
     contract: str
-    """The contract version whose format is written: ``v1beta1`` or ``v1beta2``."""
+    """The contract version in which spec and status are written: ``v1beta1`` or ``v1beta2``."""
     groups: tuple[ControllerGroupFactory, ...] = ()
     """Factories for the controllers that the manager runs."""
     permissions: tuple[PolicyRule, ...] = ()
-    """Permissions for author code: on the provider's own kinds, and as provider.yaml declares."""
+    """Permissions of the author's code: its access to the provider's own kinds, and provider.yaml.
+    """
     watches: tuple[Watch, ...] = ()
     """Other kinds whose changes enqueue the provider's objects."""
     watches_machines: bool = True
@@ -31,7 +32,7 @@ class Component:
     """Whether any controller watches Clusters."""
 
     def combined_with(self, *others: Component) -> Component:
-        """Return a component that also has the controllers of ``others``, in a single manager."""
+        """Return a component with one manager for the controllers of this one and of ``others``."""
         every = (self, *others)
         return replace(
             self,

@@ -44,7 +44,7 @@ class RetryAfterError(Exception):
     """An expected error: it is logged without a traceback, and retried with back-off."""
 
     retry_after: float | None = None
-    """Minimum seconds until the next attempt; None for the queue's back-off."""
+    """Minimum seconds until the next attempt; None to use the queue's back-off."""
 
 
 class ReconcileError(RetryAfterError):
@@ -55,7 +55,7 @@ class ReconcileError(RetryAfterError):
     message: str
     """Message of the Ready condition."""
     retry_after: float | None
-    """Minimum seconds until the next call of the method; None for the back-off."""
+    """Minimum seconds until the next call of the method; None to use the back-off."""
 
     def __init__(self, reason: str, message: str = "", *, retry_after: float | None = None) -> None:
         """``reason`` is in CamelCase; ``retry_after`` is the minimum delay in seconds.
@@ -84,9 +84,9 @@ class RateLimitedError(ReconcileError):
     def __init__(
         self, message: str = "", *, retry_after: float, reason: str = "RateLimited"
     ) -> None:
-        """Set the delay ``retry_after`` in seconds.
+        """Create the error; ``retry_after`` is the delay in seconds.
 
-        Raises ValueError if it is negative or not finite.
+        Raises ValueError if the delay is negative or not finite.
         """
         if not 0 <= retry_after < math.inf:
             raise ValueError(f"retry_after is {retry_after}")
@@ -100,10 +100,10 @@ class SessionError(ReconcileError):
 class SessionExpiredError(ReconcileError):
     """Raise this if the infrastructure has ended the session that the call uses.
 
-    The runtime closes the session after its last call, opens a new one, and repeats the call; the
-    conditions stay as they are.  If the infrastructure ends a session within a minute after it was
-    opened, the conditions report the error, and the next session is opened after a back-off.
-    Without a session factory, it is an error like any other.
+    The runtime closes the session after the last call that uses it, opens a new one, and repeats
+    the call; the conditions stay as they are. If the infrastructure ends a session within a minute
+    after it was opened, the conditions report the error, and the next session is opened after a
+    back-off. For a reconciler without a session factory, it is an error like any other.
     """
 
     def __init__(self, message: str = "", *, reason: str = "SessionExpired") -> None:
@@ -112,7 +112,7 @@ class SessionExpiredError(ReconcileError):
 
 
 class ContractError(ReconcileError):
-    """Raised if the author's code returned a value that the contract forbids."""
+    """Raised if the author's code returned a value that the Cluster API contract forbids."""
 
 
 class TerminalError(ReconcileError):
@@ -135,11 +135,11 @@ class TerminalError(ReconcileError):
 class KubernetesError(ReconcileError):
     """Raised if a request to the Kubernetes API failed.
 
-    If it is not caught, the runtime reports it and retries the call.
+    If your code does not catch it, the runtime reports it and retries the call.
     """
 
     default_reason: ClassVar[str] = "KubernetesRequestFailed"
-    """Reason of the Ready condition."""
+    """Reason of the Ready condition for errors of this class."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         """``retry_after`` is the delay in seconds that the API server requested."""
@@ -176,7 +176,7 @@ class ApiError(KubernetesError):
     ) -> None:
         """``message`` comes from the API server or the connection.
 
-        If ``status`` is None, the class's status applies.
+        If ``status`` is None, the HTTP status code of the class is used.
         """
         super().__init__(message, retry_after=retry_after)
         if status is not None:
@@ -185,13 +185,13 @@ class ApiError(KubernetesError):
         self.is_of_runtime = is_of_runtime
 
     def __str__(self) -> str:
-        """Return the message for logs, with the status if the runtime sent the request."""
+        """Return the message for logs; requests by the runtime also show the HTTP status."""
         if self.is_of_runtime:
             return f"{self.status or 'no answer'} {self.api_reason}: {self.message}"
         return super().__str__()
 
     def for_request(self, request: str) -> Self:
-        """Return the error for the author's code, with the request in its message."""
+        """Return a copy for the author's code whose message also describes the request."""
         return type(self)(
             f"{request}: {self}",
             status=self.status,
@@ -201,7 +201,7 @@ class ApiError(KubernetesError):
 
 
 class UnreachableError(ApiError):
-    """Raised if there was no response: refused, reset, timed out, or not HTTP."""
+    """Raised if the API server gave no usable response: refused, reset, timed out, or not HTTP."""
 
 
 class UnauthorizedError(ApiError):
@@ -211,7 +211,7 @@ class UnauthorizedError(ApiError):
 
 
 class ForbiddenError(ApiError):
-    """Raised if a role lacks a rule or an admission policy rejected the request (403)."""
+    """Raised if no role allows the request, or an admission policy rejected it (403)."""
 
     default_reason = "KubernetesRequestForbidden"
     status = 403
@@ -244,7 +244,7 @@ class ResourceExpiredError(ApiError):
 
 
 class InvalidRequestError(ApiError):
-    """Raised if the object is invalid (422), or its name is one that no object can have."""
+    """Raised if the object is invalid (422), or if its name is not valid for any object."""
 
     default_reason = "KubernetesRequestInvalid"
     status = 422
@@ -263,9 +263,9 @@ class ServerError(ApiError):
 
 
 class CallEndedError(Exception):
-    """Raised for a request after the reconciler's call has ended, such as by a timeout.
+    """Raised for a request that is made after the reconciler's call has ended or timed out.
 
-    Nothing is sent.
+    The request is not sent.
     """
 
 
@@ -289,9 +289,10 @@ _BY_REASON: Final[Mapping[str, type[ApiError]]] = {
 def create_api_error(
     status: int, reason: str, message: str, retry_after: float | None = None
 ) -> ApiError:
-    """Create the typed error for a request by the runtime; ``status`` is 0 without a response.
+    """Return the error of the class that matches ``status``, for a request by the runtime.
 
-    The author's code gets it through :meth:`ApiError.for_request`.
+    ``status`` is 0 if there was no response. The author's code gets the error through
+    :meth:`ApiError.for_request`.
     """
     default = ServerError if status >= 500 else ApiError
     # The reason first: AlreadyExists and Conflict have the same status.
@@ -315,7 +316,7 @@ _FORMER_NAMES: Final[Mapping[type[ApiError], str]] = {
 
 
 def error_label(error: BaseException) -> str:
-    """Return an error's name for metrics.
+    """Return the name of an error's class for use as a metric label.
 
     Errors from the runtime's requests keep the names that the alerts and dashboards of released
     providers use, such as ``Conflict``.

@@ -2,8 +2,9 @@
 
     CAPSMITH_SIMULATED_FAULTS=error=0.2,late=3,seed=7
 
-The value is a list of the fields of :class:`Faults`, or ``@`` and the path to a file with such a
-list.  The file is read at each call, so faults can begin and end while a manager is running.
+The value is a comma-separated list of the fields of :class:`Faults`, or ``@`` and the path to a
+file with such a list. The file is read at each call, so faults can begin and end while a manager is
+running.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class CloudUnavailable(ReconcileError):
 
 
 class RateLimited(ReconcileError):
-    """A simulated rejection of a call, which had no effect."""
+    """A simulated rejection with status 429 of a call, which had no effect."""
 
     def __init__(self) -> None:
         super().__init__("RateLimited", "429 Too Many Requests", retry_after=RETRY_SECONDS)
@@ -62,7 +63,7 @@ class Faults:
     slow: float = 0.0
     """Maximum duration of a call in seconds."""
     late: int = 0
-    """Number of searches that fail to find a newly created resource."""
+    """Number of searches that do not find a newly created resource yet."""
     vanish: float = 0.0
     """Share of successful searches after which the found resource is deleted."""
     seed: int = 0
@@ -101,13 +102,13 @@ NONE: Final = Faults()
 
 
 def inject_faults(client: object, folder: Path) -> None:
-    """Wrap a client's methods to simulate the faults that ``CAPSMITH_SIMULATED_FAULTS`` selects.
+    """Wrap a client's methods in place to inject the faults in ``CAPSMITH_SIMULATED_FAULTS``.
 
-    Wraps the methods ``find*``, ``create*``, ``delete*`` and ``scale*``, which must be synchronous
-    and take the external id as their first argument.  If the environment variable is not set, the
-    client is left unchanged.  ``folder`` records the resources that are not listed yet; all clients
-    of a cloud share it.  When one of these methods calls another, no fault is injected into the
-    inner call.
+    The methods ``find*``, ``create*``, ``delete*`` and ``scale*`` are wrapped; they must be
+    synchronous and take the external id as their first argument. If the environment variable is not
+    set, the client is left unchanged. Newly created resources that searches do not find yet are
+    recorded in ``folder``, which all clients of the same cloud must share. If one of these methods
+    calls another, faults are injected only into the outer call.
     """
     setting = os.environ.get(VARIABLE)
     if setting:

@@ -27,8 +27,8 @@ class FeatureGate:
     def __init__(self, name: str, *, default: bool = False) -> None:
         """Declare a gate.
 
-        ``name`` is in CamelCase, such as ``FastBoot``.  Raises ValueError for any other name, and
-        for one that another gate has.
+        ``name`` is in CamelCase, such as ``FastBoot``. Raises ValueError if it is not, or if
+        another gate already has the name.
         """
         if not _NAME.fullmatch(name) or name in _gates:
             raise ValueError(f"not in CamelCase, or declared twice: {name!r}")
@@ -39,12 +39,12 @@ class FeatureGate:
 
     @property
     def is_enabled(self) -> bool:
-        """Return the value of the gate, which does not change while a manager runs."""
+        """Return whether the gate is turned on; this does not change while a manager runs."""
         return self._value
 
     @contextlib.contextmanager
     def set_for_test(self, enabled: bool) -> Iterator[None]:
-        """Return a context manager that sets the gate during its block; for tests."""
+        """Return a context manager that sets the gate for the duration of its block; for tests."""
         before, self._value = self._value, enabled
         try:
             yield
@@ -53,14 +53,14 @@ class FeatureGate:
 
 
 def find_unknown_gates(names: Mapping[str, bool]) -> list[str]:
-    """Return the names that no gate has, sorted."""
+    """Return those of the names that belong to no declared gate, sorted."""
     return sorted(names.keys() - _gates.keys())
 
 
 def set_feature_gates(values: Mapping[str, bool]) -> None:
-    """Set feature gates by name; the others keep their values.
+    """Set feature gates by name; gates that are not named keep their values.
 
-    Raises UnknownFeatureGateError, and sets none, if there is no gate with one of the names.
+    If there is no gate with one of the names, raises UnknownFeatureGateError and changes nothing.
     """
     unknown = find_unknown_gates(values)
     if unknown:
@@ -71,9 +71,9 @@ def set_feature_gates(values: Mapping[str, bool]) -> None:
 
 
 def parse_feature_gates(text: str) -> dict[str, bool]:
-    """Return the values in a string such as ``A=true,B=false`` by name.
+    """Return the values in a string such as ``A=true,B=false``, keyed by gate.
 
-    Raises ValueError for any other string; an empty one has no values.
+    An empty string yields an empty mapping. Raises ValueError for any other format.
     """
     values: dict[str, bool] = {}
     for part in text.split(",") if text else ():

@@ -57,16 +57,16 @@ must already reach the manager's conversion webhook.
 CORE_RETRY_SECONDS: Final = 5.0
 CORE_CHECK_SECONDS: Final = 300.0
 CLOSE_SECONDS: Final = 3.0
-"""Seconds that sessions may take to close in any case; Kubernetes grants ten seconds more."""
+"""Seconds reserved for closing sessions when the manager stops; Kubernetes adds ten more."""
 EXIT_SECONDS: Final = 5.0
-"""Seconds for which exit handlers and the author's libraries may delay the process's end."""
+"""Seconds by which exit handlers and the author's libraries may delay the end of the process."""
 
 
 KUBECONFIG_HINT: Final = "set KUBECONFIG or --kubeconfig, or run the manager in a cluster"
 
 
 class CoreVersionChangedError(Exception):
-    """Raised if core was upgraded; the manager must restart to read the new version."""
+    """Raised if core was upgraded, so the manager must restart to use the new API version."""
 
 
 def main(
@@ -76,10 +76,10 @@ def main(
     extras: Sequence[ExtraFlags] = (),
     distribution: str = "",
 ) -> int:
-    """Run one of the components until a signal arrives; return the exit code.
+    """Run one of the components until a signal arrives, and return the exit code.
 
-    ``load`` creates a component by its type.  ``distribution`` is the name under which pip has
-    installed the provider, for ``--version``.
+    ``load`` creates the component of a given type. ``distribution`` is the name under which pip has
+    installed the provider; ``--version`` prints its version.
     """
     options = parse(arguments, components, extras, distribution)
     component = load(options.component)
@@ -184,10 +184,11 @@ class Manager:
         self._watchdog = LeaseWatchdog(self._elector, end_process) if self._elector else None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until ``stop`` is set; raise the error that made the manager stop.
+        """Run until ``stop`` is set; raise the error if one makes the manager stop earlier.
 
         The process ends immediately if the lease is lost, or if the author's code is still running
-        at the end: another manager may lead while this one still creates a machine.
+        at the end: another manager may become the leader while this one is still creating a
+        machine.
         """
         pool = DaemonThreadPool(self._options.hook_threads)
         # asyncio.to_thread in the author's code uses this executor, so its threads are tracked as

@@ -49,42 +49,42 @@ class Options:
     timings: LeaseTimings = field(default_factory=LeaseTimings)
     diagnostics_address: str = ":8443"
     insecure_diagnostics: bool = False
-    """Whether to serve metrics by HTTP to all clients, not only to those on this host."""
+    """Whether to serve metrics over HTTP to all clients, not only to clients on this host."""
     health_address: str = ""
     """Address of the probes; empty to serve them on the diagnostics address."""
     diagnostics_certificates: Path | None = None
-    """Folder with the certificate for serving metrics by HTTPS; None to serve them by HTTP."""
+    """Folder with the certificate for serving metrics over HTTPS; None to serve them over HTTP."""
     tls: TLSOptions = DEFAULT_TLS
     """Lowest TLS version and cipher suites of the servers for metrics and webhooks."""
     kube_api_qps: float = 0.0
     """Requests to the management cluster's API server per second; 0 means unlimited."""
     kube_api_burst: int = BURST
     concurrency: int = 10
-    """Number of concurrent reconciles for kinds that `kind_concurrency` does not name."""
+    """Number of concurrent reconciles for each kind that `kind_concurrency` does not name."""
     kind_concurrency: Mapping[str, int] = field(default_factory=dict)
     hook_rate: float | None = None
-    """Calls of authors' methods per second and identity.
+    """Calls of authors' methods per second for each identity.
 
     0 means unlimited; None means the rate that the author's session factory declares.
     """
     hook_burst: int | None = None
     sync_period: float = 600.0
     status_debounce: float = 2.0
-    """Seconds that a wait must last before it is written into the status."""
+    """Seconds that a wait must last before its reason is written into the status."""
     hook_timeout: float = 300.0
     hook_threads: int = 32
     graceful_shutdown_timeout: float = 300.0
     """Seconds for which a stopping manager waits for running reconciles."""
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
-    """Values of feature gates by name; the others have their default."""
+    """Values of feature gates by name; gates that are not listed have their default value."""
     verbosity: int = 2
     logging_format: str = "text"
     kubeconfig: str = ""
     extra: Mapping[str, object] = field(default_factory=dict)
-    """Values of additional flags by name."""
+    """Values of the flags that ``ExtraFlags`` add, by ``ExtraFlags.name``."""
 
     def concurrency_of(self, kind: str) -> int:
-        """Return a kind's number of concurrent reconciles."""
+        """Return the maximum number of concurrent reconciles for a kind."""
         return self.kind_concurrency.get(kind, self.concurrency)
 
     @property
@@ -99,7 +99,7 @@ class Options:
         )
 
     def with_default_namespace(self, namespace: str) -> Options:
-        """Return options with ``namespace``, unless the environment or a flag sets one."""
+        """Return a copy with ``namespace``, unless the environment or a flag already sets one."""
         # Only as a default: the Downward API and flags name the namespace that the manager really
         # runs in.
         own = self.own_namespace or namespace
@@ -111,15 +111,15 @@ class ExtraFlags(Protocol):
 
     @property
     def name(self) -> str:
-        """Return the key of the flags in :attr:`Options.extra`."""
+        """Return the key under which :attr:`Options.extra` holds the values of these flags."""
         ...
 
     def add(self, parser: argparse.ArgumentParser) -> None:
-        """Add the flags to the parser."""
+        """Add these flags to the parser."""
         ...
 
     def read(self, found: argparse.Namespace) -> object:
-        """Return the flags' value from the parsed arguments."""
+        """Return the value for :attr:`Options.extra`, taken from the parsed arguments."""
         ...
 
 
@@ -131,8 +131,8 @@ def parse(
 ) -> Options:
     """Parse a command line; exit with a usage message if it is invalid.
 
-    The component is optional if there is only one.  With ``distribution``, the name of the
-    provider's distribution, ``--version`` prints its version and exits.
+    The component need not be named if there is only one. If ``distribution`` is set, the name of
+    the provider's distribution, ``--version`` prints its version and exits.
     """
     parser = _parser(components, extras, distribution)
     found = parser.parse_args(arguments)

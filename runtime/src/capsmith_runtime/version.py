@@ -12,10 +12,10 @@ class IncompatibleRuntimeError(ImportError):
 
 
 def require(series: str) -> None:
-    """Raise an error for code and manifests of another ``major.minor`` series.
+    """Raise an error if code and manifests were generated for another ``major.minor`` series.
 
     A series fixes the CRD fields, permissions and flags that the runtime needs; patch releases
-    never change them.  Raises :class:`IncompatibleRuntimeError`.
+    never change them. The error is :class:`IncompatibleRuntimeError`.
     """
     own = __version__.rpartition(".")[0]
     if series != own:

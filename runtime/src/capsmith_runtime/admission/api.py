@@ -1,7 +1,8 @@
 """Base classes of validators and defaulters, with the arguments and results of their methods.
 
 Methods may be ``def`` or ``async def``. The API server calls them while a user waits, on the leader
-and on all other replicas: decide by the arguments alone, and call no other system.
+and on all other replicas. Base your decisions on the arguments alone, and do not call other
+systems.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Converts Kubernetes JSON objects into the dataclasses of their kinds, and back.
 
-Unknown keys are ignored, because a newer API version may have written them.  A value of the wrong
-type is an error that names its path.  Optional values that are empty are not written.
+Unknown keys are ignored, because a newer API version may have written them. A value of the wrong
+type raises an error that names its path. Optional values that are empty are not written.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def json_name(field: Field[Any]) -> str:
 
 
 def has_default(field: Field[Any]) -> bool:
-    """Return whether a dataclass field is optional."""
+    """Return whether a dataclass field has a default, which makes it optional in the JSON."""
     return field.default is not MISSING or field.default_factory is not MISSING
 
 
@@ -163,7 +163,10 @@ def _shown(value: object) -> str:
 
 
 def encode_status(value: Any) -> dict[str, Any]:
-    """Return the fields of a Status dataclass by JSON key; empty fields are None."""
+    """Return the fields of a Status dataclass as JSON values by key.
+
+    Empty fields are included as None, so that a merge patch removes them.
+    """
     if value is None:
         return {}
     if not is_dataclass(value) or isinstance(value, type):
@@ -173,7 +176,7 @@ def encode_status(value: Any) -> dict[str, Any]:
 
 
 def encode(value: Any) -> Any:
-    """Return a dataclass, and everything in it, as plain JSON."""
+    """Return a dataclass and its nested values as plain JSON."""
     if is_dataclass(value) and not isinstance(value, type):
         found = ((field, encode(getattr(value, field.name))) for field in fields(value))
         return {

@@ -69,9 +69,9 @@ class StatusWriter(ConditionWriter, Protocol):
         ...
 
     def is_provisioned(self, obj: Object) -> bool:
-        """Return whether the object is reported as provisioned.
+        """Return whether the status reports the object as provisioned.
 
-        This is never reset (IC-05, IM-03).
+        Once true, this is never reset (IC-05, IM-03).
         """
         ...
 

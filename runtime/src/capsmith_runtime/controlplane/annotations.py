@@ -27,37 +27,39 @@ class Annotations:
 
     @property
     def pending_machine(self) -> str:
-        """Return the control plane annotation for the Machine that is being created."""
+        """Return the name of the control plane annotation for the Machine that is being created."""
         return f"{self.domain}/pending-machine"
 
     @property
     def remediation_in_progress(self) -> str:
-        """Return the control plane annotation for the Machine that was deleted to be replaced."""
+        """Return the name of the control plane annotation for a Machine deleted to be replaced."""
         return f"{self.domain}/remediation-in-progress"
 
     @property
     def remediation_for(self) -> str:
-        """Return the Machine annotation that names the Machine it replaces."""
+        """Return the name of the annotation by which a new Machine names the Machine it replaces."""
         return f"{self.domain}/remediation-for"
 
     @property
     def added(self) -> str:
-        """Return the Machine annotation for a completed ``after_add`` hook."""
+        """Return the name of the Machine annotation that is set once ``after_add`` has completed."""
         return f"{self.domain}/added"
 
     @property
     def propagated(self) -> str:
-        """Return the annotation that records which metadata come from the machine template."""
+        """Return the name of the annotation that records metadata from the machine template."""
         return f"{self.domain}/propagated"
 
     @property
     def bootstrap_spec(self) -> str:
-        """Return the bootstrap configuration annotation with the digest of its original spec."""
+        """Return the name of a bootstrap configuration's annotation: the digest of its original
+        spec.
+        """
         return f"{self.domain}/bootstrap-spec"
 
     @property
     def pre_terminate_hook(self) -> str:
-        """Return the Machine annotation that delays the deletion of its infrastructure (SM-05)."""
+        """Return the name of the Machine annotation that delays the server's deletion (SM-05)."""
         return PRE_TERMINATE_PREFIX + self.domain.partition(".")[0]
 
 

@@ -215,7 +215,7 @@ class ConversionWebhookGroup(WebhookGroup):
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
-        """Return the handler of the only path, which CRDs name."""
+        """Return the handler by path; there is only one path, which all CRDs name."""
         return {PATH: self._review}
 
     async def _review(self, request: Request) -> Response:

@@ -221,7 +221,12 @@ def convert_conditions_to_new(value: Any, context: ValueContext) -> Any:
 
 
 def convert_conditions_to_old(value: Any, context: ValueContext) -> Any:
-    """Return conditions in the v1beta1 format: with severities, and shortened strings (ST-02)."""
+    """Return conditions in the v1beta1 format (ST-02).
+
+    Reasons and messages are cut to their maximum length, ``observedGeneration`` is removed, and
+    False conditions get a severity. Null becomes MISSING; other values that are not lists are
+    returned unchanged.
+    """
     if not isinstance(value, list):
         return MISSING if value is None else value
     return [_old_condition(entry) for entry in value if isinstance(entry, dict)]

@@ -91,14 +91,14 @@ class InfraClusterView:
 
 
 class WatchedMachines(Enum):
-    """Which of its machines reconcile an infrastructure cluster, and are in its scope."""
+    """Selects the machines that are in their infrastructure cluster's scope and reconcile it."""
 
     NONE = "none"
-    """No machine; the default."""
+    """No machines; the default."""
     CONTROL_PLANE = "control-plane"
     """The machines of the control plane."""
     ALL = "all"
-    """All machines, those of machine pools with Machines included."""
+    """All machines, including those of machine pools with Machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +112,10 @@ class InfraMachineView:
     provider_id: str | None = None
     """The machine's provider id; None until its reconciler has returned one."""
     is_provisioned: bool = False
-    """Whether the machine's reconciler has returned a state since it was created or moved."""
+    """Whether the machine's reconciler has returned a state since the object was created or moved.
+    """
     addresses: tuple[Address, ...] = ()
-    """The addresses that the machine's reconciler returned last."""
+    """The addresses that the machine's reconciler last returned."""
     is_control_plane: bool = False
     """Whether the machine belongs to the control plane."""
     deleting: bool = False
@@ -138,7 +139,7 @@ class InfraMachineView:
     def status(self, cls: type[T]) -> T:
         """Return the status as an instance of the generated class ``cls``.
 
-        Changes of your own fields in the status do not reconcile the cluster.
+        Changes to your own status fields do not trigger a reconcile of the cluster.
         """
         return decode(cls, self.raw_status, "status")
 
@@ -154,7 +155,7 @@ class InfraClusterUser:
     def require_infra_cluster(self: _HasInfraCluster) -> InfraClusterView:
         """Return ``infra_cluster``.
 
-        Raises ReconcileError, which the Ready condition reports, if it is None.
+        If it is None, raises ReconcileError, which the Ready condition reports.
         """
         if self.infra_cluster is None:
             message = "the Cluster has no infrastructure cluster of this provider"
@@ -217,8 +218,8 @@ class InfraClusterScope(InfraScope[Spec]):
     machines: tuple[InfraMachineView, ...] = ()
     """The machines that the reconciler's ``watched_machines`` selects, sorted by kind and name.
 
-    Machines in deletion are included until they are gone.  Machines that no Machine of the Cluster
-    owns, or that name the ids of another object, are not.
+    Machines that are being deleted are included until they are gone. Machines without a Machine of
+    this Cluster as their owner are left out, as are machines that claim another object's ids.
     """
     workload_client: KubernetesClient = field(
         default_factory=KubernetesClient, repr=False, compare=False
@@ -242,14 +243,14 @@ class InfraMachineScope(InfraScope[Spec], InfraClusterUser):
     provider_id: str | None
     """The provider id that the reconciler returned earlier; None until the machine is provisioned.
 
-    A user who creates the object can set any provider id.
+    Do not trust it: a user who creates the object can set any provider id.
     """
     failure_domain: str | None
     """The failure domain in which to create the machine; None if it may be created in any."""
     is_control_plane: bool
     """Whether the machine belongs to the control plane."""
     is_provisioned: bool = False
-    """Whether the machine has been reported as provisioned since it was created or moved."""
+    """Whether the reconciler has returned a state since the object was created or moved."""
     ip_addresses: tuple[ClaimedAddress, ...] = ()
     """Claimed addresses, one for each pool in ``spec.addressesFromPools``, in the same order."""
     workload_client: KubernetesClient = field(
@@ -266,8 +267,8 @@ class InfraMachineScope(InfraScope[Spec], InfraClusterUser):
     def bootstrap_data(self) -> BootstrapData:
         """Return the bootstrap data, from synchronous code.
 
-        Each call sends a request to the API server.  Raises NotAvailableError if the Secret does
-        not exist; do not catch it, so that the machine waits for the Secret.
+        Each call sends a request to the API server and blocks the thread. Raises NotAvailableError
+        if the Secret does not exist; do not catch it, so that the machine waits for the Secret.
         """
         return wait_for(self._bootstrap, self._loop)
 
@@ -308,7 +309,8 @@ class InfraMachineTemplateScope(OptionalCredentialsScope, InfraClusterUser, Gene
     cluster: Cluster | None
     """The Cluster that owns the template; None if no Cluster does, as in a ClusterClass."""
     infra_cluster: InfraClusterView | None
-    """The cluster's infrastructure; None without ``cluster`` or if another provider manages it."""
+    """The Cluster's infrastructure cluster; None if ``cluster`` is, or another provider manages it.
+    """
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
@@ -440,9 +442,9 @@ class InfraClusterReconciler(SessionUser, ABC, Generic[Spec]):
     watched_machines: ClassVar[WatchedMachines] = WatchedMachines.NONE
     """Which machines are in ``InfraClusterScope.machines``.
 
-    ``reconcile_normal`` is called again after such a machine was added, became provisioned, changed
-    its spec or its addresses, started to be deleted, or was deleted.  Until the cluster is
-    provisioned, do not wait for machines: they wait for the cluster.
+    ``reconcile_normal`` is called again after such a machine is added, becomes provisioned, changes
+    its spec or its addresses, starts to be deleted, or is gone. Until the cluster is provisioned,
+    do not wait for machines, because they wait for the cluster.
     """
 
     @abstractmethod
@@ -475,8 +477,8 @@ class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
     ):
         """Create or update the server and return its state.
 
-        If ``machine`` has a provider id but its server is gone, return Terminated; never create a
-        second server.
+        If ``machine`` has a provider id but its server is gone, return Terminated, and never create
+        a second server.
         """
 
     @abstractmethod

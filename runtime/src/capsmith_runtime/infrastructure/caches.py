@@ -31,7 +31,7 @@ from capsmith_runtime.reconcile.results import Waiting
 BY_IDENTITY = "identity"
 
 Completion = Callable[[JSON, Machine], Machine]
-"""Function that completes a Machine with the fields set on its infrastructure machine."""
+"""Function that returns a Machine with the fields that its infrastructure machine adds."""
 
 
 class MachineAddressSource(Protocol):
@@ -40,7 +40,7 @@ class MachineAddressSource(Protocol):
     async def of_machine(
         self, machine: JSON, cluster: Cluster
     ) -> tuple[ClaimedAddress, ...] | Waiting:
-        """Return one address for each pool that ``machine`` names.
+        """Return one address for each pool that ``machine`` names, in the same order.
 
         Returns Waiting until all addresses are allocated.
         """
@@ -64,11 +64,11 @@ class InfrastructureKinds:
         return next((kind for kind in self.identities if kind.resource.kind == name), None)
 
     def identity_keys(self, obj: JSON) -> Iterable[str]:
-        """Yield the BY_IDENTITY index key for the identity that an infrastructure cluster uses."""
+        """Yield the BY_IDENTITY index key of the identity that an infrastructure cluster uses."""
         return self._keys(recorded_identity.read_reference(obj), obj)
 
     def recorded_identity_keys(self, obj: JSON) -> Iterable[str]:
-        """Yield the BY_IDENTITY index key for the identity that a machine or pool has recorded."""
+        """Yield the BY_IDENTITY index key of the identity that is recorded on a machine or pool."""
         # The infrastructure cluster, which names the identity, may be gone before its machines.
         return self._keys(recorded_identity.read_record(obj) or {}, obj)
 
@@ -143,7 +143,7 @@ class InfrastructureCaches:
 
     @property
     def recorded_users(self) -> tuple[Informer, ...]:
-        """Return the informers for the kinds that record their cluster's identity."""
+        """Return the informers of the kinds whose objects record their cluster's identity."""
         return (*self.machines.values(), *self.pools.values())
 
     def find_kinds_using(self, identity: str) -> list[str]:
@@ -153,10 +153,9 @@ class InfrastructureCaches:
         return sorted({informer.resource.kind for informer in found})
 
     def identity_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
-        """Return the annotation that records a cluster's identity, to set on a machine or pool.
+        """Return the annotation that records a Cluster's identity, to set on a machine or pool.
 
-        The result is empty if the provider has no identities, or if this provider does not manage
-        the Cluster's infrastructure.
+        Empty if the provider has no identities, or does not manage the Cluster's infrastructure.
         """
         infra_cluster = self.infra_cluster_of(cluster) if self.kinds.identities else None
         return recorded_identity.create_record(obj, infra_cluster) if infra_cluster else {}
@@ -229,12 +228,12 @@ def _refers_to(reference: ObjectRef, resource: ResourceType) -> bool:
 
 
 def identity_value(kind: str, key: NamespacedName) -> str:
-    """Return the BY_IDENTITY index key for the identity with this kind and key."""
+    """Return the BY_IDENTITY index key of the identity with this kind and key."""
     return f"{kind}/{key.namespace}/{key.name}"
 
 
 def secret_value(namespace: str, name: str) -> str:
-    """Return the BY_SECRET index key for a Secret.
+    """Return the BY_SECRET index key of a Secret.
 
     ``namespace`` is empty if the identity that names the Secret is cluster-scoped.
     """

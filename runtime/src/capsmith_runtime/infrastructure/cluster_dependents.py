@@ -36,7 +36,8 @@ class DependentKind:
     """Function that returns a Cluster's cached objects, given the Cluster's namespace and name."""
     cluster_name: Callable[[JSON], str | None] = cluster_name_of
     is_labelled: bool = True
-    """Whether all objects of the kind have the cluster name label, by which they can be listed."""
+    """Whether all objects of the kind have the cluster name label, so that a list can select them.
+    """
 
     @classmethod
     def of_machines(cls, kind: Kind[Any], informer: Informer) -> DependentKind:
@@ -72,7 +73,7 @@ class ClusterDependents:
     async def find_wait(self, key: NamespacedName, cluster: str | None) -> Waiting | None:
         """Return Waiting while an infrastructure cluster has dependents; otherwise None.
 
-        The deletion of the last cached dependent is an event.  Dependents that are not cached,
+        An event reports the deletion of the last cached dependent. Dependents that are not cached,
         because they are new or belong to another manager, are listed again after some seconds.
         """
         if not cluster:

@@ -1,4 +1,4 @@
-"""The machines of an infrastructure cluster, for example the members of its load balancer."""
+"""Finds an infrastructure cluster's machines, such as the members of its load balancer."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ async def list_machines(
 ) -> tuple[InfraMachineView, ...]:
     """Return the ``watched`` machines of a Cluster from the caches, sorted by kind and name.
 
-    Only machines with a Machine of this Cluster count, and only those whose ids no other object
-    holds: the label with the Cluster's name and the ids may have been written by a user, who must
-    not make another tenant's server a member of the cluster.
+    A machine counts only if it has a Machine of this Cluster and if no other object holds its ids.
+    A user may have written the label with the Cluster's name and the ids, and must not be able to
+    make another tenant's server a member of the cluster.
     """
     caches = context.caches
     views: list[InfraMachineView] = []
@@ -84,7 +84,7 @@ def _read_addresses(obj: JSON) -> Iterator[Address]:
 
 
 def select_membership_fields(obj: JSON) -> tuple[object, ...]:
-    """Return the fields of an infrastructure machine whose changes reconcile its cluster."""
+    """Return an infrastructure machine's fields whose changes trigger a reconcile of its cluster."""
     status = metadata.mapping(obj, "status")
     return (
         metadata.labels(obj).get(constants.CLUSTER_NAME_LABEL),

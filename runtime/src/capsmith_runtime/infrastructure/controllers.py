@@ -68,7 +68,7 @@ class InfrastructureControllers:
     def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
         """Create the controllers for one manager.
 
-        Raises ValueError if a kind has a template, but nothing creates its controller.
+        Raises ValueError if a kind has a template but ``template`` is not set.
         """
         if self.template is None and any(kind.template for kind in self.machines):
             raise ValueError("kinds with templates need the factory of their controllers")
@@ -112,7 +112,7 @@ class InfrastructureGroup(ControllerGroup):
         return (workload.run,) if workload is not None else ()
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Connect the optional groups to the manager's other groups."""
+        """Share resources with the manager's other groups, and connect the optional groups."""
         for group in self._groups:
             group.connect(groups)
 

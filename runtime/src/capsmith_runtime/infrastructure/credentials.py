@@ -34,9 +34,9 @@ class CredentialsResolver:
         return await self._of_reference(reference, infra_cluster)
 
     async def of_machine(self, machine: JSON | None) -> Credentials | Waiting:
-        """Return the credentials for the identity that a machine or pool has recorded.
+        """Return the credentials for the identity that is recorded on a machine or pool.
 
-        They are used for deletions after the infrastructure cluster is gone.
+        Deletions use them after the infrastructure cluster is gone.
         """
         # Without identities nothing is recorded, and nothing is needed.
         if not self._caches.kinds.identities:

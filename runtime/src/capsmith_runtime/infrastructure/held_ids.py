@@ -38,11 +38,10 @@ class HeldIds:
             self.index(informer)
 
     def index(self, informer: Informer, *, has_provider_ids: bool = True) -> None:
-        """Index the objects of a kind.
+        """Index the objects of a kind; call this before its informer runs.
 
-        Call this before its informer runs.
-
-        ``has_provider_ids`` is false for pools with Machines, whose machines hold the provider ids.
+        ``has_provider_ids`` is false for pools with Machines, because their machines hold the
+        provider ids.
         """
         informer.add_index(_BY_EXTERNAL_ID, _external_ids)
         self._informers[_BY_EXTERNAL_ID].append(informer)
@@ -64,7 +63,7 @@ class HeldIds:
         return None
 
     def find_objects(self, change: ReportedChange) -> Iterator[JSON]:
-        """Yield the objects with one of the ids of ``change``."""
+        """Yield the objects that hold the id that ``change`` reports."""
         for index, value in (
             (_BY_EXTERNAL_ID, change.external_id),
             (_BY_SHORT_ID, change.short_id),

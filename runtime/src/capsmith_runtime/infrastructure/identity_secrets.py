@@ -31,7 +31,7 @@ BY_FINALIZER: Final = "finalizer"
 
 
 def finalizer_value(namespace: str, finalizer: str) -> str:
-    """Return the BY_FINALIZER index key of Secrets with ``finalizer`` in ``namespace``."""
+    """Return the BY_FINALIZER index key for Secrets in ``namespace`` that have ``finalizer``."""
     return f"{namespace} {finalizer}"
 
 
@@ -55,7 +55,7 @@ class _Content(NamedTuple):
 class IdentitySecrets:
     """Reads the Secrets that identities name; the manager runs the informers.
 
-    The values of a Secret are read once after each change, however many objects use them.
+    However many objects use a Secret, its values are read only once after each change.
     """
 
     def __init__(
@@ -80,12 +80,15 @@ class IdentitySecrets:
                 {kind.resource.namespaced for kind in kinds if kind.refers_to_secret}
             )
         }
-        """Secret metadata, keyed by whether the identities that name the Secrets are namespaced."""
+        """Informers of Secret metadata, by whether the identities that name the Secrets are
+        namespaced.
+        """
         for informer in self.informers.values():
             informer.add_handler(self._forget_deleted)
 
     def set_handler(self, handler: Callable[[JSON], None]) -> None:
-        """Register a function to call with each Secret whose data may have changed since the read.
+        """Register a function to call with each Secret whose data may have changed since the last
+        read.
 
         The watch cannot distinguish changes to data from changes to labels.
         """

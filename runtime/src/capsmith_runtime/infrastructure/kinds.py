@@ -29,7 +29,8 @@ class IdentityKind:
     refers_to_secret: bool = True
 
     def find_in(self, name: str, user: Object) -> NamespacedName:
-        """Return the key of the identity called ``name``.
+        """Return the key of the identity called ``name``; a namespaced one is in ``user``'s
+        namespace.
 
         ``user`` is the infrastructure cluster that refers to the identity.
         """

@@ -67,15 +67,15 @@ class InfraMachinePoolState(State):
     """State of an existing pool: its machines, in any order.
 
     After the first state is returned, the pool counts as provisioned for good, even while it is
-    being scaled.  Report later problems with ``ready=False``, a reason and a message.  Core deletes
-    the Node of a machine that is no longer listed: if the machines cannot be read from the
-    infrastructure, raise an exception.
+    being scaled. Report later problems with ``ready=False``, a reason and a message. Core deletes
+    the Node of a machine that is no longer listed, so raise an exception if the machines cannot be
+    read from the infrastructure.
     """
 
     instances: Sequence[Instance] = ()
     """The pool's machines, each with a unique ``provider_id``."""
     replicas: int | None = None
-    """Size requested by the infrastructure's own autoscaler; None for the number of instances.
+    """Size requested by the infrastructure's own autoscaler; None to use the number of instances.
 
     The runtime writes it to MachinePool.spec.replicas while ``replicas_managed_elsewhere`` is true
     (MP-17).
@@ -104,7 +104,7 @@ class InfraMachinePoolScope(InfraScope[Spec], InfraClusterUser):
     infra_cluster: InfraClusterView | None
     """The pool's infrastructure cluster; None if another provider manages it."""
     provider_ids: tuple[str, ...]
-    """Provider ids of the machines that the reconciler returned earlier. A user may change them."""
+    """Provider ids of the machines that the reconciler last returned.  A user may change them."""
     _bootstrap: BootstrapReader = field(repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
@@ -112,7 +112,7 @@ class InfraMachinePoolScope(InfraScope[Spec], InfraClusterUser):
     def replicas(self) -> int:
         """Return the desired number of machines.
 
-        While ``replicas_managed_elsewhere`` is true, use it only as a new pool's initial size.
+        While ``replicas_managed_elsewhere`` is true, use it only as the initial size of a new pool.
         """
         return self.machine_pool.replicas
 
@@ -171,15 +171,15 @@ class InfraMachinePoolReconciler(SessionUser, ABC, Generic[Spec]):
     ) -> InfraMachinePoolState | Waiting | Awaitable[InfraMachinePoolState | Waiting]:
         """Create or scale the pool and return its state.
 
-        Also called after the bootstrap data or the spec have changed; the reconciler decides
-        whether to replace the existing machines.
+        This method is also called after the bootstrap data or the spec have changed; the reconciler
+        must decide whether to replace the existing machines.
         """
 
     @abstractmethod
     def reconcile_delete(
         self, pool: InfraMachinePoolDeleteScope[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Delete the pool and its machines; return Deleted only when all of them are gone."""
+        """Delete the pool and its machines; return Deleted only when they are all gone."""
 
 
 class MachinePoolMachinesReconciler(SessionUser, Generic[Spec]):
@@ -191,15 +191,16 @@ class MachinePoolMachinesReconciler(SessionUser, Generic[Spec]):
     max_surge: int | str = 0
     """Maximum number of machines that a rollout may create beyond the desired number.
 
-    Either a count or a share such as "10%".
+    Either a count or a percentage of the desired number, such as "10%".
     """
     max_unavailable: int | str = 1
-    """Maximum number of machines without a Node in a rollout: a count, or a share like "10%"."""
+    """Maximum number of machines without a Node in a rollout: a count, or a percentage like "10%".
+    """
 
     def replicas(self, pool: InfraMachinePoolScope[Spec]) -> int | Awaitable[int | None] | None:
         """Return the size requested by the infrastructure's own autoscaler (MP-17).
 
-        Called only while ``replicas_managed_elsewhere`` is true.  If it returns None, the default,
-        the runtime creates and deletes no machines and only reports how many there are.
+        Called only while ``replicas_managed_elsewhere`` is true. The default is None: the runtime
+        then neither creates nor deletes machines and only reports how many there are.
         """
         return None

@@ -93,9 +93,9 @@ class ClusterInfrastructure:
     ) -> ClusterInfrastructure:
         """Look up the infrastructure cluster and credentials of ``cluster``.
 
-        If ``cluster`` is None, the infrastructure cluster is found by the Cluster's ``name``. If
-        the infrastructure cluster is gone, the credentials are those recorded by ``user``, the
-        machine or pool that is being reconciled.
+        If ``cluster`` is None, the infrastructure cluster is found by ``name``, the Cluster's name.
+        If the infrastructure cluster is gone, the credentials are those that are recorded on
+        ``user``, the machine or pool that is being reconciled.
         """
         if cluster is None:
             obj = caches.orphaned_infra_cluster(namespace, name)
@@ -132,7 +132,7 @@ def find_infra_cluster(
 
 
 def find_core_blocker(cluster: Cluster, owner: DataOwner, kind: str) -> Waiting | None:
-    """Return Waiting while core does not allow the owner's machines to be created; else None.
+    """Return Waiting while core does not allow the owner's machines to be created; otherwise None.
 
     See IM-19 and IM-20.
     """

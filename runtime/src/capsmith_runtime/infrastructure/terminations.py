@@ -1,11 +1,11 @@
 """Machines that the author's code reports as Terminated, which other controllers then replace.
 
-One empty answer of a cloud must not cost a server, and an outage must not cost a cluster.  A
-machine is given up only after a second look, and only while few machines of its cluster and of its
-identity disappear.  Node health is independent of this: a MachineHealthCheck that observes Nodes
-replaces Machines whose servers are really gone, whatever is decided here.
+A single empty response from a cloud must not cost a server, and an outage must not cost a cluster.
+A machine is therefore given up only after it has been checked a second time, and only while few
+machines of its cluster and of its identity disappear.  Node health is independent of this: a
+MachineHealthCheck that observes Nodes replaces Machines whose servers are really gone.
 
-TerminalError has neither a second look nor a limit: the author's code raises it for an explicit
+TerminalError needs no second check and has no limit: the author's code raises it for an explicit
 answer about one machine, such as an invalid image, and not because a list lacks the machine.
 """
 
@@ -35,13 +35,13 @@ from capsmith_runtime.reconcile.status_reporter import StatusReporter, limit_mes
 SECOND_LOOK_DEBOUNCES: Final = 15.0
 """Delay of the second look, as a multiple of the debounce of statuses: 30 seconds by default."""
 WINDOW_SECONDS: Final = 600.0
-"""Seconds during which a machine that was given up counts.
+"""Seconds for which a machine counts as disappeared after it was given up.
 
-This is the default sync period, within which each machine of a cluster is looked at: a shorter
-window would miss an outage that shows at the resyncs only.
+This is the default sync period, within which each machine of a cluster is checked: a shorter window
+would miss an outage that is noticed only at resyncs.
 """
 HOLD_SECONDS: Final = 3600.0
-"""Seconds after which a machine that is still reported as Terminated is given up nevertheless."""
+"""Seconds after which a machine that is still reported as Terminated is given up in any case."""
 HELD_LOOK_SECONDS: Final = 60.0
 _SHARE: Final = 3
 """One machine of so many may be given up within the window."""
@@ -52,7 +52,7 @@ class MachineGroup:
     """The machines of one cluster, or of one identity."""
 
     name: str
-    """Name for messages, unique among all groups."""
+    """Name of the group for messages, unique among all groups."""
     machines: int
     """Number of machines, including those that are not provisioned yet."""
 
@@ -69,10 +69,10 @@ class _Suspect:
 class TerminationTracker:
     """Decides which terminated machines are given up; shared by all kinds of a manager.
 
-    A restart loses only what objects do not show: for how long machines have been held, and the
-    given up machines that are deleted already.  The condition of every other machine that was given
-    up says when, and is read at the machine's first reconcile, while new suspects still wait for
-    their second look.
+    A restart loses only state that the objects do not show: how long machines have been held, and
+    which machines were given up and already deleted.  The condition of every other machine that was
+    given up says when that happened.  It is read at the machine's first reconcile, while new
+    suspects still wait for their second check.
     """
 
     def __init__(self, second_look: float, clock: Callable[[], float] = monotonic) -> None:
@@ -84,13 +84,13 @@ class TerminationTracker:
         self._given_up: defaultdict[str, dict[Hashable, float]] = defaultdict(dict)
 
     def count_held(self) -> int:
-        """Return the number of machines that are held at present."""
+        """Return the number of machines that are currently held, so not given up yet."""
         return sum(each.held_since is not None for each in self._suspects.values())
 
     def seconds_to_second_look(self, machine: Hashable, groups: Sequence[MachineGroup]) -> float:
-        """Record that a machine is terminated, and return the seconds until the next look.
+        """Record that a machine is terminated, and return the seconds until the next check.
 
-        The result is 0 if an earlier look said the same, and nothing else was said since.
+        Returns 0 if an earlier check had the same result and no other result has come since.
         """
         if machine not in self._suspects:
             names = tuple(group.name for group in groups)
@@ -99,9 +99,9 @@ class TerminationTracker:
         return max(0.0, self._suspects[machine].since + self._second_look - self._clock())
 
     def find_excess(self, machine: Hashable, groups: Sequence[MachineGroup]) -> MachineGroup | None:
-        """Return a group of which too many machines terminate; None if ``machine`` may be given up.
+        """Return a group with too many terminating machines; None if ``machine`` may be given up.
 
-        A machine may be given up in any case when it was held for ``HOLD_SECONDS``.  Call
+        A machine that was held for ``HOLD_SECONDS`` may be given up in any case. Call
         :meth:`seconds_to_second_look` first.
         """
         suspect, now = self._suspects[machine], self._clock()
@@ -171,9 +171,9 @@ class TerminatedMachines:
         self._tracker.forget(self._machine(key))
 
     async def handle(self, patcher: Patcher, cluster: Cluster, terminated: Terminated) -> Result:
-        """Give a machine up, or return when to look at it again.
+        """Give a machine up, or return when to check it again.
 
-        Raises TerminalError if the machine is given up, with the failure reported.
+        If the machine is given up, raises TerminalError, with the failure reported.
         """
         machine = self._machine(key_of(patcher.obj))
         groups, seconds_ago = tuple(self._groups(patcher.obj, cluster)), 0.0

@@ -46,7 +46,7 @@ class InfrastructureWatches:
         self._queues = queues
 
     def setup(self) -> None:
-        """Register all event handlers.  Call before the informers start."""
+        """Register all event handlers; call this before the informers start."""
         caches, core = self._caches, self._caches.core
         for informers in (caches.clusters, caches.machines, caches.templates):
             for informer in informers.values():

@@ -46,7 +46,7 @@ class WorkloadAccessFactory(Protocol):
 def create_workload_client(
     kind: Kind[Any], cluster: Cluster | None, access: WorkloadAccess | None
 ) -> KubernetesClient:
-    """Return a workload cluster client that connects on its first request.
+    """Return a workload cluster client that does not connect until its first request.
 
     Methods of the client raise NotAvailableError until the cluster's control plane is initialised.
     """

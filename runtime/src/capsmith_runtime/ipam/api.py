@@ -30,7 +30,7 @@ class Pool(SessionScope, Generic[Spec]):
     """A pool of addresses; its namespace is empty if it is cluster-scoped."""
 
     spec: Spec
-    """The author's spec fields; ``ranges`` reads the fields that every pool has."""
+    """The pool's spec with the author's fields; for the fields of all pools, see ``ranges``."""
     raw_spec: Mapping[str, Any] = field(repr=False)
     """The whole spec as JSON."""
 

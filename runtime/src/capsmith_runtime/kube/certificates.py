@@ -75,12 +75,12 @@ class CertificateFiles:
     authority: str = "ca.crt"
     """Path to the CA certificate that clients must trust; the file may be missing.
 
-    Issuers that clients trust already need no such file.
+    The file is not needed if clients already trust the issuer.
     """
     client_authority: str = ""
-    """Path to the CA certificate that client certificates are verified with.
+    """Path to the CA certificate for verifying client certificates.
 
-    If empty, clients need no certificate.
+    If the path is empty, clients need no certificate.
     """
 
     def read(self) -> tuple[bytes, ...]:
@@ -93,7 +93,7 @@ class CertificateFiles:
         return (self.read_authority(), *contents)
 
     def read_authority(self) -> bytes:
-        """Return the CA certificate in PEM; empty if the file does not exist."""
+        """Return the CA certificate in PEM format; empty if the file does not exist."""
         path = self.directory / self.authority
         return path.read_bytes() if path.is_file() else b""
 

@@ -14,7 +14,7 @@ JSON = dict[str, Any]
 
 
 class NamespacedName(NamedTuple):
-    """Key of an object of a known kind; `namespace` is empty for cluster-scoped kinds."""
+    """Namespace and name of an object of a known kind; `namespace` is empty if cluster-scoped."""
 
     namespace: str
     name: str
@@ -49,7 +49,7 @@ class ResourceType:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Return the URL path of the collection, of an object, or of an object's subresource."""
+        """Return the URL path of the collection, or of an object or its subresource if named."""
         root = f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
         scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
         rest = "".join(f"/{part}" for part in (name, subresource) if part)
@@ -58,7 +58,7 @@ class ResourceType:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Filter that the server applies to objects of a kind; empty fields select everything."""
+    """Filter that the API server applies to objects of a kind; an empty field does not filter."""
 
     namespace: str = ""
     labels: str = ""
@@ -71,7 +71,7 @@ EVERYTHING = Selection()
 
 
 class Page(NamedTuple):
-    """One page of a list; `token` requests the next page, and is empty on the last one."""
+    """One page of a list; `token` requests the next page and is empty on the last page."""
 
     items: list[JSON]
     resource_version: str
@@ -94,15 +94,15 @@ class KubeClient(Protocol):
     async def list_page(
         self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
     ) -> Page:
-        """Return one page of a list; with a `limit` of 0, the page contains the whole list.
+        """Return one page of a list; if `limit` is 0, the page contains the whole list.
 
-        `token` comes from the previous page, and is empty for the first one.
+        `token` comes from the previous page, and is empty for the first page.
         """
 
     def watch(
         self, resource: ResourceType, selection: Selection, *, resource_version: str
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Yield events and bookmarks until the server or a silent connection ends the watch."""
+        """Yield events and bookmarks until the server ends the watch or the connection is silent."""
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
         """Return an object from the server, not from a cache.
@@ -119,7 +119,7 @@ class KubeClient(Protocol):
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """Apply the JSON merge patch `body`, and return the new object.
+        """Apply the JSON merge patch `body`, and return the resulting object.
 
         Raises `ConflictError` if `resource_version` is set and outdated.
         """
@@ -127,25 +127,26 @@ class KubeClient(Protocol):
     async def patch_status(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """Apply a JSON merge patch to the status subresource; `body` has the key `status`.
+        """Apply a JSON merge patch to the status subresource, and return the resulting object.
 
-        Raises `ConflictError` if `resource_version` is set and outdated.
+        `body` has the single key `status`. Raises `ConflictError` if `resource_version` is set and
+        outdated.
         """
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
-        """Apply `obj` by server-side apply with this process's field manager.
+        """Apply `obj` with server-side apply and this process's field manager; return the result.
 
         Raises `ConflictError` if another manager owns one of the fields, unless `force` is set.
         """
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
-        """Request the deletion of an object.
+        """Request the deletion of an object, without waiting until it is gone.
 
         Raises `ConflictError` if `uid` is set and the object has another UID.
         """
 
     async def served_versions(self, group: str) -> tuple[str, ...]:
-        """Return the versions of an API group, preferred first; empty if it is not served."""
+        """Return the served versions of an API group, preferred first; empty if none is served."""
 
     async def close(self) -> None:
         """Close all connections."""
@@ -167,6 +168,6 @@ def version_of(obj: JSON) -> int:
 
 
 def is_gone(obj: JSON) -> bool:
-    """Return whether the object is in its last state: being deleted, with no finalizers left."""
+    """Return whether this is the object's last state: being deleted, with no finalizers left."""
     metadata = obj["metadata"]
     return bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")

@@ -28,9 +28,9 @@ class Backoff:
     failures: int = 0
 
     def next(self, at_least: float | None = None) -> float:
-        """Return the next delay in seconds.
+        """Return the next delay in seconds, and increase the one after it.
 
-        The delay is at least ``at_least``, which a server requested.
+        The delay is never shorter than ``at_least``, which a server requested.
         """
         delay = min(self.limit, self.base * 2.0 ** min(self.failures, 32))
         self.failures += 1

@@ -25,9 +25,10 @@ _KEEPALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)] + [
 
 
 def load_config() -> SingleConfig:
-    """Return the configuration from KUBECONFIG, else in-cluster, else the user's default file.
+    """Return the configuration: from KUBECONFIG, else in-cluster, else the user's default file.
 
-    Raises ConfigError, with a message of one line, if there is none or if it cannot be read.
+    Raises ConfigError with a one-line message if there is no configuration, or if it cannot be
+    read.
     """
     path = os.environ.get("KUBECONFIG")
     try:

@@ -1,4 +1,4 @@
-"""Controllers: workers that reconcile the keys of a queue, and that no error ends."""
+"""Controllers: workers that reconcile the keys of a queue and survive any error."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Result:
 
     requeue_after: float | None = None
     priority: Priority | None = None
-    """Priority of the next reconcile; None to keep the current one."""
+    """Priority of the next reconcile; None to keep the current priority."""
     failed: bool = False
-    """Whether the reconcile ended with a failure that no retry resolves."""
+    """Whether the reconcile failed in a way that a retry does not resolve."""
 
 
 class _Loan:
@@ -90,10 +90,10 @@ class Controller(Generic[K]):
                 group.create_task(self._work(), name=f"{self.name}-{number}")
 
     async def stop(self, grace: float) -> bool:
-        """Close the queue and wait up to `grace` seconds; return whether all reconciles ended.
+        """Close the queue and wait at most `grace` seconds; return whether all reconciles ended.
 
-        A cancelled reconcile does not count as ended: its requests may still arrive.  Handlers that
-        have exceeded their time limit are not waited for.
+        A cancelled reconcile does not count as ended, because its requests may still arrive.
+        Handlers that have exceeded their time limit are not waited for.
         """
         self.queue.close()
         try:

@@ -2,10 +2,10 @@
 
 Metrics are served in one of two ways:
 
-- By HTTPS, to clients that the management cluster authorizes, if there are certificate files.  A
+- Over HTTPS, to clients that the management cluster authorizes, if there are certificate files.  A
   self-signed certificate would need a cryptography library in each manager, and no client could
   verify it.
-- By HTTP if there is no certificate: only to clients on the same host, unless the user allows all.
+- Over HTTP if there is no certificate: only to clients on the same host, unless the user allows all.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ LIMITS: Final = HTTPLimits(
     stop_seconds=1.0,
 )
 DEBUG_PREFIX: Final = "/debug/"
-"""The paths below it have the names of Cluster API's diagnostics, where those have one."""
+"""Prefix of the paths for debugging, which are named as in Cluster API where it has the same."""
 LOG_LEVEL: Final = "/debug/flags/v"
-"""Path of the log level: GET returns the verbosity, PUT sets it, as with klog (``-v``)."""
+"""Path of the log level: GET returns the verbosity, and PUT sets it, as ``-v`` does in klog."""
 DUMP: Final = "/debug/dump"
-"""Path of the process's tasks, threads and memory."""
+"""Path of the report on the process's tasks, threads and memory."""
 _MAX_VERBOSITY: Final = 10
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _FORBIDDEN: Final = (
@@ -79,8 +79,8 @@ def parse_address(address: str) -> tuple[str | None, int]:
 class DiagnosticsServer:
     """Serves probes and metrics until closed.
 
-    The process is ready or healthy while all checks pass.  Each single check has the path
-    ``/readyz/NAME`` or ``/healthz/NAME``.
+    The process counts as ready or healthy while all of the respective checks pass. Each check also
+    has its own path, ``/readyz/NAME`` or ``/healthz/NAME``.
     """
 
     def __init__(
@@ -95,8 +95,8 @@ class DiagnosticsServer:
     ) -> None:
         """Initialise without listening.
 
-        Without ``metrics`` there is no path ``/metrics``. With ``insecure`` all clients can read
-        metrics, otherwise only clients on this host.
+        If ``metrics`` is None, the path ``/metrics`` does not exist. If ``insecure`` is set, all
+        clients can read metrics, otherwise only clients on this host.
         """
         self._insecure = insecure
         self._metrics = metrics
@@ -105,7 +105,7 @@ class DiagnosticsServer:
         self._server = HTTPServer(*parse_address(address), self._handle, limits)
 
     async def start(self) -> int:
-        """Start listening and return the port, which the system chooses for port 0."""
+        """Start listening and return the port, which the system chooses if port 0 was requested."""
         return await self._server.start()
 
     async def close(self) -> None:
@@ -160,7 +160,7 @@ _ACCESS_REVIEW: Final = ResourceType(
     "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", namespaced=False
 )
 GRANTED_SECONDS: Final = 60.0
-"""Seconds for which a revoked token or permission may still be accepted."""
+"""Seconds for which access stays granted after a token or permission has been revoked."""
 DENIED_SECONDS: Final = 10.0
 CACHE_ENTRIES: Final = 256
 """Maximum number of cached decisions of each kind, and of clients whose rate is limited.
@@ -168,11 +168,11 @@ CACHE_ENTRIES: Final = 256
 Clients can send any number of different tokens.
 """
 REMEMBERED_SECONDS: Final = 3600.0
-"""Seconds for which the review of a token that was granted once is not limited."""
+"""Seconds after a token was accepted for which its reviews are exempt from the rate limit."""
 UNKNOWN_PER_SECOND: Final = 1.0
-"""Reviews of unknown tokens that one client may cause per second."""
+"""Maximum reviews of unknown tokens per second that a single client may cause."""
 UNKNOWN_BURST: Final = 10
-"""Reviews of unknown tokens that one client may cause together."""
+"""Maximum reviews of unknown tokens that a single client may cause in one burst."""
 
 
 def _drop_oldest(entries: dict[str, Any]) -> None:
@@ -205,8 +205,8 @@ class AccessReviewer:
     ) -> HTTPStatus:
         """Return OK, UNAUTHORIZED or FORBIDDEN for the value of an Authorization header.
 
-        TOO_MANY_REQUESTS if the client with the address ``peer`` sends too many unknown tokens.
-        Raises ApiError if the API server makes no decision.
+        Returns TOO_MANY_REQUESTS if the client with the address ``peer`` sends too many unknown
+        tokens. Raises ApiError if the API server makes no decision.
         """
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
@@ -277,12 +277,12 @@ class DiagnosticsOptions:
     health_address: str = ""
     """Address of the probe server; empty to serve probes on the metrics address without TLS."""
     certificates: Path | None = None
-    """Folder with the certificate files.
+    """Folder with the certificate files; None to serve metrics over HTTP.
 
-    Metrics are served only by HTTPS if it has a certificate.
+    As soon as the folder contains a certificate, metrics are served over HTTPS only.
     """
     insecure: bool = False
-    """Whether to serve metrics by HTTP to all clients."""
+    """Whether metrics that are served over HTTP are open to all clients, not only to this host."""
     tls: TLSOptions = DEFAULT_TLS
 
 
@@ -310,12 +310,12 @@ class Diagnostics:
         }
 
     async def start(self) -> None:
-        """Start listening for HTTP."""
+        """Start listening; metrics over HTTPS follow when :meth:`run` finds a certificate."""
         for server in self._servers.values():
             await server.start()
 
     async def run(self) -> None:
-        """Serve metrics by HTTPS as soon as there is a certificate, until cancelled."""
+        """Serve metrics over HTTPS as soon as there is a certificate; runs until cancelled."""
         folder = self._options.certificates
         if folder is None or self._options.insecure:
             await asyncio.Event().wait()

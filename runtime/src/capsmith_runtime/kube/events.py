@@ -54,7 +54,8 @@ class EventRecorder:
     ) -> None:
         """Queue an event about `obj` and return immediately.
 
-        Repeated events are dropped, as are events above the rate limit or the queue's size.
+        Repetitions are dropped without an error, as are events above the rate limit or the queue's
+        size.
         """
         now, mark = monotonic(), (obj["metadata"]["uid"], reason, note)
         if now - self._sent.get(mark, -self._repeat_seconds) < self._repeat_seconds:

@@ -27,14 +27,15 @@ _CANCEL_SECONDS = 1.0
 EXHAUSTED_SECONDS: Final = 180.0
 """Seconds for which all threads may hang before the process counts as unhealthy.
 
-After that only a restart can help.
+After that time, only a restart can help.
 """
 SLOW_SECONDS: Final = 0.5
-"""Seconds after which another worker or thread replaces the one that a slow call occupies."""
+"""Seconds after which a slow call's worker or thread is replaced by an additional one."""
 ANSWERED_SECONDS: Final = 3600.0
 """Seconds for which a tenant counts as responsive after one of its calls has ended."""
 LENT_THREADS: Final = 4
-"""Maximum number of threads that replace threads of slow calls, in multiples of `threads`."""
+"""Maximum number of additional threads that replace those of slow calls, in multiples of `threads`.
+"""
 
 
 def _lend_nothing() -> None:
@@ -52,15 +53,15 @@ running_controller: contextvars.ContextVar[str] = contextvars.ContextVar(
 
 
 class HookTimeoutError(Exception):
-    """Raised if a handler exceeded its timeout and was cancelled."""
+    """Raised if a handler exceeded its time limit and was cancelled."""
 
 
 class HooksExhaustedError(Exception):
-    """Raised if hanging handlers occupy all threads."""
+    """Raised if no thread is free for a handler, because hanging handlers occupy all of them."""
 
 
 class StillRunningError(HookTimeoutError):
-    """Raised if a handler exceeded its timeout and cannot be stopped."""
+    """Raised if a handler exceeded its time limit but could not be stopped."""
 
     def __init__(self, message: str, call: HandlerCall) -> None:
         super().__init__(message)
@@ -108,8 +109,8 @@ class HandlerExecutor:
         """Return whether handlers can run.
 
         Returns False if as many calls as `threads` have been hanging for minutes and a restart may
-        help: no thread is left, or calls of all tenants hang.  A single tenant whose cloud never
-        responds does not make the process unhealthy.
+        help, because no thread is left or because calls of all tenants hang. A single tenant whose
+        cloud never responds does not make the process unhealthy.
         """
         since = self._exhausted_since
         if since is None or monotonic() - since < EXHAUSTED_SECONDS:
@@ -278,7 +279,7 @@ class HandlerExecutor:
 
 
 def handler_of(error: BaseException) -> str:
-    """Return the name of the handler that raised ``error``; empty if no handler did."""
+    """Return the name of the handler that raised ``error``; empty if no handler raised it."""
     cause: BaseException | None = error
     while cause is not None:
         trace = cause.__traceback__
@@ -347,7 +348,7 @@ class TracebackLimiter:
         self._logged: dict[tuple[str, type[BaseException]], float] = {}
 
     def of(self, error: BaseException) -> BaseException | None:
-        """Return the value for `exc_info`: the error, or None if its traceback was just logged."""
+        """Return ``error`` as the value for `exc_info`; None if its traceback was just logged."""
         key, now = (handler_of(error), type(error)), self._clock()
         if now - self._logged.get(key, -_TRACEBACK_SECONDS) < _TRACEBACK_SECONDS:
             return None

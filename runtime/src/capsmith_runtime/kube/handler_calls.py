@@ -60,7 +60,7 @@ class HandlerCall:
             self._calls.add(self)
 
     def end(self) -> None:
-        """Count one fewer thread or task of this call; the last one ends the call.  Thread-safe."""
+        """Count one thread or task of this call less; the call ends with the last one. Thread-safe."""
         with self._lock:
             self._busy -= 1
             if self._busy:
@@ -138,7 +138,7 @@ class HandlerCalls:
         self._changed.set()
 
     def abandon(self, call: HandlerCall) -> None:
-        """Mark a call that exceeded its time limit; `wait` no longer waits for it."""
+        """Mark a call that exceeded its time limit, so that `wait` no longer waits for it."""
         call.is_abandoned = True
         self._changed.set()
 
@@ -150,10 +150,10 @@ class HandlerCalls:
 
 
 class DaemonThreadPool(ThreadPoolExecutor):
-    """Default executor of an event loop, which tracks calls and never delays the process's exit.
+    """Default executor of an event loop that tracks calls and never delays the process's exit.
 
-    At most `threads` handler calls run at the same time for one tenant.  The runtime's own calls,
-    such as name lookups, are not limited, because hanging handlers must not block them.
+    At most `threads` handler calls of a tenant run at the same time. The runtime's own calls, such
+    as name lookups, are not limited, because hanging handlers must not block them.
     """
 
     def __init__(self, threads: int) -> None:
@@ -166,7 +166,7 @@ class DaemonThreadPool(ThreadPoolExecutor):
         self._is_closed = False
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Run a function in a thread.
+        """Run a function in a thread, and return the Future of its result.
 
         Raises RuntimeError after `shutdown`.
         """

@@ -42,12 +42,13 @@ class HTTPLimits:
     head_bytes: int = 16 * 1024
     body_bytes: int = 16 * 1024 * 1024
     total_bytes: int = 64 * 1024 * 1024
-    """Maximum bytes in the bodies of all requests that are being read or handled.
+    """Maximum number of bytes in the bodies of all requests that are being read or handled.
 
-    A single client may use half of them.
+    A single client may use at most half of this number.
     """
     request_seconds: float = 10.0
-    """Seconds allowed to read a head, to read a body, and to write a response."""
+    """Seconds allowed for each of three steps: reading a head, reading a body, writing a response.
+    """
     idle_seconds: float = 120.0
     """Seconds that a connection may be idle; 0 to close it after each response.
 
@@ -89,9 +90,9 @@ RequestHandler = Callable[[Request], Awaitable[Response]]
 
 
 class Budget:
-    """Number of bytes that all connections of a server may hold.
+    """Number of bytes that all connections of a server may hold together.
 
-    One client may hold half of them.
+    A single client may hold at most half of them.
     """
 
     def __init__(self, total: int) -> None:
@@ -151,7 +152,7 @@ def text_response(status: HTTPStatus, text: str = "", allow: str = "") -> Respon
 
 
 class Connection:
-    """Handles requests one after another until the client, an error or a timeout ends it."""
+    """Handles requests one after another until the client, an error or a timeout ends it all."""
 
     def __init__(
         self,
@@ -327,13 +328,16 @@ class HTTPServer:
         return port
 
     def drain(self) -> None:
-        """Close each connection after its next response, but accept new ones until ``close``."""
+        """Close each connection after its next response, but still accept new ones until ``close``.
+
+        Returns immediately.
+        """
         self._is_draining = True
         for connection in self._connections.values():
             connection.is_last = True
 
     async def close(self) -> None:
-        """Stop listening, and let running requests finish within ``stop_seconds``."""
+        """Stop listening, and wait at most ``stop_seconds`` for running requests to finish."""
         self.drain()
         if self._server is not None:
             self._server.close()

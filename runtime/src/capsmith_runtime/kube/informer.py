@@ -52,9 +52,8 @@ class Informer:
     ) -> None:
         """Initialise an empty cache.
 
-        ``absent`` is the advice to log if the API server does not serve the kind.  A
-        ``metadata_only`` selection also applies to the responses to writes, which are whole
-        objects.
+        ``absent`` is advice that is logged if the API server does not serve the kind. If the
+        selection is ``metadata_only``, responses to writes are reduced to their metadata as well.
         """
         self.resource = resource
         self.synced = asyncio.Event()
@@ -73,10 +72,10 @@ class Informer:
         self._log = get_logger("informer", kind=resource.kind)
 
     def add_handler(self, handler: Handler, *, own_writes: bool = True) -> None:
-        """Call `handler` for each change on the event loop; it must not block.
+        """Call `handler` on the event loop for each change; the handler must not block.
 
-        With `own_writes=False` it is not called for changes from `update_from_write`. Use that to
-        queue the object itself, because its reconcile already knows its own writes.
+        If `own_writes` is False, the handler is not called for changes from `update_from_write`.
+        Use that to queue the object itself, because its reconcile already knows its own writes.
         """
         self._handlers.append((handler, own_writes))
 
@@ -100,7 +99,7 @@ class Informer:
         return self._cache.get(key)
 
     def items(self) -> list[JSON]:
-        """Return all cached objects in no particular order; they are shared: do not change them."""
+        """Return all cached objects in no particular order; they are shared, so do not change them."""
         return self._cache.items()
 
     def by_index(self, index: str, value: str) -> list[JSON]:
@@ -120,8 +119,7 @@ class Informer:
     async def refresh(self) -> None:
         """Wait until the cache is at least as new as the API server was at the time of the call.
 
-        The watch is replaced by a new list, which is expensive, so only a new leader does this,
-        once.
+        This replaces the watch by a new list, which is expensive: only a new leader does it, once.
         """
         self._refreshed.clear()
         self._outdated.set()

@@ -1,7 +1,8 @@
 """Leader election with a Lease (coordination.k8s.io/v1).
 
-A process decides by its own clock whether a lease has expired: by how long it has seen the lease
-unchanged.  The times in the lease are for display only, because the clocks of machines differ.
+A process decides by its own clock whether a lease has expired: it measures for how long it has seen
+the lease unchanged. The times in the lease are for display only, because the clocks of machines
+differ.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class LeadershipLost(Exception):
 class LeaseTimings:
     """Lease times in seconds.
 
-    `duration` > `renew_deadline` > `retry` must hold, otherwise two processes may lead.
+    `duration` > `renew_deadline` > `retry` must hold, because otherwise two processes may lead.
     """
 
     duration: float = 15.0
@@ -116,8 +117,9 @@ class LeaderElector:
     async def hold(self) -> None:
         """Renew the lease until cancelled.
 
-        Raises LeadershipLost if another process holds the lease, or if it could not be renewed
-        within the renew deadline: then stop working immediately, and do not release it.
+        Raises LeadershipLost if another process holds the lease, or if the lease could not be
+        renewed within the renew deadline. The caller must then stop working immediately, and must
+        not release the lease.
         """
         try:
             while True:
@@ -275,7 +277,7 @@ class LeaderElector:
 
 
 def create_identity() -> str:
-    """Create a name for this process that no other process has."""
+    """Return a name for this process that no other process has."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 

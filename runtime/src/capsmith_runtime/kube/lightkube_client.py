@@ -84,9 +84,9 @@ def parse_versions(content: bytes) -> tuple[str, ...]:
 
 
 def parse_event(line: bytes) -> WatchEvent:
-    """Return the event in a line of a watch.
+    """Return the event in one line of a watch response.
 
-    Raises the matching ApiError if the server ended the watch with an error.
+    Raises the matching ApiError if the line reports the error that ended the watch.
     """
     event = _decoded(line, _Event)
     if event.type == "ERROR":
@@ -95,7 +95,7 @@ def parse_event(line: bytes) -> WatchEvent:
 
 
 def parse_error(response: httpx2.Response) -> ApiError:
-    """Return the exception for an error response, whatever its body contains."""
+    """Return the exception for an error response, even if its body is not a Status object."""
     asked = response.headers.get("Retry-After", "")
     try:
         status = msgspec.json.decode(response.content, type=dict[str, Any])
@@ -184,7 +184,7 @@ class LightkubeClient:
 
     @property
     def is_trusted(self) -> bool:
-        """Return whether the client and the API server accept each other's certificates."""
+        """Return whether the client and the API server accepted each other's certificates."""
         return self._tls_failures < TLS_FAILURES
 
     async def list_page(

@@ -16,7 +16,7 @@ _DEBUG_VERBOSITY = 4
 
 
 class Logger(logging.LoggerAdapter[logging.Logger]):
-    """A logger with structured values, from keyword arguments of each call and from `bind`."""
+    """A logger with structured values, which come from each call's keyword arguments and `bind`."""
 
     def __init__(self, logger: logging.Logger, values: dict[str, object]) -> None:
         super().__init__(logger, None)
@@ -51,7 +51,7 @@ def get_logger(name: str, **values: object) -> Logger:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an error's type and message, without its other arguments, which may contain data."""
+    """Return an error's type and message, but not its other arguments, which may contain data."""
     return f"{type(error).__name__}: {error}"
 
 

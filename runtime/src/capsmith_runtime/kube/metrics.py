@@ -42,7 +42,7 @@ METHODS: Final[Mapping[str, str]] = {
     "patch_status": "PATCH",
     "delete": "DELETE",
 }
-"""HTTP methods of the verbs that do not use GET."""
+"""HTTP methods by request verb, except for the verbs that use GET."""
 _NO_RESPONSE: Final = "<error>"
 """Value of client-go's label ``code`` for requests without a response."""
 _TIME: Final = ("controller_runtime_reconcile_time_seconds", "How long reconciles took.")
@@ -218,9 +218,10 @@ class _OtherMetrics(Collector):
 
 
 class CallMetrics:
-    """Measures author calls, by method, kind and identity.
+    """Measures author calls by method, kind and identity.
 
-    The pair of kind and identity that was idle longest makes room for others.
+    If there are too many pairs of kind and identity, the metrics of the least recently used are
+    dropped.
     """
 
     def __init__(self, metrics: Metrics) -> None:
@@ -230,7 +231,7 @@ class CallMetrics:
 
     @contextlib.contextmanager
     def measure(self, controller: str, hook: str, identity: str) -> Iterator[None]:
-        """Count a call as in flight inside the context, and observe how long it takes."""
+        """Return a context manager that counts a call as in flight and observes its duration."""
         pair = controller, identity
         self._admit(pair)
         self._running[pair] += 1
@@ -266,20 +267,20 @@ class CallMetrics:
 class FieldMetrics(Collector):
     """Derives metrics with the names of controller-runtime and client-go from the runtime's own.
 
-    They are for dashboards that exist already.  They are computed whenever metrics are rendered, so
+    Existing dashboards use these names. The metrics are computed whenever they are rendered, so
     that nothing is counted twice.
     """
 
     limits: Gauge
-    """Maximum numbers of workers, which only controllers have."""
+    """Gauge of the maximum number of workers, which only controllers have."""
     times: Histogram
     workers: Gauge
     requests: Counter
     api_server: Callable[[], str]
-    """Function that returns the API server's host."""
+    """Function that returns the host of the API server."""
 
     def collect(self) -> Iterable[Metric]:
-        """Return the derived metrics, for controllers only: webhooks are not among them."""
+        """Return the derived metrics for controllers; there are none for webhooks."""
         controllers = {
             sample.labels["controller"]
             for family in self.limits.collect()

@@ -22,10 +22,10 @@ _SHARED = (
 
 
 def merge_patch(old: JSON, new: JSON) -> JSON:
-    """Return the merge patch from `old` to `new`; null removes a field, lists are replaced whole.
+    """Return the merge patch from `old` to `new`; null removes a field, and lists are replaced.
 
     An empty value ({}, [], null) counts as absent: it is never added, and a value that has become
-    empty is removed.  Kubernetes serialises optional fields in the same way.
+    empty is removed. Kubernetes serialises optional fields in the same way.
     """
     patch: JSON = {}
     for name in old.keys() | new.keys():
@@ -57,11 +57,11 @@ async def write(
     new: JSON,
     update_cache: Callable[[JSON], None],
 ) -> JSON:
-    """Write the differences in metadata, spec and status; return the resulting object.
+    """Write the differences in metadata, spec and status, and return the resulting object.
 
-    Sends at most two requests, and none if nothing changed.  A write that removes the last
-    finalizer of an object that is being deleted comes last.  `update_cache` receives each response
-    (see `Informer.update_from_write`). Raises `ConflictError` if a shared list has changed on the
+    Sends at most two requests, and none if nothing changed. If a write removes the last finalizer
+    of an object that is being deleted, it is sent last. `update_cache` receives each response (see
+    `Informer.update_from_write`). Raises `ConflictError` if a shared list has changed on the
     server, and `NotFoundError` if the object is gone.
     """
     parts = {part: merge_patch(old.get(part) or {}, new.get(part) or {}) for part in _MAIN}
@@ -90,7 +90,7 @@ async def write(
 
 
 def build_status_patch(resource: ResourceType, old: JSON, new: JSON) -> JSON:
-    """Return the merge patch for a status, in which required fields keep their zero values.
+    """Return the merge patch for a status whose required fields keep their zero values.
 
     The schema of such a status rejects an object without these fields, but merge_patch leaves out
     empty objects and lists.

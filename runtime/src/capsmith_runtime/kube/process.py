@@ -23,7 +23,7 @@ _FLUSH_SECONDS: Final = 1.0
 
 
 def exit_process(code: int) -> None:
-    """End the process without joining threads or running exit handlers; flush the logs."""
+    """Flush the logs and end the process, without joining threads or running exit handlers."""
     try:
         run_briefly(logging.shutdown)
     finally:
@@ -33,9 +33,9 @@ def exit_process(code: int) -> None:
 
 
 def exit_process_later(seconds: float, code: int, end: EndProcess = exit_process) -> None:
-    """End the process if it is still running after ``seconds``.
+    """End the process if it is still running after ``seconds``, for example in an exit handler.
 
-    An exit handler may hang, for example.
+    Returns immediately.
     """
     timer = threading.Timer(seconds, end, (code,))
     timer.daemon = True
@@ -57,7 +57,7 @@ def run_briefly(function: Callable[[], object]) -> None:
 # deleted the object since then.  The kernel delivers the signal of an expired timer before a thread
 # continues; a thread that watches the clock would be one of many.
 SetAlarm = Callable[[float], None]
-"""Function that ends the process after some seconds unless called again; 0 cancels the alarm."""
+"""Function that ends the process after the given seconds unless called again; 0 cancels that."""
 
 _LEAST_SECONDS: Final = 0.001
 
@@ -76,9 +76,9 @@ def set_no_alarm(seconds: float) -> None:
 
 
 def seconds_until(moment: float, now: float) -> float:
-    """Return the seconds from ``now`` until ``moment``, or 1 ms if that has passed.
+    """Return the seconds from ``now`` until ``moment``, and at least 0.001.
 
-    The result is never 0, which would cancel the alarm.
+    The result is never 0, which would cancel an alarm.
     """
     return max(moment - now, _LEAST_SECONDS)
 
@@ -102,7 +102,7 @@ def _handles_alarms() -> bool:
 
 
 PAUSE_SECONDS: Final = 0.02
-"""Processor seconds; objects that survive a longer full collection are not visited again."""
+"""Processor seconds of a full collection beyond which its survivors are excluded later."""
 _OLDEST: Final = 2
 _LEAST_SHARE: Final = 4
 """Divisor for the minimum share of objects to exclude: 4 means a quarter of them.

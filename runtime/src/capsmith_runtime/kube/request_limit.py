@@ -1,4 +1,4 @@
-"""The client-side limit of requests to the API server, as client-go has it."""
+"""The client-side rate limit for requests to the API server, like that in client-go."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Final
 from capsmith_runtime.kube.clock import monotonic
 
 BURST: Final = 200
-"""Default of Cluster API's managers."""
+"""Number of requests that may be sent in one burst: the default of Cluster API's managers."""
 
 
 class RequestLimit:
-    """A token bucket whose callers are served in their order; belongs to one event loop."""
+    """A token bucket that serves its callers in order of arrival; belongs to one event loop."""
 
     def __init__(self, rate: float = 0.0, burst: int = BURST) -> None:
-        """Initialise with a full bucket; a ``rate`` of 0 requests per second is no limit."""
+        """Initialise with a full bucket; ``rate`` is in requests per second, and 0 means unlimited."""
         self._rate = rate
         self._burst = burst
         self._next = -math.inf
         """Earliest time of the next request; it is in the past while a burst is left."""
 
     async def wait(self) -> None:
-        """Wait for the turn of one request.
+        """Wait until one request may be sent.
 
-        A caller that is cancelled has used its turn.
+        A caller that is cancelled while it waits has used up its turn.
         """
         if not self._rate:
             return

@@ -13,13 +13,14 @@ class Priority(IntEnum):
     """Urgency of a reconcile."""
 
     LOW = 0
-    """No change to the object is known: initial list, resync, or shared settings."""
+    """No change to the object is known: it comes from an initial list, a resync or shared settings.
+    """
     NORMAL = 1
     """The object, or something that it waits for, has changed."""
 
 
 Subscribe = Callable[[Callable[[], None], Priority], None]
-"""Function that registers a callback to call once, when the reconcile may be retried.
+"""Function that registers a callback to be called once, when the reconcile may be retried.
 
 Callbacks with high priority are called first.
 """
@@ -36,9 +37,9 @@ class DeferredError(Exception):
         subscribe: Subscribe | None = None,
         is_throttled: bool = True,
     ) -> None:
-        """Repeat the reconcile after ``seconds``, or when ``subscribe`` calls back.
+        """Repeat the reconcile after ``seconds``, or earlier if ``subscribe`` calls back.
 
-        ``is_throttled`` is False for a reconcile that would otherwise wait for a worker.
+        ``is_throttled`` is False if the reconcile only waits for a free worker.
         """
         super().__init__(message)
         self.is_throttled = is_throttled

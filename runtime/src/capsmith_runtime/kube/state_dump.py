@@ -1,6 +1,7 @@
-"""A description of the running process: its asyncio tasks, its threads, and what is in memory.
+"""A description of the running process: its asyncio tasks, its threads, and its use of memory.
 
-It contains names of tasks, threads, types and lines of code, and no values: those may be secret.
+It contains names of tasks, threads and types, and lines of code, but no values, which may be
+secret.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ FRAMES: Final = 30
 """Maximum number of frames shown for each task and thread."""
 TASKS: Final = 2000
 TYPES: Final = 25
-"""Number of types, and of lines that allocate memory, that are shown."""
+"""Maximum number of types, and of lines of code that allocate memory, that are shown."""
 SIGNAL: Final = "SIGUSR1"
 _AWAITED: Final = ("cr_await", "gi_yieldfrom", "ag_await")
 _FRAME: Final = ("cr_frame", "gi_frame", "ag_frame")
 
 
 def describe_tasks(loop: asyncio.AbstractEventLoop) -> list[str]:
-    """Return a line for each unfinished task: its name, and the calls in which it waits."""
+    """Return a line for each unfinished task: its name, and the calls in which it is waiting."""
     tasks = sorted(asyncio.all_tasks(loop), key=lambda task: task.get_name())
     lines = [f"{task.get_name()}: {' > '.join(_calls(task))}" for task in tasks[:TASKS]]
     if len(tasks) > TASKS:
@@ -43,7 +44,7 @@ def describe_tasks(loop: asyncio.AbstractEventLoop) -> list[str]:
 
 
 def describe_threads() -> list[str]:
-    """Return a line for each thread: its name, and the calls in which it is."""
+    """Return a line for each thread: its name and its call stack."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     return [
         f"{names.get(ident, ident)}: {' > '.join(_stack(frame))}"
@@ -52,9 +53,9 @@ def describe_threads() -> list[str]:
 
 
 def describe_heap() -> list[str]:
-    """Return what occupies memory, as lines.
+    """Return lines that describe what occupies memory.
 
-    It visits all objects; call it in a thread, since it may take a second.
+    All objects are visited, which may take a second, so call this function in a thread.
     """
     lines = [
         f"maximum resident memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss} KiB",
@@ -76,7 +77,7 @@ def describe_heap() -> list[str]:
 
 
 async def describe_process() -> str:
-    """Return tasks, threads and memory of this process, with a heading for each."""
+    """Return a report on the tasks, threads and memory of this process, with a heading for each."""
     sections = {
         "tasks": describe_tasks(asyncio.get_running_loop()),
         "threads": describe_threads(),
@@ -108,7 +109,7 @@ def dump_on_signal(loop: asyncio.AbstractEventLoop) -> None:
 
 
 async def log_process() -> None:
-    """Log tasks, threads and memory of this process, with a record for each line."""
+    """Log the tasks, threads and memory of this process, with one log record for each line."""
     for line in describe_tasks(asyncio.get_running_loop()):
         _log.info("task", state=line)
     for line in describe_threads():

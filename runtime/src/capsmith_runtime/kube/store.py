@@ -28,12 +28,12 @@ class Delta(NamedTuple):
 
     @property
     def key(self) -> NamespacedName:
-        """Return the key of the object."""
+        """Key of the changed object."""
         return key_of(self.latest)
 
     @property
     def latest(self) -> JSON:
-        """Return the object's latest known state, even if it was deleted."""
+        """Latest known state of the object, even if it was deleted."""
         found = self.new or self.old
         assert found is not None
         return found
@@ -74,15 +74,15 @@ class Cache:
         return self._objects.get(key)
 
     def items(self) -> list[JSON]:
-        """Return all objects."""
+        """Return all objects, in no particular order."""
         return list(self._objects.values())
 
     def by_index(self, name: str, value: str) -> list[JSON]:
-        """Return the objects for which the index function `name` yielded `value`."""
+        """Return the objects for which the index function called ``name`` yielded `value`."""
         return [self._objects[key] for key in self._indexes[name].get(value, ())]
 
     def observe(self, obj: JSON) -> Delta | None:
-        """Store an added or modified object from the watch; return None if nothing changed.
+        """Store an added or modified object from the watch; return the change, None if unchanged.
 
         The event for one of this process's own writes changes nothing, because the response is
         already in the cache.
@@ -100,7 +100,10 @@ class Cache:
         return Delta(cached, cached) if version_of(cached) > version else None
 
     def observe_deleted(self, obj: JSON) -> Delta | None:
-        """Remove an object that the watch reports as deleted."""
+        """Remove an object that the watch reports as deleted; return the change.
+
+        Returns None if the object was not cached, or if a newer object has its name.
+        """
         key = key_of(obj)
         self.seen = max(self.seen, version_of(obj))
         cached = self._objects.get(key)
@@ -110,9 +113,11 @@ class Cache:
         return self._remove(key)
 
     def update_from_write(self, obj: JSON) -> Delta | None:
-        """Store the response to this process's write, unless the watch has delivered it already.
+        """Store the response to this process's write, and return the change to the cache.
 
-        An object that is not cached is left to the watch: it may no longer match the selection.
+        Returns None if the cache is unchanged: because the watch has already delivered this state
+        or a later one, or because the object is not cached and may no longer match the selection. A
+        response that shows that the object is gone removes the object.
         """
         key, version = key_of(obj), version_of(obj)
         cached = self._objects.get(key)
@@ -124,7 +129,7 @@ class Cache:
         return self._remove(key) if is_gone(obj) else self._put(key, obj)
 
     def replace(self, objects: Iterable[JSON], version: int) -> list[Delta]:
-        """Replace the content with a list that was read at `version`; return the changes.
+        """Replace the content with a list that was read at `version`, and return the changes.
 
         Objects that this process wrote after the list was read are kept: the list does not contain
         them, but the watch that starts at `version` will deliver them.

@@ -1,4 +1,4 @@
-"""The lowest TLS version and the cipher suites of the manager's servers, by the names of Go."""
+"""The lowest TLS version and the cipher suites of the manager's servers, under Go's names."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ CIPHER_SUITES: Final[Mapping[str, str]] = {
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "ECDHE-RSA-CHACHA20-POLY1305",
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
 }
-"""OpenSSL's names of the cipher suites for TLS 1.2 that Go's servers offer."""
+"""Maps Go's names of its TLS 1.2 server cipher suites to the names that OpenSSL uses."""
 CIPHER_SUITES_OF_TLS_1_3: Final = (
     "TLS_AES_128_GCM_SHA256",
     "TLS_AES_256_GCM_SHA384",
     "TLS_CHACHA20_POLY1305_SHA256",
 )
-"""Suites of TLS 1.3, which always offers all of them, in Go as in Python."""
+"""TLS 1.3 cipher suites, which cannot be selected: Go and Python always offer all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,12 @@ class TLSOptions:
     """What the manager's servers accept from clients."""
 
     minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
-    """The default is that of Go's servers, such as core's webhooks."""
+    """Lowest TLS version that is accepted; the default is the same as for core's webhooks."""
     ciphers: str = ""
-    """Cipher suites for TLS 1.2 in OpenSSL's format; empty for Python's default."""
+    """TLS 1.2 cipher suites as an OpenSSL cipher string; empty for Python's default."""
 
     def apply(self, context: ssl.SSLContext) -> None:
-        """Limit a server's context to these options."""
+        """Set the minimum version and the cipher suites on a server's TLS context."""
         context.minimum_version = self.minimum_version
         if self.ciphers:
             context.set_ciphers(self.ciphers)
@@ -55,7 +55,7 @@ DEFAULT_TLS: Final = TLSOptions()
 
 
 def parse_tls_version(text: str) -> ssl.TLSVersion:
-    """Return the version that Go calls ``text``.
+    """Return the TLS version for a name that Go uses, such as ``VersionTLS12``.
 
     Raises ValueError for any other string.
     """
@@ -65,9 +65,10 @@ def parse_tls_version(text: str) -> ssl.TLSVersion:
 
 
 def parse_cipher_suites(text: str) -> str:
-    """Return comma-separated cipher suites of Go in OpenSSL's format; empty for the default.
+    """Convert comma-separated Go cipher suite names to an OpenSSL cipher string.
 
-    Raises ValueError if a name is unknown, or if no suite is left for TLS 1.2.
+    The result is empty, which means the default, if no suites are named. Raises ValueError if a
+    name is unknown, or if no suite is left for TLS 1.2.
     """
     names = [name.strip() for name in text.split(",")] if text else []
     known = (*CIPHER_SUITES, *CIPHER_SUITES_OF_TLS_1_3)

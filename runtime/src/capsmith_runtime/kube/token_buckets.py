@@ -1,4 +1,4 @@
-"""A token bucket for each of many keys, such as the namespaces or the clients that cause work."""
+"""Token buckets by key: one for each namespace or client that causes work."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class TokenBuckets:
     """Token buckets by key, so that a key that uses up its tokens does not affect the others."""
 
     def __init__(self, per_second: float, burst: int, maximum: int) -> None:
-        """Initialise without keys; the bucket of a new key is full, with ``burst`` tokens.
+        """Initialise without keys; the bucket of a new key is full and holds ``burst`` tokens.
 
-        At most ``maximum`` keys are remembered; the one that was used least recently is dropped.
+        At most ``maximum`` keys are remembered; the least recently used one is dropped.
         """
         self._per_second = per_second
         self._burst = float(burst)
@@ -22,7 +22,7 @@ class TokenBuckets:
         """The tokens left for each key, and the time at which they were counted."""
 
     def take(self, key: str) -> bool:
-        """Take one token of ``key``; return whether there was one."""
+        """Take a token from a key's bucket; return False, without waiting, if the bucket is empty."""
         now = monotonic()
         # Removed and inserted again, so that the first key is the least recently used one. A key
         # that was dropped starts with a full bucket: the maximum bounds memory, not the rate.

@@ -19,7 +19,7 @@ from capsmith_runtime.kube.requeue import Priority
 K = TypeVar("K", bound=Hashable)
 
 LOW_SHARE: Final = 5
-"""While low-priority keys wait, every fifth key is one of them, so that none waits forever."""
+"""One in this many keys taken has low priority while such keys wait, so that none is starved."""
 
 
 class PriorityFifo(Generic[K]):
@@ -81,9 +81,9 @@ class QueueClosed(Exception):
 
 
 class QueueTimes(Generic[K]):
-    """How long a queue's keys wait and are in process, as client-go's queues report it.
+    """How long keys wait in a queue and are in process, measured as client-go measures it.
 
-    A key that waits keeps the time at which it was added first.
+    The time of a waiting key counts from when it was first added.
     """
 
     def __init__(self, name: str, metrics: Metrics) -> None:
@@ -97,7 +97,7 @@ class QueueTimes(Generic[K]):
         metrics.longest_running.labels(name).set_function(lambda: max(self._running(), default=0.0))
 
     def note_added(self, key: K) -> None:
-        """Record that a key begins to wait, unless it waits already."""
+        """Record that a key begins to wait; does nothing if it is already waiting."""
         # Changes to a key that waits already do not restart its time.
         if key not in self._added:
             self._added[key] = monotonic()
@@ -120,7 +120,7 @@ class QueueTimes(Generic[K]):
         self._retries.inc()
 
     def forget_waiting(self) -> None:
-        """Drop the times of waiting keys, which no worker will take."""
+        """Drop the times of waiting keys that no worker will take, because the queue is closed."""
         self._added.clear()
 
     def _running(self) -> list[float]:
@@ -173,9 +173,9 @@ class WorkQueue(Generic[K]):
     def add(
         self, key: K, priority: Priority = Priority.NORMAL, *, is_pending: bool = False
     ) -> None:
-        """Add a key now, or after its running reconcile.
+        """Add a key now, or as soon as its running reconcile has ended.
 
-        A waiting key keeps its position, unless it waits with a lower priority.  ``is_pending``
+        A waiting key keeps its position, unless it is added with a higher priority. ``is_pending``
         matters only before the first worker starts.
         """
         if self._closed:
@@ -193,7 +193,8 @@ class WorkQueue(Generic[K]):
             self._ready.push(key, Priority.LOW, is_first=is_pending)
 
     def add_after(self, key: K, seconds: float, priority: Priority | None = None) -> None:
-        """Add a key after `seconds`; the earliest request and the highest priority win.
+        """Add a key after `seconds`; if requested repeatedly, the earliest time and highest
+        priority win.
 
         If ``priority`` is None, the key keeps the priority of its running reconcile.
         """
@@ -238,7 +239,7 @@ class WorkQueue(Generic[K]):
     async def get(self) -> K:
         """Wait for the next key and return it; the caller must pass the key to `done`.
 
-        Raises QueueClosed when the queue is closed.
+        Raises QueueClosed once the queue is closed.
         """
         self._started = True
         while not self._ready:
@@ -274,7 +275,10 @@ class WorkQueue(Generic[K]):
             self._idle.set()
 
     def close(self) -> None:
-        """Drop all waiting keys, accept no new ones, and stop the workers."""
+        """Drop all waiting keys, accept no new ones, and make workers stop when they ask for a key.
+
+        Does not wait for running reconciles; see :meth:`drained`.
+        """
         self._closed = True
         for timer, _ in self._timers.values():
             timer.cancel()

@@ -91,10 +91,10 @@ class AuthorCalls:
     ) -> Any:
         """Call a method with ``scope`` and the ``further`` arguments, and return its result.
 
-        If set, ``arguments`` replaces all arguments, for a method that gets its scope inside
-        another object.  ``owner`` replaces the identity for rate limits if the object has none.
-        ``check_account`` is called before the method with the account of its session, and its
-        exception ends the call.
+        If ``arguments`` is set, it replaces all arguments, for a method that gets its scope inside
+        another object.  If the object has no identity, the rate limit of ``owner`` applies.
+        ``check_account`` is called before the method with the account of the session; if it raises
+        an exception, the method is not called.
 
         Raises the method's exception, SessionError, HookTimeoutError or HooksExhaustedError, and
         DeferredError if the method may not be called yet.
@@ -279,7 +279,7 @@ class _SessionCall:
 
 
 def check_result(hook: Callable[..., object], result: object, expected: type[T]) -> T | Waiting:
-    """Return a method's result if it has the expected type or is Waiting.
+    """Return a method's result if it is of the expected type or is Waiting.
 
     Raises TerminalError for Terminated, and ContractError for any other type.
     """
@@ -292,7 +292,7 @@ def check_result(hook: Callable[..., object], result: object, expected: type[T])
 
 
 def describe_owner(obj: JSON) -> str:
-    """Return the Cluster whose calls share one limit if its objects have no identity.
+    """Return a name for the Cluster that shares a limit on calls, for objects without an identity.
 
     Objects without a Cluster share one limit per namespace.
     """
@@ -304,7 +304,7 @@ class Connections(Protocol):
 
     @property
     def label(self) -> str:
-        """Return the provider's name, which is also its field manager."""
+        """Return the provider's manifest label, which is also its field manager."""
         ...
 
     @property
@@ -325,7 +325,7 @@ class Connections(Protocol):
 
 @contextmanager
 def connect_scope(scope: object, to: Connections, obj: JSON) -> Iterator[None]:
-    """Return a context manager that connects an object's scope while its block runs.
+    """Return a context manager that connects a scope to the API server while its block runs.
 
     After the block, the scope's clients send nothing.
     """
@@ -373,8 +373,8 @@ class AuthorStep(Generic[R]):
     ) -> None:
         """Initialise for one kind.
 
-        ``reconciler`` is set if several controllers share one; by default a new one is created.
-        ``has_account`` is true if the objects record the account of their infrastructure.
+        ``reconciler`` is set if several controllers share an instance; otherwise a new one is
+        created.  ``has_account`` is true if the objects record the account of their infrastructure.
         """
         self.reconciler = reconciler if reconciler is not None else kind.reconciler()
         """The author's reconciler, whose methods are passed to :meth:`call`."""
@@ -394,8 +394,8 @@ class AuthorStep(Generic[R]):
     async def decode_spec(self, patcher: Patcher) -> Any:
         """Return the typed spec; if it cannot be decoded, report that and return None.
 
-        A retry cannot help then: the caller ends the reconcile, and a change to the spec starts the
-        next one.
+        A retry cannot help in that case: the caller must end the reconcile, and a change to the
+        spec starts the next one.
         """
         try:
             return self._decode(patcher.obj)
@@ -445,9 +445,9 @@ class AuthorStep(Generic[R]):
         scope: object,
         check: Callable[[Any], T],
     ) -> T | Waiting:
-        """Call a method like :meth:`call`, and return its result as returned by ``check``.
+        """Call a method as :meth:`call` does, and return what ``check`` returns for its result.
 
-        ``check`` receives the result, and returns it or raises an error.
+        ``check`` receives the method's result, and returns it or raises an error.
         """
         account = AccountCheck(self._kind, patcher)
         try:

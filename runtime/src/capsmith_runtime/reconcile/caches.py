@@ -83,7 +83,7 @@ class WatchScope:
 
     @property
     def own_objects(self) -> Selection:
-        """Return the selection of the provider's own objects that are in this scope."""
+        """Return the selection that requests only the provider's objects in this scope."""
         labels = f"{WATCH_FILTER_LABEL}={self.watch_filter}" if self.watch_filter else ""
         return Selection(namespace=self.namespace, labels=labels)
 
@@ -132,7 +132,7 @@ class Caches:
     async def live_cluster(self, namespace: str, name: str | None) -> Cluster | None:
         """Return a Cluster from the API server; None if it does not exist.
 
-        Deletions use this method to notice a pause that is not in the cache yet (SM-01).
+        Call this before deletions, to notice a pause that is not in the cache yet (SM-01).
         """
         if not name:
             return None
@@ -183,7 +183,7 @@ def cluster_name_of(obj: JSON) -> str | None:
 
 
 def spec_cluster(obj: JSON) -> Iterable[str]:
-    """Yield the index key of a core object: the Cluster named in its spec."""
+    """Yield the index key of a core object: the Cluster that its spec names."""
     yield f"{metadata.namespace(obj)}/{metadata.text(obj, 'spec', 'clusterName')}"
 
 

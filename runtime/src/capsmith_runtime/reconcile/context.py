@@ -27,9 +27,9 @@ class ControllerContext:
     events: EventRecorder
     writer: StatusWriter
     sync_seconds: float = 600.0
-    """Seconds between reconciles if no events arrive, with jitter; 0 disables these reconciles."""
+    """Seconds between reconciles if no event arrives, with jitter; 0 disables such reconciles."""
     debounce_seconds: float = 2.0
-    """Seconds that a wait must last before it is written into the status."""
+    """Seconds that a wait must last before its reason is written into the status."""
     options: Options = field(default_factory=Options)
     """The manager's command line options."""
     permissions: Permissions = field(default_factory=Permissions)

@@ -28,7 +28,7 @@ class Events:
 
     Thread-safe.
 
-    Not every event is sent: repetitions within 10 minutes, and bursts, are dropped.
+    Some events are dropped: repetitions within 10 minutes, and events of a burst.
     """
 
     recorded: list[RecordedEvent]
@@ -39,14 +39,14 @@ class Events:
         self._target: tuple[EventRecorder, JSON, asyncio.AbstractEventLoop] | None = None
 
     def normal(self, reason: str, message: str) -> None:
-        """Record an event of type Normal.
+        """Record an event of type Normal, which may be dropped.
 
         Raises ValueError if ``reason`` is not in CamelCase.
         """
         self._record(RecordedEvent("Normal", reason, message))
 
     def warning(self, reason: str, message: str) -> None:
-        """Record an event of type Warning.
+        """Record an event of type Warning, which may be dropped.
 
         Raises ValueError if ``reason`` is not in CamelCase.
         """

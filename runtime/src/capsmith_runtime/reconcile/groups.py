@@ -28,11 +28,11 @@ class ControllerGroup:
         return ()
 
     def reconcilers(self) -> Iterable[tuple[str, Reconcile]]:
-        """Yield each kind with its reconcile function; they run only on the leader."""
+        """Yield each kind with its reconcile function, which is called only on the leader."""
         return ()
 
     def setup_watches(self, queues: Queues) -> None:
-        """Register event handlers.  Call before the informers start."""
+        """Register event handlers; called before the informers start."""
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
         """Find the manager's other groups that this group shares resources with.
@@ -47,18 +47,20 @@ class ControllerGroup:
 
     @property
     def healthy(self) -> bool:
-        """Return whether the group works; a manager that is unhealthy for too long is restarted."""
+        """Return whether the group works; a manager that stays unhealthy for too long is restarted."""
         return True
 
     async def drain(self) -> None:
-        """Wait until clients have been redirected to another process; then the manager stops.
+        """Wait until clients have been redirected to another process; the manager then stops.
 
-        A group with a server continues to serve meanwhile.
+        A group with a server continues to serve in the meantime.
         """
 
     @property
     def runnables(self) -> Sequence[Runnable]:
-        """Return the background tasks that run from the start, on the leader and all replicas."""
+        """Return the background tasks that run from the start, on the leader and on all other
+        replicas.
+        """
         return ()
 
     @property

@@ -28,7 +28,7 @@ NAMESPACE: Final = ResourceType("", "v1", "Namespace", "namespaces", namespaced=
 
 
 def core_type(version: str, kind: str, plural: str) -> ResourceType:
-    """Return the resource type of a core kind in ``version``, which is chosen at startup."""
+    """Return the resource type of a core kind in the API version that was chosen at startup."""
     return ResourceType(constants.CORE_GROUP, version, kind, plural)
 
 
@@ -47,7 +47,7 @@ class Kind(Generic[R]):
     template: ResourceType | None = None
     """Resource type of the template kind; None if its status is never written."""
     has_other_versions: bool = False
-    """Whether references to an object may name an API version other than the stored one."""
+    """Whether references to an object may use an API version other than the storage version."""
 
     def external_id(self, obj: Object) -> str:
         """Return the external id of an object of this kind, which identifies its infrastructure."""

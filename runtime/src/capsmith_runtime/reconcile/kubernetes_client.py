@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def wait_for(read: Callable[[], Awaitable[T]], loop: asyncio.AbstractEventLoop | None) -> T:
-    """Run a coroutine on the event loop, and wait for it in a synchronous method's thread."""
+    """Run a coroutine on the event loop, and block the calling thread until it has ended."""
 
     async def waited() -> T:
         return await read()
@@ -43,7 +43,7 @@ ClientOpener = Callable[[], Awaitable[KubeClient]]
 
 
 class Inherited(NamedTuple):
-    """Labels that new objects of an API group inherit from the reconciled object."""
+    """Labels of the reconciled object that new objects of an API group inherit."""
 
     group: str
     labels: Mapping[str, str]
@@ -78,7 +78,7 @@ class ApplyOwner(NamedTuple):
 
 
 class ClientSession:
-    """The requests of a single reconciler call; ``end`` stops them."""
+    """The requests of a single reconciler call; ``end`` cancels them."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class ClientSession:
 
 
 def create_opener(client: KubeClient) -> ClientOpener:
-    """Create an opener for an existing client."""
+    """Return a function that opens sessions on an existing client."""
 
     async def opened() -> KubeClient:
         return client
@@ -153,11 +153,11 @@ _MISSING = "this scope has no Kubernetes client: replace it, see testing.kuberne
 class KubernetesClient:
     """Client for a cluster; in the management cluster, limited to provider.yaml's permissions.
 
-    Objects are plain dictionaries.  In the management cluster, ``namespace`` defaults to the
+    Objects are plain dictionaries. In the management cluster, ``namespace`` defaults to the
     namespace of the scope's object; use "" for cluster-scoped kinds, and to list all namespaces.
     Each method sends one or more requests, and has a variant for asynchronous code whose name ends
-    in ``_async``.  Methods raise KubernetesError on failure; they raise NotDeclaredError, before
-    sending anything, if ``rbac`` lacks a rule.
+    in ``_async``. Methods raise KubernetesError on failure. If ``rbac`` in provider.yaml lacks a
+    rule for the request, they raise NotDeclaredError without sending anything.
     """
 
     def __init__(self, session: ClientSession | None = None) -> None:
@@ -186,9 +186,9 @@ class KubernetesClient:
     def list(
         self, api_version: str, kind: str, *, labels: str = "", namespace: str | None = None
     ) -> Objects:
-        """Return the objects that match a label selector, such as ``app=db,tier!=test``.
+        """Return the objects that match a label selector such as ``app=db,tier!=test``.
 
-        An empty ``labels`` matches all objects.
+        An empty ``labels`` matches all objects. The order is that of the API server.
         """
         return self._wait(
             lambda: self.list_async(api_version, kind, labels=labels, namespace=namespace)
@@ -230,10 +230,10 @@ class KubernetesClient:
         force: bool = True,
         adopt: bool = False,
     ) -> JSON:
-        """Create an object with server-side apply, or change the fields in ``obj``; return it.
+        """Create an object with server-side apply, or update the fields in ``obj``; return it.
 
-        Fields that an earlier ``apply`` set and that are missing in ``obj`` are removed.  Raises
-        ConflictError if another field manager owns a field, unless ``force`` is set.  Raises
+        Fields that an earlier ``apply`` set and that are missing in ``obj`` are removed. Raises
+        ConflictError if another field manager owns a field, unless ``force`` is set. Raises
         AlreadyExistsError if the object exists, unless ``adopt`` is set, the provider has applied
         the object before, or the scope's object owns it.
         """
@@ -295,7 +295,10 @@ class KubernetesClient:
     def delete(
         self, api_version: str, kind: str, name: str, *, namespace: str | None = None
     ) -> bool:
-        """Request the deletion of an object; return False if it does not exist."""
+        """Request the deletion of an object; return False if it does not exist.
+
+        Does not wait until the object is gone.
+        """
         return self._wait(lambda: self.delete_async(api_version, kind, name, namespace=namespace))
 
     async def delete_async(

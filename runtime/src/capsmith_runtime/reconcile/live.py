@@ -9,8 +9,8 @@ from capsmith_runtime.kube.client import JSON, KubeClient, ResourceType, Selecti
 async def is_alive(client: KubeClient, resource: ResourceType, obj: JSON) -> bool:
     """Return whether the object with this UID exists on the API server and is not being deleted.
 
-    This takes a single request: a list by the object's name, for which managers have the permission
-    anyway.
+    This takes a single request: a list by the object's name, for which managers always have
+    permission.
     """
     name = metadata.name(obj)
     selection = Selection(namespace=metadata.namespace(obj), fields=f"metadata.name={name}")

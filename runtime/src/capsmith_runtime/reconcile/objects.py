@@ -40,20 +40,20 @@ class CustomObject(Generic[Spec, Status]):
     spec: Spec
     """The object's spec, an instance of ``spec_class``."""
     status: Status | None = None
-    """The object's status, written by its reconciler and never sent; None if there is none."""
+    """The status that the object's reconciler wrote, which is never sent; None if there is none."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of the object; ``cluster.x-k8s.io/cluster-name`` makes it belong to that Cluster."""
     annotations: Mapping[str, str] = field(default_factory=dict)
     owner_references: Sequence[Mapping[str, Any]] = ()
     """Owners of the object, each created by a scope's ``owner_reference()``."""
     identity_ref: Mapping[str, str] | None = None
-    """``kind`` and ``name`` of the identity; None to use that of the cluster's infrastructure."""
+    """``kind`` and ``name`` of the identity; None to use the infrastructure cluster's identity."""
     uid: str = ""
     """UID of the object; empty until it is created."""
     deleting: bool = False
     """Whether the object is being deleted."""
     ready: bool | None = None
-    """Status of the Ready condition for the current spec; None if unknown."""
+    """Status of the Ready condition if it is about the current spec; None if unknown."""
 
     @classmethod
     def from_dict(cls, obj: Object) -> Self:

@@ -17,7 +17,7 @@ from capsmith_runtime.reconcile.kinds import Kind
 
 
 def utc_now() -> str:
-    """Return the current time in the format of conditions."""
+    """Return the current UTC time as a string in the format of conditions, RFC 3339."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -26,7 +26,7 @@ class ObjectDeletedError(Exception):
 
 
 class Patcher:
-    """Writes only changed fields; ``obj`` is the API server's response to the last write."""
+    """Writes only changed fields; ``obj`` is the object in the API server's latest response."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Patcher:
         self._observed: int | None = None
 
     def track_generation(self) -> None:
-        """Write the observed generation with each status that completes a reconcile (CRD-14)."""
+        """Write ``observedGeneration`` with each status that completes a reconcile (CRD-14)."""
         self._observed = metadata.generation(self.obj)
 
     async def add_finalizer(
@@ -71,7 +71,7 @@ class Patcher:
         await self._write(metadata=changed)
 
     async def protect(self, finalizer: str) -> None:
-        """Add ``finalizer`` to an object that has no infrastructure itself."""
+        """Add ``finalizer``, to an object that has no infrastructure and needs no external id."""
         finalizers = [*metadata.finalizers(self.obj), finalizer]
         await self._write(metadata={**self.obj["metadata"], "finalizers": finalizers})
 
@@ -88,7 +88,7 @@ class Patcher:
     async def write_spec(self, spec: Object, conditions: Sequence[Condition] = ()) -> None:
         """Write changed fields of the spec, and record which conditions the author set.
 
-        One patch contains both.
+        A single patch contains both.
         """
         types = self.recorded_conditions | {condition.type for condition in conditions}
         await self._write(spec=dict(spec), **self._record(types))
@@ -103,7 +103,7 @@ class Patcher:
         await self._write(**self._record(types))
 
     def drop_conditions(self, types: Set[str]) -> None:
-        """Leave conditions of these types out of the status from now on."""
+        """Remove conditions of these types from the status with the next write and all later ones."""
         self._dropped = frozenset(types)
 
     def _record(self, types: Set[str]) -> dict[str, JSON]:
@@ -118,13 +118,13 @@ class Patcher:
     ) -> None:
         """Write the changed fields of the status, and the ``wanted`` conditions.
 
-        The observed generation is written only if ``complete`` is set (CRD-14).
+        The observed generation is written only if ``complete`` is true (CRD-14).
         """
         full = self._writer.merge_conditions(self.obj, status, wanted, self._now())
         await self._write(status=self._with_generation(full) if complete else full)
 
     async def write_conditions(self, *wanted: Condition) -> None:
-        """Write the conditions of an incomplete reconcile; the rest of the status is unchanged."""
+        """Write the conditions of an incomplete reconcile, without changing the rest of the status."""
         await self.write_status(metadata.mapping(self.obj, "status"), wanted, complete=False)
 
     def _with_generation(self, status: JSON) -> JSON:

@@ -49,7 +49,7 @@ class Permissions:
     ) -> None:
         """Initialise with RBAC rules.
 
-        ``kinds`` are the kinds whose plural is known; the plurals of others are guessed.
+        ``kinds`` are the kinds whose plural is known; other plurals are guessed.
         """
         self._rules = tuple(rules)
         self._kinds = {(kind.group, kind.kind): kind for kind in kinds}
@@ -76,7 +76,7 @@ class Permissions:
         return found
 
     def check(self, resource: ResourceType, name: str, *verbs: str) -> None:
-        """Raise NotDeclaredError unless the rules allow all ``verbs``."""
+        """Raise NotDeclaredError unless the rules allow each of the ``verbs``."""
         for verb in verbs:
             # The name of a new object is in no URL, so a rule with names cannot allow a creation.
             name_of = "" if verbs == ("create",) else name
@@ -107,7 +107,7 @@ def guess_resource_type(api_version: str, kind: str) -> ResourceType:
 
 
 def create_key(resource: ResourceType, namespace: str, name: str = "") -> NamespacedName:
-    """Create an object's key from names that are safe in a URL.
+    """Return the key of an object, after checking that its names are safe in a URL.
 
     Raises InvalidRequestError for names that no object can have.
     """
@@ -118,7 +118,7 @@ def create_key(resource: ResourceType, namespace: str, name: str = "") -> Namesp
 
 
 def guess_plurals(kind: str) -> Iterator[str]:
-    """Yield possible plurals of a kind in URLs, most likely first."""
+    """Yield the plurals that a kind may have in URLs, most likely first."""
     word = kind.lower()
     if word.endswith(("s", "x", "z", "ch", "sh")):
         yield f"{word}es"

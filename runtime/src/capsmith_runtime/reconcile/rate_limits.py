@@ -13,7 +13,7 @@ from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.kube.workqueue import LOW_SHARE, PriorityFifo
 
 ADMISSION_SECONDS: Final = 60.0
-"""Seconds in which an admitted caller must return; most return immediately."""
+"""Seconds within which a caller must come back after its turn has come, or it loses the turn."""
 IDLE_SECONDS: Final = 3600.0
 """Seconds after its last use for which an identity's limiter is kept."""
 _EPSILON: Final = 1e-6
@@ -21,16 +21,17 @@ _EPSILON: Final = 1e-6
 
 
 class Rate(NamedTuple):
-    """A rate limit: calls per second (0 if unlimited), and how many calls may start together."""
+    """A rate limit: calls per second (0 means unlimited), and how many calls may start together."""
 
     per_second: float
     burst: int
 
     @classmethod
     def of(cls, per_second: float, burst: int) -> Rate:
-        """Create a rate whose burst defaults to the calls of one second, but at least one.
+        """Create a rate of ``per_second`` calls, of which ``burst`` may start together.
 
-        Raises ValueError for a negative or infinite rate.
+        A burst of 0 means as many as per second, rounded up, and at least one. Raises ValueError if
+        ``burst`` is negative, or if ``per_second`` is negative or not finite.
         """
         if not 0 <= per_second < math.inf or burst < 0:
             raise ValueError(f"neither 0 nor positive: rate {per_second}, burst {burst}")
@@ -40,8 +41,8 @@ class Rate(NamedTuple):
 class RateLimiter:
     """A token bucket with a queue, which serves deletions first, then callers by priority.
 
-    It blocks no worker: a caller that is not admitted leaves, and is called back when it may
-    return.
+    It never blocks a worker: a caller that is not admitted leaves, and is called back when its turn
+    comes.
     """
 
     def __init__(self, rate: Rate) -> None:
@@ -88,7 +89,7 @@ class RateLimiter:
         self._schedule()
 
     def pause(self, seconds: float) -> None:
-        """Stop admitting callers for ``seconds``."""
+        """Admit no caller for ``seconds``; callers in the queue keep their positions."""
         self._paused_until = max(self._paused_until, monotonic() + seconds)
         # The timer was set for a time that may now lie within the pause.
         if self._timer is not None:
@@ -151,7 +152,7 @@ class CallerLine:
     def push(
         self, caller: Hashable, wake: Callable[[], None], priority: Priority, *, deletion: bool
     ) -> None:
-        """Append a caller; a caller that is already waiting may only move up."""
+        """Append a caller; a caller that is already waiting is not added again, but may move up."""
         self._wakes[caller] = wake
         if deletion:
             self._deletions[caller] = None

@@ -22,18 +22,20 @@ The CRD allows 32, including Ready and Paused (ST-01).
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Result of an operation that is in progress without an error; it is reconciled again later."""
+    """Result of an operation that is in progress without an error; the object is reconciled later."""
 
     reason: str
     """Reason of the Ready condition in CamelCase."""
     message: str = ""
     """Message of the Ready condition."""
     requeue_after: float | None = 10.0
-    """Seconds until the next reconcile; None to wait for a change to an object."""
+    """Seconds until the next reconcile; None to wait for a change to the object or a related one.
+    """
     status: Any = field(default=None, kw_only=True)
-    """Instance of the generated Status class, such as an operation's id, written immediately."""
+    """Instance of the generated Status class, such as with an operation's id, written immediately.
+    """
     provider_id: str | None = field(default=None, kw_only=True)
-    """Id of a machine that is being created, written immediately; it never changes (IM-01)."""
+    """Id of a machine that is being created, written immediately; must never change (IM-01)."""
     addresses: Sequence[Address] | None = field(default=None, kw_only=True)
     """Known addresses of a machine; None to keep the addresses in the status."""
     control_plane_endpoint: Endpoint | None = field(default=None, kw_only=True)
@@ -51,12 +53,13 @@ class Waiting:
 class Terminated:
     """Result for a machine that is gone or will never work, and must not be created again.
 
-    The machine stays provisioned and keeps its provider id.  Ready becomes False, which the Machine
-    shows as InfrastructureReady.  Health checks and control planes replace the Machine.  In
-    contract v1beta1 it is a terminal failure (IM-11).
+    The machine stays provisioned and keeps its provider id. Its Ready condition becomes False,
+    which the Machine shows as InfrastructureReady. Health checks and control planes replace the
+    Machine. In contract v1beta1 the result is a terminal failure (IM-11).
 
-    It takes effect after a second call, 30 seconds later by default, that returns it too, and not
-    while more than a third of the machines of the cluster or the identity disappear.
+    The result takes effect only after a second call, 30 seconds later by default, has returned it
+    as well. It is held back while more than a third of the machines of the cluster or the identity
+    disappear.
     """
 
     reason: str
@@ -79,7 +82,7 @@ class NotAvailableError(Exception):
     """Raised if requested data are not available yet; handled like a returned Waiting."""
 
     waiting: Waiting
-    """The reason for the Ready condition, and when to retry the call."""
+    """The Waiting with the reason for the Ready condition and the time of the next call."""
 
     def __init__(self, waiting: Waiting) -> None:
         super().__init__(f"{waiting.reason}: {waiting.message}")
@@ -95,9 +98,9 @@ class State:
     reason: str = ""
     """Reason of the Ready condition in CamelCase; empty for Ready or NotReady."""
     message: str = ""
-    """Message of the Ready condition."""
+    """Message of the Ready condition, for users."""
     conditions: Sequence[Condition] = ()
-    """Additional conditions.  Conditions that are no longer returned are removed."""
+    """Additional conditions; a condition that is no longer returned is removed from the object."""
     status: Any = None
     """Instance of the generated Status class; None if the kind has no status fields of its own."""
     requeue_after: float | None = None

@@ -39,7 +39,7 @@ class ReconcileRunner(Generic[P]):
     ) -> None:
         """Initialise for one controller.
 
-        ``new_patcher`` creates the patcher of a reconcile.  ``forget`` drops the controller's state
+        ``new_patcher`` creates the patcher for a reconcile. ``forget`` drops the controller's state
         for an object that no longer exists.
         """
         self._kind = kind
@@ -57,9 +57,9 @@ class ReconcileRunner(Generic[P]):
 
         If ``reconcile`` returns no delay, the sync period applies.
 
-        Exceptions from ``reconcile`` have already been reported when they are raised.  They are
-        passed on to the work queue, unless the object is gone or the failure is terminal, because
-        no retry helps then.  A write that the CRD rejects is reported here.
+        Exceptions that ``reconcile`` raises have already been reported. They are passed on to the
+        work queue, unless no retry helps because the object is gone or the failure is terminal. A
+        write that the CRD rejects is reported here.
         """
         obj = self._informer.get(key)
         if obj is None:

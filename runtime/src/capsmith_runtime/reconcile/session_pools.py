@@ -35,7 +35,7 @@ MAX_DELAY: Final = 300.0
 OPEN_SECONDS: Final = SLOW_SECONDS
 """Seconds that workers wait for a session that is being opened."""
 SHORT_LIFE_SECONDS: Final = 60.0
-"""A session that ends sooner is treated like one that could not be opened.
+"""Minimum life of a session; a shorter one is treated as if it could not be opened.
 
 Otherwise an infrastructure that accepts logins but refuses their sessions would get a login for
 each call.
@@ -43,7 +43,7 @@ each call.
 HANGING_LOGINS: Final = 2
 """Maximum number of hanging attempts to open sessions for one identity.
 
-Each attempt has different credentials, because only changed credentials cause a new attempt.
+Only changed credentials cause a new attempt, so each of these attempts uses different ones.
 """
 
 
@@ -53,7 +53,7 @@ class Session:
     def __init__(self, credentials: Credentials, failures: int) -> None:
         self.credentials = credentials
         self.failures = failures
-        """Number of consecutive failures to open the session, or ends soon after it was opened."""
+        """Number of consecutive sessions that could not be opened or ended soon after opening."""
         self.retry_at = 0.0
         self.users = 0
         self.is_retired = False
@@ -73,7 +73,7 @@ class Session:
         return self.opening.result()
 
     def stop_idle_timer(self) -> None:
-        """Keep the session open even if no call uses it."""
+        """Keep the session open although no call is using it, until its next use ends."""
         if self.idle_timer is not None:
             self.idle_timer.cancel()
             self.idle_timer = None
@@ -101,7 +101,7 @@ class SessionPool:
         self._hanging: Counter[str] = Counter()
 
     def check(self, credentials: Credentials) -> None:
-        """Raise SessionError while these credentials must not be tried again after a failure."""
+        """Raise SessionError if these credentials have failed and must not be tried again yet."""
         session = self._sessions.get(qualified_identity(credentials))
         if session is not None and session.credentials == credentials and _has_failed(session):
             left = session.retry_at - monotonic()
@@ -112,10 +112,10 @@ class SessionPool:
                 raise _copy(session.opening.exception(), left)
 
     async def prepare(self, credentials: Credentials) -> None:
-        """Start opening an identity's session if necessary.
+        """Open an identity's session if necessary, and wait at most ``OPEN_SECONDS`` for it.
 
-        Raises SessionError like :meth:`acquire`. Raises DeferredError if it takes longer than
-        ``OPEN_SECONDS``: a worker that waited longer would delay other identities.
+        Raises SessionError like :meth:`acquire`, and DeferredError if opening takes longer: a
+        worker that waited longer would delay other identities.
         """
         self.check(credentials)
         opening = self._current(credentials)
@@ -165,10 +165,10 @@ class SessionPool:
             self._start_idle_timer(session)
 
     def expire(self, session: Session, error: SessionExpiredError) -> Exception:
-        """Give a session that the infrastructure has ended to no further caller.
+        """Stop giving out a session that the infrastructure has ended.
 
-        Returns the exception for the call that noticed: DeferredError to repeat the call with a new
-        session, or SessionError if the session ended within ``SHORT_LIFE_SECONDS``.
+        Returns the exception for the call that noticed the end: DeferredError to repeat the call
+        with a new session, or SessionError if the session ended within ``SHORT_LIFE_SECONDS``.
         """
         deferred = DeferredError("the session has expired", seconds=0.0)
         if session.is_retired:
@@ -197,7 +197,7 @@ class SessionPool:
         session.idle_timer = loop.call_later(timeout, self._retire, session)
 
     async def close(self) -> None:
-        """Close all sessions except those that calls still use."""
+        """Close all sessions except those that calls are still using."""
         for session in list(self._sessions.values()):
             self._retire(session)
         if self._closings:
@@ -375,7 +375,10 @@ class SharedSessions:
         self._limiters: dict[str, RateLimiter] = {}
 
     def limiter(self, identity: str) -> RateLimiter:
-        """Return an identity's rate limiter; limiters that have long been unused are dropped."""
+        """Return an identity's rate limiter, creating it if necessary.
+
+        Limiters that have long been unused are dropped.
+        """
         if identity not in self._limiters:
             for idle in [name for name, each in self._limiters.items() if each.is_idle]:
                 del self._limiters[idle]
@@ -401,8 +404,8 @@ class SessionPools:
     ) -> None:
         """Initialise without sessions.
 
-        ``rate`` and ``burst`` replace those of the factories unless they are None.  ``concurrency``
-        is the number of workers for kinds that set none.
+        If ``rate`` and ``burst`` are set, they replace those of the factories. ``concurrency`` is
+        the number of workers for kinds that set none.
         """
         self.executor = executor
         self.limits = TenantLimits(executor)

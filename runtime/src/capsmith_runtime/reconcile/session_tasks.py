@@ -26,9 +26,9 @@ BASE_DELAY: Final = 1.0
 MAX_DELAY: Final = 300.0
 """Maximum back-off in seconds before the factory's ``watch`` is called again."""
 STABLE_SECONDS: Final = 60.0
-"""A call of ``watch`` that lasts longer resets the back-off."""
+"""Seconds that a call of ``watch`` must last to reset the back-off."""
 STOP_SECONDS: Final = 5.0
-"""Seconds that a thread gets to notice the end of its session."""
+"""Maximum seconds to wait for a thread to notice that its session has ended."""
 
 
 class SessionWatch:
@@ -44,8 +44,8 @@ class SessionWatch:
     ) -> None:
         """Initialise without a running task.
 
-        ``enqueue`` and ``expire`` are called on the event loop; ``expire`` when the infrastructure
-        has ended the session.
+        ``enqueue`` and ``expire`` are called on the event loop; ``expire`` is called when the
+        infrastructure has ended the session.
         """
         self._factory = factory
         self._details: dict[str, Any] = {"factory": type(factory).__name__, "identity": identity}
@@ -61,7 +61,7 @@ class SessionWatch:
         self._task = asyncio.create_task(self._run(session), name=name)
 
     async def stop(self) -> None:
-        """Stop, and wait until nothing uses the session any longer, ``STOP_SECONDS`` at most."""
+        """Stop the watch, and wait at most ``STOP_SECONDS`` until it no longer uses the session."""
         self._changes.end()
         if self._task is None:
             return

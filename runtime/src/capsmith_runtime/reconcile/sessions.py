@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 class Credentials(Mapping[str, str]):
-    """Content of an identity's Secret; its ``repr`` shows the keys and hides the values."""
+    """Content of an identity's Secret; its ``repr`` shows only the keys, not the values."""
 
     __slots__ = ("_spec", "_values", "identity", "identity_kind")
 
     identity: str
-    """Identity as a name or ``namespace/name``; empty if the infrastructure cluster has none."""
+    """Identity as ``name`` or ``namespace/name``; empty if the infrastructure cluster has none."""
     identity_kind: str
     """Kind of the identity; empty if there is no identity."""
 
@@ -71,7 +71,7 @@ class Credentials(Mapping[str, str]):
 
 
 def qualified_identity(credentials: Credentials) -> str:
-    """Return the kind and name of the credentials' identity; empty if there is none."""
+    """Return the kind and name of the identity that the credentials are from; empty if none."""
     return f"{credentials.identity_kind} {credentials.identity}".strip()
 
 
@@ -80,7 +80,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedChange:
-    """A report that the infrastructure of an object has changed; the object has one of the ids."""
+    """A report that an object's infrastructure has changed; exactly one of the ids is set."""
 
     external_id: str = ""
     """External id of the object; empty if the report names another id."""
@@ -91,35 +91,35 @@ class ReportedChange:
 
 
 class Changes:
-    """Takes reports of changes in the infrastructure; see ``SessionFactory.watch``.
+    """Accepts reports of changes in the infrastructure; see ``SessionFactory.watch``.
 
     All methods may be called from any thread.
     """
 
     def __init__(self, enqueue: Callable[[ReportedChange], None]) -> None:
-        """Pass each report to ``enqueue``, in the thread of the caller."""
+        """Pass each report to ``enqueue``, which is called in the reporting thread."""
         self._enqueue = enqueue
         self._ended = threading.Event()
 
     def report(self, *, external_id: str = "", short_id: str = "", provider_id: str = "") -> None:
-        """Reconcile the object with this id soon; name one of its three ids.
+        """Reconcile the object with this id soon; pass one of its three ids.
 
-        Reports of the same object that come before its reconcile are one.  Ids that no object has
-        are ignored, and so is each report after the end of the session.
+        Several reports about the same object cause one reconcile if they arrive before it starts.
+        Ids that no object has are ignored, and so are reports after the end of the session.
         """
         if not self._ended.is_set():
             ids = {"external_id": external_id, "short_id": short_id, "provider_id": provider_id}
             self._enqueue(ReportedChange(**ids))
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the session ends, ``seconds`` at most; return whether it has ended.
+        """Wait at most ``seconds`` for the session to end; return whether it has ended.
 
-        Blocks the thread: asynchronous code is cancelled instead.
+        Blocks the thread, so do not call it from asynchronous code, which is cancelled instead.
         """
         return self._ended.wait(seconds)
 
     def end(self) -> None:
-        """Ignore further reports, and end each :meth:`wait`."""
+        """Ignore further reports, and make every :meth:`wait` return True."""
         self._ended.set()
 
 
@@ -135,12 +135,12 @@ class SessionFactory(ABC, Generic[S]):
     idle_timeout: ClassVar[float] = 1800.0
     """Seconds without a call after which a session is closed."""
     rate: ClassVar[float] = 0.0
-    """Calls of the reconcilers' methods per second for one identity; 0 for unlimited.
+    """Maximum calls of the reconcilers' methods per second for each identity; 0 means unlimited.
 
     The option ``--hook-rate`` overrides it.
     """
     burst: ClassVar[int] = 0
-    """Number of calls that may start together after an idle time; 0 for one second's worth."""
+    """Number of calls that may start together after an idle time; 0 means one second's worth."""
 
     @abstractmethod
     def open(self, credentials: Credentials) -> S | Awaitable[S]:
@@ -172,17 +172,18 @@ class SessionFactory(ABC, Generic[S]):
     def watch(self, session: S, changes: Changes) -> Awaitable[None] | None:
         """Report changes in the infrastructure while the session is open; optional.
 
-        Runs in the background from the opening of the session until it is closed: a coroutine is
-        then cancelled; a function has a thread of its own and returns when ``changes.wait`` is
-        true.  It is called again, with back-off, after it raised an exception or returned earlier.
-        Changes in between are lost: begin with a report of everything, or keep ``requeue_after``.
+        Runs in the background for as long as the session is open. When the session is closed, a
+        coroutine is cancelled, whereas a function, which has its own thread, must return once
+        ``changes.wait`` returns True. If this method returns earlier or raises an exception, it is
+        called again with back-off. Changes in the meantime are lost, so begin by reporting
+        everything, or keep ``requeue_after``.
         """
         return None
 
     def readyz(self) -> Awaitable[None] | None:
         """Raise an exception while the infrastructure as a whole cannot be used; optional.
 
-        Called every 10 seconds, with a timeout of 5 seconds.  Until it succeeds, the manager is not
+        Called every 10 seconds, with a timeout of 5 seconds. While it fails, the manager is not
         ready: ``/readyz`` fails with this class's name, and this pod's webhooks get no requests.
         The manager continues to reconcile and is not restarted.
         """

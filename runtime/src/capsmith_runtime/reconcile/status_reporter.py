@@ -30,7 +30,7 @@ class StatusDebounce:
         self._since: dict[NamespacedName, tuple[str, float]] = {}
 
     def left(self, key: NamespacedName, reason: str) -> float:
-        """Return the seconds until a wait for ``reason`` must be written; 0 if it is due."""
+        """Return the seconds until a wait for ``reason`` must be written; 0 if it is due now."""
         known, since = self._since.get(key, ("", 0.0))
         if known != reason:
             since = self._clock()
@@ -68,7 +68,7 @@ def describe_failure(error: Exception) -> tuple[str, str]:
 
 
 def limit_message(message: str) -> str:
-    """Return a message that a condition can hold, without unsupported characters, and shortened."""
+    """Return a message that fits into a condition: shortened, and without unsupported characters."""
     return message.encode(errors="replace").decode()[:_MESSAGE_CHARACTERS]
 
 
@@ -80,7 +80,7 @@ def has_no_failure_fields(obj: JSON) -> bool:
 class StatusReporter:
     """Writes the outcome of one kind's reconciles, without calling the author's code.
 
-    A single reporter serves all of a controller's workers: it keeps no state except for each
+    All of a controller's workers share one reporter; its only state is kept separately for each
     object.
     """
 
@@ -152,9 +152,9 @@ class StatusReporter:
     ) -> Result:
         """Return when to reconcile again; write the reason once the wait has lasted long enough.
 
-        ``status`` is the object's status with the partial results in ``waiting``.  If it is None,
-        the kind supports no partial results except the author's status fields, and others are
-        rejected.
+        ``status`` is the object's status with the partial results in ``waiting``. If it is None,
+        the kind supports no partial results except the author's status fields; others raise
+        ContractError.
         """
         if status is None:
             await self.check_partial_results(patcher, waiting, frozenset())

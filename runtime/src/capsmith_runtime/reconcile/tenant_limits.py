@@ -50,11 +50,11 @@ class CallPermit:
 
     @property
     def is_slow(self) -> bool:
-        """Return whether the call has taken longer than most calls do."""
+        """Return whether the call has been running for longer than most calls do."""
         return self.hangs or monotonic() - self.began >= SLOW_SECONDS
 
     def end(self) -> None:
-        """End the call, which failed or got no response."""
+        """End the call, which failed or got no response, without ending the tenant's back-off."""
         self._tenant.remove(self)
 
     def succeed(self) -> None:
@@ -97,7 +97,8 @@ class TenantCalls:
     def admit(self, group: Hashable, concurrency: int, caller: Hashable, *, deletion: bool) -> None:
         """Raise DeferredError if the tenant may not start another call in ``group``.
 
-        ``group`` is a reconciler; ``concurrency`` is the number of workers for its kind.
+        ``group`` is a reconciler; ``concurrency`` is the number of workers for its kind. An
+        admitted call is not counted until :meth:`begin`.
         """
         self.used = monotonic()
         # Those that hang occupy no worker.  They count against the shares of slow calls.
@@ -121,7 +122,7 @@ class TenantCalls:
         )
 
     def begin(self, group: Hashable) -> CallPermit:
-        """Count a call until its permit ends."""
+        """Count a call as running in ``group``, until the permit that is returned ends."""
         permit = CallPermit(self, group)
         self._permits.add(permit)
         return permit
@@ -135,14 +136,14 @@ class TenantCalls:
         self._wake()
 
     def mark_answer(self) -> None:
-        """End the back-off, as the infrastructure has responded."""
+        """End the tenant's pause and its back-off, because the infrastructure has responded."""
         self._answered = monotonic()
         if self._hangs:
             _log.info("calls are answered again", identity=self.name)
         self._hangs, self.paused_until = 0, 0.0
 
     def pause_after(self, permit: CallPermit) -> None:
-        """Admit no call for a while, unless a call that started later has had a response."""
+        """Pause the tenant after a call that hung, unless a later call has had a response."""
         now = monotonic()
         # A later success shows that the infrastructure responds.  Calls that hang at the same time
         # have the same cause and lengthen the pause only once.
@@ -208,7 +209,7 @@ class TenantLimits:
         return sum(each.paused_until > now for each in self._tenants.values())
 
     def of(self, name: str) -> TenantCalls:
-        """Return a tenant's calls; before adding a new tenant, forget idle ones."""
+        """Return a tenant's calls; a new tenant is added, after idle ones have been forgotten."""
         tenant = self._tenants.get(name)
         if tenant is None:
             # Only for a new tenant, so that calls of known tenants do not pay for this scan.

@@ -22,12 +22,12 @@ from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Runnable
 
 RETRY_SECONDS: Final = 60.0
-"""Maximum seconds until the runtime tries again to watch a kind that was not served."""
+"""Maximum seconds between two attempts to watch a kind that was not served."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """A kind whose changes enqueue the provider's objects; by default, the owners."""
+    """A kind whose changes enqueue the provider's objects: by default, those that own the object."""
 
     kind: str
     """The provider's kind whose objects are enqueued."""
@@ -79,7 +79,7 @@ class WatchedKinds(ControllerGroup):
         return tuple(informer.run for informer in self._informers.values())
 
     def setup_watches(self, queues: Queues) -> None:
-        """Register handlers that enqueue the objects that a change concerns, before or after it."""
+        """Register handlers that enqueue the objects to which a changed object refers or referred."""
         for watch, own in self._watches.items():
             watched = self._informers[watch.resource]
             watched.add_handler(partial(_enqueue, watch, own, watched, queues))

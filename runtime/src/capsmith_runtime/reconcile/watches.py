@@ -18,7 +18,7 @@ from capsmith_runtime.kube.workqueue import WorkQueue
 
 
 def on_change(view: Callable[[JSON], Any], handler: Callable[[JSON], None]) -> Handler:
-    """Return a handler that calls ``handler`` if an object is new or gone, or its view changed."""
+    """Return a handler that calls ``handler`` if an object is new or gone, or its view has changed."""
 
     def handle(change: Delta) -> None:
         if change.old is None or change.new is None or view(change.old) != view(change.new):
@@ -28,7 +28,7 @@ def on_change(view: Callable[[JSON], Any], handler: Callable[[JSON], None]) -> H
 
 
 def enqueue_object(queue: WorkQueue[NamespacedName]) -> Handler:
-    """Return a handler that enqueues the object itself; at startup, unready objects come first."""
+    """Return a handler that enqueues the changed object; at startup, unready objects come first."""
 
     def handle(change: Delta) -> None:
         queue.add(change.key, is_pending=not queue.has_started and _is_pending(change.latest))
@@ -37,7 +37,7 @@ def enqueue_object(queue: WorkQueue[NamespacedName]) -> Handler:
 
 
 def enqueue_owners(queues: Mapping[str, WorkQueue[NamespacedName]]) -> Handler:
-    """Return a handler that enqueues those owners of an object whose kinds have a queue."""
+    """Return a handler that enqueues the changed object's owners, if their kinds have a queue."""
 
     def handle(change: Delta) -> None:
         namespace = metadata.namespace(change.latest)

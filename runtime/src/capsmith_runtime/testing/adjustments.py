@@ -31,7 +31,7 @@ def set_other_values(kind: str, values: Mapping[str, Any]) -> None:
 
 
 def find_other_values(kind: str) -> Mapping[str, Any]:
-    """Return the values set for ``kind``; empty if there are none."""
+    """Return the values set for ``kind`` with :func:`set_other_values`, by field; empty if none."""
     return _other_values.get(kind, {})
 
 

@@ -51,14 +51,14 @@ class _Pending:
 
 
 class PoolExpectations:
-    """For each pool, the changes that the caches must show before the next plan can use them."""
+    """For each pool, the changes that must appear in the caches before the next plan uses them."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._pools: dict[NamespacedName, _Pending] = {}
 
     def needs_live(self, pool: JSON) -> bool:
-        """Return whether the next plan must use machines that are read from the API server."""
+        """Return whether the next plan needs the machines from the API server, not from the caches."""
         return self._pending(pool) is None
 
     def begin(self, pool: JSON) -> None:
@@ -78,8 +78,8 @@ class PoolExpectations:
     def seconds_left(self, pool: JSON, machines: PoolMachines) -> float:
         """Return the maximum seconds to wait for the caches; 0 if they are up to date.
 
-        Expectations that are not met in time are dropped, and the next plan is made from the API
-        server.
+        Expectations that are not met in time are dropped, and the next plan uses machines from the
+        API server.
         """
         pending = self._pending(pool)
         if pending is None:
@@ -127,8 +127,8 @@ class PoolMachineClient:
     ) -> bool:
         """Create ``count`` machines; return False if one of their names is already in use.
 
-        ``members`` are the existing machines.  The number of the next machine is written
-        afterwards; after a crash it is derived from the existing machines' numbers.
+        ``members`` are the existing machines. The number of the next machine is written after the
+        creation; if a crash prevents that, it is derived from the existing machines' numbers.
         """
         # The annotation alone may be behind after a crash, and the machines alone after the newest
         # was deleted.
@@ -151,8 +151,8 @@ class PoolMachineClient:
     async def update_metadata(self, pool: JSON, machines: PoolMachines) -> None:
         """Update the pool machines' owner references, and their records of the pool's spec.
 
-        Lost references are restored, and the others get the pool's current API version.  A machine
-        without a record is recorded with the current spec, unless its spec differs.
+        Lost references are restored, and existing ones get the pool's current API version. A
+        machine without a record gets a record of the current spec, unless its spec differs.
         """
         found = machines.infra_machines.values()
         may_own = False

@@ -40,7 +40,7 @@ class MachinePoolMachinesKind(Kind[MachinePoolMachinesReconciler[Any]]):
 
     @property
     def count_annotation(self) -> str:
-        """Name of the annotation with the number of the pool's next machine."""
+        """Name of the pool's annotation with the number that its next machine gets."""
         return f"{self.resource.group}/machines-made"
 
 

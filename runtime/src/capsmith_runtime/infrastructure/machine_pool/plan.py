@@ -41,11 +41,11 @@ class Rollout:
 
     @classmethod
     def of(cls, max_surge: int | str, max_unavailable: int | str, desired: int) -> Rollout:
-        """Resolve counts and percentages of ``desired`` like core does for MachineDeployments.
+        """Resolve counts and percentages of ``desired``, as core does for MachineDeployments.
 
-        A percentage is rounded up for the surge and down for unavailable machines; at least one of
-        the two results is positive.  Raises ValueError for a negative number, or for a string that
-        is not a percentage.
+        A percentage is rounded up for the surge and down for unavailable machines; if both are 0,
+        one machine may be unavailable. Raises ValueError for a negative number, or for a string
+        that is not a percentage.
         """
         surge = _number(max_surge, desired, up=True)
         unavailable = _number(max_unavailable, desired, up=False)
@@ -54,7 +54,7 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The next step: machines to create and delete; empty if nothing can be done yet."""
+    """The next step: the machines to create and delete; empty if nothing can be done yet."""
 
     create: int = 0
     delete: tuple[PoolMember, ...] = ()
@@ -94,10 +94,10 @@ def plan(
 def assign_failure_domains(
     domains: Sequence[str], members: Sequence[PoolMember], count: int
 ) -> list[str]:
-    """Return failure domains for ``count`` new machines, each time choosing the least loaded.
+    """Return failure domains for ``count`` new machines, choosing the least loaded each time.
 
-    Among equally loaded domains, the first is chosen.  Without failure domains, the strings are
-    empty.
+    Among equally loaded domains, the first is chosen. If there are no failure domains, the strings
+    are empty.
     """
     if not domains:
         return [""] * count

@@ -113,8 +113,8 @@ class PoolMachinesLister:
     def members(self, machines: PoolMachines, pool: JSON, version: str | None) -> list[PoolMember]:
         """Return the pool's machines as input for the plan.
 
-        ``version`` is the desired Kubernetes version.  Each machine's result is cached until its
-        object changes.
+        ``version`` is the desired Kubernetes version. The PoolMember of each machine is cached
+        until the machine's object changes.
         """
         desired = self.machine_spec(pool), version or ""
         known = self._members.get(key_of(pool))
@@ -190,8 +190,8 @@ def is_owned(obj: Object, pool: Object) -> bool:
 def has_lost_owner(obj: JSON, pool: JSON) -> bool:
     """Return whether a machine belongs to the pool but has lost its owner reference (SM-11).
 
-    Such a machine has the labels and the name that the pool gave it, and no other creator as its
-    owner.  If it did not count, its Machine would appear to have lost its server, and be deleted.
+    Such a machine has the labels and the name that the pool gave it, and no other controller as its
+    owner. If it did not count, its Machine would appear to have lost its server, and be deleted.
     """
     if parse_machine_number(metadata.name(pool), metadata.name(obj)) < 0:
         return False
@@ -206,10 +206,9 @@ def _has_creator(obj: JSON) -> bool:
 
 
 def labelled_pool(obj: JSON) -> Iterable[str]:
-    """Yield the index key of a machine without a pool owner: the MachinePool named by its label.
+    """Yield the index key of a machine that no pool owns: the MachinePool that its label names.
 
-    Machines that have that owner are not indexed, because each reconcile reads all indexed
-    machines.
+    Machines that a pool owns are not indexed, because each reconcile reads all indexed machines.
     """
     name = metadata.labels(obj).get(POOL_NAME_LABEL)
     if name and not _has_creator(obj):

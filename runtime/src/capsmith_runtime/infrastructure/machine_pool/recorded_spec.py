@@ -25,9 +25,9 @@ def build_record(spec: Object) -> str:
 def is_outdated(record: str, found: Object, desired: Object) -> bool:
     """Return whether a machine was created from a pool spec that differs from ``desired``.
 
-    ``record`` is the machine's annotation and ``found`` the machine's spec.  A field that differs
-    from the record but matches the machine was not changed in the pool: a new version of the CRD
-    has renamed it or given both a default.  Machines created by capsmith 0.2 have no record; for
+    ``record`` is the machine's annotation, and ``found`` is the machine's spec. If a field differs
+    from the record but matches the machine, the pool was not changed: a new version of the CRD has
+    renamed the field or given both a default. Machines created by capsmith 0.2 have no record; for
     them, fields that the pool does not set count as filled in by others.
     """
     recorded = _read(record)

@@ -96,8 +96,8 @@ class PoolReporter:
         """Return the seconds by which to delay a growing pool's next status write; 0 to write now.
 
         Each write contains all of the pool's machines, so one write for each new machine would have
-        quadratic cost.  The writes that core waits for are due immediately: the first machine, and
-        the end of growth.
+        quadratic cost. The writes that core waits for are never delayed: for the first machine, and
+        at the end of growth.
         """
         written = self._growing.get(key_of(obj))
         is_new = facts.provisioned and not self._writer.is_provisioned(obj)

@@ -107,16 +107,16 @@ class IPAMEnvironment(TestEnvironment):
         return key
 
     def reference(self, pool: NamespacedName) -> JSON:
-        """Return a reference to a pool."""
+        """Return the ``poolRef`` with which a claim refers to the pool."""
         resource = self.kind.resource
         return {"apiGroup": resource.group, "kind": resource.kind, "name": pool.name}
 
     def pool(self, key: NamespacedName) -> JSON:
-        """Return a pool."""
+        """Return the pool's current object; the test fails if it does not exist."""
         return self._there(self.kind.resource.kind, key)
 
     def claim(self, key: NamespacedName) -> JSON:
-        """Return a claim."""
+        """Return the claim's current object; the test fails if it does not exist."""
         return self._there(CLAIM, key)
 
     def address(self, key: NamespacedName) -> JSON | None:
