@@ -22,8 +22,7 @@ class Component:
     groups: tuple[ControllerGroupFactory, ...] = ()
     """Factories for the controllers that the manager runs."""
     permissions: tuple[PolicyRule, ...] = ()
-    """Permissions of the author's code: its access to the provider's own kinds, and provider.yaml.
-    """
+    """Permissions of author code: access to the provider's own kinds, and provider.yaml's rules."""
     watches: tuple[Watch, ...] = ()
     """Other kinds whose changes enqueue the provider's objects."""
     watches_machines: bool = True

@@ -21,7 +21,7 @@ from capsmith_runtime.contract.status_writer import READY_FIELD, set_extra_field
 
 
 class BootstrapStatusWriter(Protocol):
-    """Writes the status of configurations in the shape of one contract version.
+    """Writes the status of configurations in the format of one contract version.
 
     It never writes terminal failures: core panics if a pool's configuration has them (MP-13).
     """
@@ -46,12 +46,18 @@ class BootstrapStatusWriter(Protocol):
 
 
 def data_secret_name(obj: Object) -> str:
-    """Return ``status.dataSecretName``, the same in both contracts (BC-01, BC-02), or ""."""
+    """Return ``status.dataSecretName``, the same in both contracts; empty if it is not set.
+
+    See BC-01 and BC-02.
+    """
     return metadata.text(obj, "status", "dataSecretName")
 
 
 CERTIFICATES_EXPIRY_ANNOTATION: Final = "machine.cluster.x-k8s.io/certificates-expiry"
-"""Time when a control plane machine's certificates expire, in RFC 3339 (BC-16)."""
+"""Annotation with the expiry time of a control plane machine's certificates, in RFC 3339.
+
+See BC-16.
+"""
 UPDATE_IN_PROGRESS_ANNOTATION: Final = (
     "in-place-updates.internal.cluster.x-k8s.io/update-in-progress"
 )
@@ -104,7 +110,7 @@ class DataContent:
     value: bytes
     format: str
     refresh_at: str = ""
-    """Time when a pool's data must be regenerated, in RFC 3339; empty for never (MP-19)."""
+    """Time at which a pool's data must be regenerated, in RFC 3339; empty for never (MP-19)."""
     inputs: str = ""
     """Digest of the inputs that a pool's data were generated from; empty for a Machine."""
     certificates_expiry: str = ""
@@ -117,18 +123,18 @@ class DataContent:
 
 
 class Ownership(Enum):
-    """Relation between a configuration and a Secret that has its name."""
+    """Relation between a configuration and a Secret of the same name."""
 
     OURS = auto()
     UNOWNED = auto()
-    """The Secret has no controller, but the right type and cluster."""
+    """The Secret has no controller, but it has the right type and cluster."""
     FORMER = auto()
-    """The Secret's owner is an earlier configuration of that name, or this one before a restore."""
+    """The Secret's owner is an earlier configuration of this name, or this one before a restore."""
     FOREIGN = auto()
 
 
 def data_secret_of(config: Object) -> str:
-    """Return the name of a configuration's Secret, which is the configuration's name (BC-05)."""
+    """Return the name of a configuration's Secret: the name of the configuration (BC-05)."""
     return metadata.name(config)
 
 
@@ -158,7 +164,7 @@ def encode_data(content: DataContent) -> dict[str, str]:
 
 
 def data_annotations(config: Object, content: DataContent) -> dict[str, str | None]:
-    """Return the Secret's annotations; the value is None for an annotation to remove."""
+    """Return the Secret's annotations; a value of None means that the annotation is removed."""
     group = _group(config)
     return {
         f"{group}/refresh-at": content.refresh_at or None,
@@ -183,7 +189,7 @@ def read_data_secret(secret: Object, config: Object) -> DataContent:
 
 
 def find_ownership(secret: Object, config: Object, cluster: str) -> Ownership:
-    """Return the relation between a configuration and a Secret that has its name."""
+    """Return the relation between a configuration and a Secret of the same name."""
     # Without value it is one of the cluster's other Secrets, such as certificates, which have the
     # same type.
     if secret.get("type") != SECRET_TYPE or "value" not in metadata.mapping(secret, "data"):
@@ -324,4 +330,4 @@ _WRITERS: Final[tuple[BootstrapStatusWriter, ...]] = (
 BOOTSTRAP_STATUS_WRITERS: Final[Mapping[str, BootstrapStatusWriter]] = {
     writer.contract: writer for writer in _WRITERS
 }
-"""BootstrapStatusWriter for each contract version."""
+"""BootstrapStatusWriter by contract version."""

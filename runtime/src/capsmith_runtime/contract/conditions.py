@@ -1,7 +1,8 @@
 """Condition lists, in the format of metav1.Condition and in the older v1beta1 format.
 
-A patch replaces a list as a whole, so both merge functions return the complete list.  Conditions of
-other writers stay unchanged, and a condition that does not change keeps its ``lastTransitionTime``.
+A patch replaces a list as a whole, so both merge functions return the complete list. Conditions
+from other writers stay unchanged, and a condition that does not change keeps its
+``lastTransitionTime``.
 """
 
 from __future__ import annotations
@@ -93,16 +94,16 @@ def record_annotation(group: str) -> str:
 
 
 def recorded_types(obj: Object, group: str) -> frozenset[str]:
-    """Return the condition types that ``record_types`` stored in the object's annotation.
+    """Return the condition types that :func:`record_types` stored in the object's annotation.
 
-    They are the types of the conditions that the author's code wrote; empty if none are stored.
+    The author's code wrote these conditions. Empty if none are stored.
     """
     text = metadata.annotations(obj).get(record_annotation(group), "")
     return frozenset(name for name in text.split(",") if name)
 
 
 def record_types(obj: Object, group: str, types: Set[str]) -> dict[str, str]:
-    """Return the object's annotations, one of which stores the condition types ``types``.
+    """Return the object's annotations with the condition types ``types`` stored in one of them.
 
     If ``types`` is empty, that annotation is left out.
     """

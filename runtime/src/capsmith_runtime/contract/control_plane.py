@@ -13,7 +13,7 @@ from capsmith_runtime.contract.model import ADDRESS_TYPES, Address, Condition, O
 PRE_TERMINATE_PREFIX: Final = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/"
 WAITING_FOR_PRE_TERMINATE: Final = "WaitingForPreTerminateHook"
 DEFAULT_DELETION_SECONDS: Final = 10
-"""Default that core's webhook sets for the seconds that deleting a Node may take."""
+"""Seconds that deleting a Node may take, as core's webhook sets it by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class ControlPlaneMachine:
     bootstrap: ObjectRef | None
     """Group, kind and name of the Machine's bootstrap configuration."""
     certificates_expiry: str | None
-    """Expiry time of the Machine's certificates in RFC 3339; None if unknown."""
+    """Time at which the Machine's certificates expire, in RFC 3339; None if unknown."""
     conditions: Mapping[str, MachineCondition]
     """Status, reason and message of each condition, keyed by condition type."""
 
@@ -91,7 +91,7 @@ class MachineDraft:
     version: str
     failure_domain: str | None
     infrastructure: Object
-    """The infrastructure object that the Machine references."""
+    """The infrastructure machine that the Machine references."""
     bootstrap: Object
     settings: MachineSettings = field(default_factory=MachineSettings)
 
@@ -109,7 +109,7 @@ class CoreMachines(Protocol):
         ...
 
     def read_failure_domains(self, cluster: Object) -> tuple[str, ...]:
-        """Return the names of the Cluster's failure domains for control plane machines (CP-24)."""
+        """Return the names of the Cluster's failure domains for control planes, sorted (CP-24)."""
         ...
 
     def build(self, draft: MachineDraft) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class CoreMachines(Protocol):
         ...
 
     def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
-        """Return a Machine's whole spec with ``settings`` applied; other fields are kept."""
+        """Return a Machine's whole spec with ``settings`` applied; other fields stay unchanged."""
         ...
 
     def build_status(
@@ -172,7 +172,7 @@ def is_control_plane(obj: Object) -> bool:
 
 
 def is_waiting_for_pre_terminate(machine: ControlPlaneMachine) -> bool:
-    """Return whether only pre-terminate hooks delay a Machine's deletion (SM-05)."""
+    """Return whether pre-terminate hooks alone delay a Machine's deletion (SM-05)."""
     condition = machine.conditions.get("Deleting")
     return condition is not None and condition.reason == WAITING_FOR_PRE_TERMINATE
 
@@ -227,7 +227,7 @@ REMEDIATING: Final = "Remediating"
 DELETING: Final = "Deleting"
 
 NEGATIVE: Final = frozenset({ROLLING_OUT, SCALING_UP, SCALING_DOWN, REMEDIATING, DELETING})
-"""Types of the negative-polarity conditions, which are normally False."""
+"""Types of the conditions with negative polarity: True reports a problem."""
 OWN_CONDITIONS: Final = NEGATIVE | {
     AVAILABLE,
     INITIALIZED,
@@ -258,11 +258,11 @@ class ControlPlaneFacts:
     """The observed state of a control plane."""
 
     initialized: bool
-    """Whether the API server has ever responded; never reset (CP-02, CP-03)."""
+    """Whether the API server has ever responded; once true, never reset (CP-02, CP-03)."""
     versions: Sequence[tuple[str, int]] = ()
-    """Running versions with the number of Nodes, oldest first.
+    """Running versions with their number of Nodes, oldest version first.
 
-    The number is 0 if unknown (CP-09).
+    The number is 0 if it is unknown (CP-09).
     """
     replicas: ReplicaFacts | None = None
     """Counts of the control plane's Machines; None for a control plane without Machines."""
@@ -301,7 +301,7 @@ class ControlPlaneShape(Protocol):
     def build_status(
         self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status without conditions; fields that no fact describes are kept."""
+        """Return the whole status without conditions; fields that the facts do not cover stay."""
         ...
 
     def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
@@ -309,5 +309,5 @@ class ControlPlaneShape(Protocol):
         ...
 
     def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:
-        """Return the types of ``conditions`` that this contract version omits from the status."""
+        """Return those types of ``conditions`` that must be removed in this contract version."""
         ...

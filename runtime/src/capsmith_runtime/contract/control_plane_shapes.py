@@ -96,9 +96,9 @@ class V1Beta1ControlPlane:
         return shown
 
     def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:
-        """Return the types of negative-polarity conditions that are not True.
+        """Return the types of the negative-polarity conditions that are not True.
 
-        Contract v1beta1 omits these from the status.
+        Contract v1beta1 leaves them out of the status.
         """
         return frozenset(c.type for c in conditions if c.type in NEGATIVE and c.status is not True)
 
@@ -165,7 +165,7 @@ class V1Beta2ControlPlane:
         return set_extra_fields(status, facts.extra)
 
     def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
-        """Return all conditions: this contract version has Available instead of Ready (CP-26)."""
+        """Return all conditions: this contract version has Available and no Ready (CP-26)."""
         return conditions
 
     def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:
@@ -177,7 +177,7 @@ _SHAPES: Final[tuple[ControlPlaneShape, ...]] = (V1Beta2ControlPlane(), V1Beta1C
 CONTROL_PLANE_SHAPES: Final[Mapping[str, ControlPlaneShape]] = {
     known.contract: known for known in _SHAPES
 }
-"""ControlPlaneShape for each contract version."""
+"""ControlPlaneShape by contract version."""
 
 
 class CoreMachinesV1Beta1:
@@ -205,7 +205,7 @@ class CoreMachinesV1Beta1:
         )
 
     def read_failure_domains(self, cluster: Object) -> tuple[str, ...]:
-        """Return the names of the failure domains, which are the keys of an object."""
+        """Return the names of the failure domains, which this version stores as object keys."""
         domains = metadata.mapping(cluster, "status", "failureDomains")
         return tuple(sorted(name for name, d in domains.items() if d.get("controlPlane") is True))
 
@@ -222,7 +222,7 @@ class CoreMachinesV1Beta1:
     def build_spec(self, obj: Object, settings: MachineSettings) -> dict[str, Any]:
         """Return a Machine's whole spec, with timeouts as durations.
 
-        A duration that already has the same length keeps its spelling.
+        An existing duration of the same length is kept as it was written.
         """
         deletion = settings.deletion_seconds
         timeouts = {
@@ -281,7 +281,7 @@ class CoreMachinesV1Beta2:
         )
 
     def read_failure_domains(self, cluster: Object) -> tuple[str, ...]:
-        """Return the names of the failure domains, which are items of a list."""
+        """Return the names of the failure domains, which this version stores as a list."""
         domains = metadata.items(cluster, "status", "failureDomains")
         return tuple(sorted(d["name"] for d in domains if d.get("controlPlane") is True))
 
@@ -335,4 +335,4 @@ _CORE_MACHINES: Final[tuple[CoreMachines, ...]] = (CoreMachinesV1Beta2(), CoreMa
 CORE_MACHINES: Final[Mapping[str, CoreMachines]] = {
     known.version: known for known in _CORE_MACHINES
 }
-"""CoreMachines for each version of core."""
+"""CoreMachines by version of core's API."""

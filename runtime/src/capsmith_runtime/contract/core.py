@@ -1,7 +1,7 @@
-"""Views of Clusters and Machines in any version of core, and rules about when not to reconcile.
+"""Views of Clusters and Machines in any version of core, and rules for when not to reconcile.
 
-Views contain only the fields that providers act on: an event that does not change the view needs no
-reconcile.
+Views contain only the fields that providers act on: an event that leaves the view unchanged needs
+no reconcile.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Cluster:
     annotations: Mapping[str, str]
     """The Cluster's annotations.
 
-    Changes to annotations enqueue only machines that are waiting; other objects see them at their
-    next reconcile.
+    A change to an annotation enqueues only machines that are waiting; other objects see the change
+    at their next reconcile.
     """
     deleting: bool
     """Whether the Cluster is being deleted."""
@@ -45,7 +45,7 @@ class Cluster:
     control_plane_initialized: bool
     """Whether the cluster's API server has ever accepted requests."""
     control_plane_endpoint: Endpoint | None
-    """Value of ``spec.controlPlaneEndpoint``; None until host and port are set."""
+    """Value of ``spec.controlPlaneEndpoint``; None until both host and port are set."""
     infrastructure: ObjectRef | None
     """Group, kind and name of the infrastructure cluster; None if the Cluster has none."""
     pod_cidrs: tuple[str, ...]
@@ -85,7 +85,7 @@ class Machine:
     infrastructure: ObjectRef | None
     """Group, kind and name of the Machine's infrastructure machine."""
     node_name: str | None = None
-    """Name of the machine's Node; None until the machine has joined the cluster."""
+    """Name of the Machine's Node; None until the Machine has joined the cluster."""
     phase: str = field(default="", compare=False)
     """The Machine's phase, such as ``Pending``, ``Provisioning`` or ``Running``, for display only.
 
@@ -192,9 +192,9 @@ def is_externally_managed(obj: Object) -> bool:
 
 
 def is_deleted_for_move(obj: Object) -> bool:
-    """Return whether ``clusterctl move`` is deleting this copy (MV-08).
+    """Return whether the object is being deleted because ``clusterctl move`` has copied it (MV-08).
 
-    The infrastructure must then stay, because the moved object uses it.
+    Its infrastructure must stay, because the moved object uses it.
     """
     return DELETE_FOR_MOVE_ANNOTATION in metadata.annotations(obj)
 

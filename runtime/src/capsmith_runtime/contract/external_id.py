@@ -17,17 +17,19 @@ SHORT_CHARACTERS: Final = 32
 
 
 def annotation(group: str) -> str:
-    """Return the name of the annotation that holds the external id."""
+    """Return the name of the external id annotation for the kinds of an API group."""
     return f"{group}/external-id"
 
 
 def create(obj: Object) -> str:
-    """Create an external id for an object: ``<name>.<uid>``."""
+    """Return a new external id for an object: ``<name>.<uid>``."""
     return f"{metadata.name(obj)}.{metadata.uid(obj)}"
 
 
 def stored(obj: Object, group: str) -> str | None:
-    """Return the stored external id; None if there is none or it was copied from another object."""
+    """Return the stored external id; None if there is none, or if it was copied from another
+    object.
+    """
     value = metadata.annotations(obj).get(annotation(group))
     # `kubectl get -o yaml` copies annotations to the new name; a UID contains no dot, names may.
     if value is None or value.rpartition(".")[0] != metadata.name(obj):
@@ -36,9 +38,9 @@ def stored(obj: Object, group: str) -> str | None:
 
 
 def of(obj: Object, group: str) -> str:
-    """Return the stored external id, or else the one that :func:`create` returns.
+    """Return the stored external id, or the one that :func:`create` returns if none is stored.
 
-    Nothing is written.
+    The object is not changed.
     """
     return stored(obj, group) or create(obj)
 

@@ -15,12 +15,12 @@ from capsmith_runtime.contract.constants import CLUSTER_NAME_LABEL, READY_CONDIT
 from capsmith_runtime.contract.model import Condition, Object, ObjectRef
 
 PROTECT_ADDRESS: Final = "ipam.cluster.x-k8s.io/protect-address"
-"""Finalizer that keeps an address while it is in use (IP-09)."""
+"""Finalizer that keeps an IPAddress while the address is in use (IP-09)."""
 
 REASON_ALLOCATION_FAILED: Final = "AllocationFailed"
 REASON_POOL_NOT_READY: Final = "PoolNotReady"
 REASON_POOL_EXHAUSTED: Final = "PoolExhausted"
-"""Reason for an exhausted pool, the same as in other IPAM providers (IP-05)."""
+"""Condition reason for an exhausted pool, the same as in other IPAM providers (IP-05)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class IpamDialect(ABC):
         return {**cluster, "poolRef": _reference(pool)}
 
     def build_address_spec(self, address: IPAddress) -> dict[str, Any]:
-        """Return the spec of a new address; a prefix length of 0 is written as well (IP-06)."""
+        """Return the spec of a new address, with its prefix length even if that is 0 (IP-06)."""
         return {
             "address": address.address,
             "prefix": address.prefix,
@@ -159,4 +159,4 @@ class IpamV1Beta2(IpamDialect):
 DIALECTS: Final[Mapping[str, IpamDialect]] = {
     dialect.version: dialect for dialect in (IpamV1Beta2(), IpamV1Beta1())
 }
-"""IpamDialect for each version of ipam.cluster.x-k8s.io."""
+"""IpamDialect by version of ipam.cluster.x-k8s.io."""

@@ -15,14 +15,14 @@ SortKey = tuple[int, int, int, int, tuple[_Part, ...], tuple[_Part, ...]]
 
 
 def normalize(version: str) -> str:
-    """Return the version with a leading ``v``, which users may omit (CP-08)."""
+    """Return the version with a leading ``v``, which users may leave out (CP-08)."""
     return version if version.startswith("v") else f"v{version}"
 
 
 def sort_key(version: str) -> SortKey:
-    """Return the sort key of a semantic version; unlike in SemVer, build metadata counts too.
+    """Return the sort key of a semantic version; unlike in SemVer, build metadata count as well.
 
-    Raises ValueError for any other string.
+    Raises ValueError if the string is not a semantic version.
     """
     match = _VERSION.fullmatch(version)
     if match is None:
@@ -33,7 +33,7 @@ def sort_key(version: str) -> SortKey:
 
 
 def count_versions(versions: Iterable[str]) -> tuple[tuple[str, int], ...]:
-    """Return each version with its count, sorted from oldest to newest.
+    """Return each version with its number of occurrences, from oldest to newest.
 
     Strings that are not versions are ignored.
     """

@@ -51,14 +51,14 @@ class MachinePool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolMachine:
-    """The fields of a Machine that its pool acts on."""
+    """The fields of a Machine on which its pool's controller acts."""
 
     name: str
     deleting: bool
     delete_requested: bool
     """Whether to delete the machine first when the pool is scaled down (MP-10)."""
     unhealthy: bool
-    """Whether a MachineHealthCheck requests that the owner replaces the machine."""
+    """Whether a MachineHealthCheck has asked the Machine's owner to replace it."""
     has_node: bool
     """Whether the machine's Node exists."""
 
@@ -87,7 +87,7 @@ def read_machine_pool(obj: Object) -> MachinePool:
 
 
 def read_pool_machine(obj: Object) -> PoolMachine:
-    """Return the view of a Machine that its pool acts on."""
+    """Return the view of a Machine that belongs to a pool."""
     found = metadata.items(obj, "status", "conditions")
     remediation = conditions.find(found, OWNER_REMEDIATED_CONDITION)
     return PoolMachine(

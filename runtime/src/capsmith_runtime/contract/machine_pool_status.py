@@ -14,7 +14,7 @@ from capsmith_runtime.contract.status_writer import build_addresses, set_extra_f
 MAX_INSTANCES: Final = 10_000
 """Maximum length of the lists of instances and provider ids in the CRD (MP-03, MP-06)."""
 MAX_BYTES: Final = 5 * 2**18
-"""Maximum size of spec and status in bytes: etcd rejects objects above 1.5 MiB with metadata."""
+"""Maximum size of spec and status in bytes, because etcd rejects objects above 1.5 MiB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,12 +33,12 @@ class PoolFacts:
     """The observed state of a pool."""
 
     provisioned: bool
-    """Whether the pool is provisioned, which is never reset (MP-01, MP-02)."""
+    """Whether the pool is provisioned; once true, never reset (MP-01, MP-02)."""
     provider_ids: Sequence[str]
     provider_id: str | None = None
     instances: Sequence[InstanceFacts] = ()
     machine_kind: str | None = None
-    """The kind of the machines, if core creates Machines for them (MP-07)."""
+    """Kind of the machines, if core creates Machines for them (MP-07); otherwise None."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Status fields that only this kind has."""
 
@@ -156,4 +156,4 @@ _WRITERS: Final[tuple[MachinePoolStatusWriter, ...]] = (V1Beta2PoolStatus(), V1B
 POOL_STATUS_WRITERS: Final[Mapping[str, MachinePoolStatusWriter]] = {
     known.contract: known for known in _WRITERS
 }
-"""MachinePoolStatusWriter for each contract version."""
+"""MachinePoolStatusWriter by contract version."""

@@ -50,7 +50,7 @@ def namespace(obj: Object) -> str:
 
 
 def uid(obj: Object) -> str:
-    """Return ``metadata.uid``; ``clusterctl move`` changes it."""
+    """Return ``metadata.uid``, which ``clusterctl move`` changes; empty if the object has none."""
     return text(obj, "metadata", "uid")
 
 
@@ -81,7 +81,7 @@ def is_deleting(obj: Object) -> bool:
 
 
 def current_owners(obj: Object, owner: Object) -> list[Any]:
-    """Return the owner references; those to ``owner`` get its current API version.
+    """Return the owner references, with the current API version in those that refer to ``owner``.
 
     The garbage collector cannot look up an owner in a version that is no longer served, and then
     does not delete its dependents.
@@ -100,7 +100,7 @@ def has_controller(obj: Object) -> bool:
 
 
 def owner_name(obj: Object, kind: str, group: str) -> str | None:
-    """Return the name of the owner of this kind and group; None if there is none.
+    """Return the name of the owner with this kind and group; None if there is none.
 
     The ``controller`` flag is ignored: core sets it only for clusters with a topology (IC-17).
     """
@@ -117,7 +117,7 @@ _FNV_PRIME: Final = 0x01000193
 
 
 def label_value(name: str) -> str:
-    """Return ``name`` if it is a valid label value, else ``hash_<base64>_z`` (MP-08).
+    """Return ``name`` if it is a valid label value, otherwise ``hash_<base64>_z`` (MP-08).
 
     The hash is fnv32a, as in core, so that core finds objects by the label.
     """

@@ -30,7 +30,7 @@ _CONDITION_TYPE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ObjectRef:
-    """A reference in core's objects, which never contains a version."""
+    """A reference in core's objects, which never contains an API version."""
 
     group: str
     kind: str
@@ -72,7 +72,7 @@ class Address:
     """A single address of a machine (IM-08)."""
 
     type: AddressType
-    """Type of the address; an unknown type raises ValueError."""
+    """Type of the address; creating an Address with an unknown type raises ValueError."""
     address: str
     """The host name or IP address, 1 to 256 characters long."""
 
@@ -93,7 +93,7 @@ class Condition:
     reason: str
     """Reason in CamelCase; must not be empty."""
     message: str = ""
-    """Message for users. Keep it deterministic: each change causes a write (ST-06)."""
+    """Message for users. Keep it deterministic, because each change causes a write (ST-06)."""
     severity: Severity = "Warning"
     """Severity while the condition is False; written only in contract v1beta1."""
 
@@ -104,7 +104,7 @@ class Condition:
 
 
 def shorten_message(message: str) -> str:
-    """Return the message, cut to the maximum length of a condition message."""
+    """Return the message, cut to the length that a condition can hold."""
     return message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 3] + "..."
 
 

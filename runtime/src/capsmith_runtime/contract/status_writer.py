@@ -10,7 +10,7 @@ from capsmith_runtime.contract.core import CoreReader
 from capsmith_runtime.contract.model import Address, Condition, Endpoint, FailureDomain, Object
 
 READY_FIELD: Final = "ready"
-"""Name of the feature of kinds that keep ``status.ready`` in addition to ``initialization``."""
+"""Feature name for kinds that keep ``status.ready`` in addition to ``initialization``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class StatusWriter(ConditionWriter, Protocol):
     def build_cluster_spec(
         self, obj: Object, facts: ClusterFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole spec with the observed values; an endpoint set by the user is kept."""
+        """Return the whole spec with the observed values; an endpoint that the user set is kept."""
         ...
 
     def build_cluster_status(
@@ -90,7 +90,7 @@ class StatusWriter(ConditionWriter, Protocol):
     def set_failure_domains(
         self, status: Object, domains: Sequence[FailureDomain], features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status with these failure domains; the field is removed if there are none."""
+        """Return the status with these failure domains, or without the field if there are none."""
         ...
 
     def build_machine_spec(
@@ -123,7 +123,7 @@ def set_or_drop(status: dict[str, Any], key: str, value: Any) -> None:
 
 
 def set_feature_field(status: Object, field: str, value: Any, features: Set[str]) -> dict[str, Any]:
-    """Return the status with ``field`` set, if ``features`` contains the feature of that name."""
+    """Return the status with ``field`` set if ``features`` contains that name; else unchanged."""
     new = dict(status)
     if field in features:
         set_or_drop(new, field, value)

@@ -11,7 +11,7 @@ from typing import Final
 
 
 def parse_time(text: object) -> datetime | None:
-    """Return the time of a timestamp in RFC 3339; None if it is invalid."""
+    """Return the time that an RFC 3339 timestamp denotes; None if the timestamp is invalid."""
     if not isinstance(text, str):
         return None
     try:
@@ -42,7 +42,7 @@ _PART: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 
 
 def parse_seconds(text: object) -> int | None:
-    """Return a duration in whole seconds, rounded down; None if it is invalid."""
+    """Return the length of a duration in whole seconds, rounded down; None if it is invalid."""
     if not isinstance(text, str) or not text or _PART.sub("", text):
         return None
     parts = _PART.findall(text)
@@ -52,7 +52,7 @@ def parse_seconds(text: object) -> int | None:
 
 
 def format_seconds(seconds: int) -> str:
-    """Return seconds as a duration formatted like Go's, so that core sees no difference."""
+    """Return seconds as a duration in Go's format, so that core sees no difference."""
     hours, rest = divmod(seconds, 3600)
     minutes, rest = divmod(rest, 60)
     parts = [f"{hours}h"] if hours else []

@@ -130,7 +130,7 @@ class V1Beta1Status:
     def build_machine_spec(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the spec with ``providerID`` and failure domain; core reads both (IM-07)."""
+        """Return the spec with ``providerID`` and the failure domain; core reads both (IM-07)."""
         spec = {**(obj.get("spec") or {}), "providerID": facts.provider_id}
         if "failureDomain" in features and facts.failure_domain:
             spec["failureDomain"] = facts.failure_domain

@@ -1,4 +1,4 @@
-"""The readers and writers for each version of the contract and of core's API."""
+"""The readers and writers for each contract version and each version of core's API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FORMATS: Final[tuple[ContractFormat, ...]] = tuple(
     getattr(formats, name) for name in sorted(formats.__all__, reverse=True)
 )
 READERS: Final[tuple[CoreReader, ...]] = tuple(each.reader for each in _FORMATS)
-"""Readers for all supported versions of core's API, in order of preference."""
+"""Readers for all supported versions of core's API, preferred version first."""
 
 
 class CoreNotServedError(Exception):
@@ -23,9 +23,9 @@ class CoreNotServedError(Exception):
 
 
 def choose(served: Collection[str]) -> CoreReader:
-    """Return the reader for the newest supported version among ``served``.
+    """Return the reader for the preferred supported version among ``served``.
 
-    Raises :class:`CoreNotServedError` if there is none: Cluster API is not installed yet.
+    Raises :class:`CoreNotServedError` if there is none, such as before Cluster API is installed.
     """
     for reader in READERS:
         if reader.version in served:
@@ -42,4 +42,4 @@ def choose(served: Collection[str]) -> CoreReader:
 STATUS_WRITERS: Final[Mapping[str, StatusWriter]] = {
     each.writer.contract: each.writer for each in _FORMATS
 }
-"""StatusWriter for each contract version."""
+"""StatusWriter by contract version."""

@@ -33,9 +33,9 @@ class MachineAdopter:
     async def adopt(self, obj: JSON, cluster: str) -> None:
         """Restore the owner references of Machines without a controller.
 
-        Usually sends no request.  Does nothing if the control plane is being deleted, or another
-        object now has its name.  A Machine that changes in the meantime is left for the next
-        reconcile.
+        If none are missing, sends no request. Does nothing if the control plane is being deleted,
+        or if another object now has its name. A Machine that changes in the meantime is left for
+        the next reconcile.
         """
         adoptable = self._find_adoptable(obj, cluster)
         # The cache may not show yet that the control plane is being deleted.

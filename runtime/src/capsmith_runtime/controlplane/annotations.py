@@ -37,12 +37,12 @@ class Annotations:
 
     @property
     def remediation_for(self) -> str:
-        """Return the name of the annotation by which a new Machine names the Machine it replaces."""
+        """Return the name of the annotation by which a new Machine names the one it replaces."""
         return f"{self.domain}/remediation-for"
 
     @property
     def added(self) -> str:
-        """Return the name of the Machine annotation that is set once ``after_add`` has completed."""
+        """Return the name of the Machine annotation that shows that ``after_add`` has completed."""
         return f"{self.domain}/added"
 
     @property
@@ -52,9 +52,7 @@ class Annotations:
 
     @property
     def bootstrap_spec(self) -> str:
-        """Return the name of a bootstrap configuration's annotation: the digest of its original
-        spec.
-        """
+        """Return the name of the annotation with the digest of a bootstrap config's first spec."""
         return f"{self.domain}/bootstrap-spec"
 
     @property
@@ -80,7 +78,7 @@ class PendingMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemediationData:
-    """A Machine that was deleted because it was unhealthy, and the count of successive retries."""
+    """A Machine that was deleted because it was unhealthy, and the number of successive retries."""
 
     machine: str
     time: str
@@ -96,7 +94,7 @@ def digest(spec: Object) -> str:
 
 
 def encode(record: PendingMachine | RemediationData) -> str:
-    """Return the annotation value that stores ``record``."""
+    """Return ``record`` as an annotation value, which the ``read`` functions decode."""
     return json.dumps(asdict(record), sort_keys=True, separators=(",", ":"))
 
 
@@ -130,7 +128,7 @@ def _decoded(text: str | None) -> dict[str, Any] | None:
 
 
 MIN_HEALTHY_SECONDS: Final = 3600
-"""Seconds for which a replacement must be healthy, so that replacing it is not a retry."""
+"""Seconds after which another failure of a replacement no longer counts as a retry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,9 +166,10 @@ def read_remediation_strategy(obj: Object) -> RemediationStrategy:
 def find_remediation_delay(
     machine: ControlPlaneMachine, annotation: str, strategy: RemediationStrategy, now: datetime
 ) -> RemediationDelay:
-    """Return why the Machine's replacement must wait; the message is empty if it need not.
+    """Return why a Machine must not be replaced yet; the message is empty if it may be.
 
-    If ``seconds`` is None, the limit of retries is reached, and waiting does not help.
+    A message without ``seconds`` means that the maximum number of retries has been reached: waiting
+    does not help.
     """
     last = _last_remediation(machine, annotation, strategy, now)
     if last is None:

@@ -1,9 +1,9 @@
 """The author's API for control planes that consist of Machines: hooks with working defaults.
 
-Machines are created, replaced, rolled out and deleted without your code.  Override a hook where
-only your code has the knowledge: whether the API server is up, whether members are healthy, or what
-must happen after a member has joined or before one is removed.  Hooks are ``def`` or ``async def``.
-They are called repeatedly, even after a crash between any two of their lines.
+Machines are created, replaced, rolled out and deleted without your code. Override a hook where only
+your code knows the answer: whether the API server is up, whether members are healthy, or what must
+happen after a member has joined or before one is removed. Hooks are ``def`` or ``async def``. They
+are called repeatedly, and again after a crash at any point.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from capsmith_runtime.reconcile.sessions import SessionUser
 Spec = TypeVar("Spec")
 
 PROBED_GROUP = "apps"
-"""API group that every API server serves and lists only to authenticated clients."""
+"""API group whose resources every API server serves, but lists only to authenticated clients."""
 
 MAX_CONDITIONS = 16
 """Maximum number of conditions that the author's code sets.
@@ -55,7 +55,7 @@ class ControlPlaneScope(SessionScope, Generic[Spec]):
     machines: Sequence[ControlPlaneMachine]
     """All Machines, including outdated ones and those being deleted, oldest first."""
     initialized: bool
-    """Whether the API server has ever responded."""
+    """Whether the API server has ever responded; once true, this stays true."""
     _workload: WorkloadReader = field(repr=False)
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
@@ -93,12 +93,12 @@ class ControlPlaneMember(Generic[Spec]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlPlaneHealth:
-    """Health of a control plane's members; members without an entry are healthy."""
+    """Health of a control plane's members; a member without an entry is healthy."""
 
     unhealthy: Mapping[str, str] = field(default_factory=dict)
-    """Problems of unhealthy members, by the Machine's name.
+    """Problem of each unhealthy member, by the Machine's name.
 
-    They block scaling and rollouts, and an unhealthy member is replaced only if enough others are
+    Unhealthy members block scaling and rollouts. A member is replaced only if enough others are
     healthy.
     """
     conditions: Sequence[Condition] = ()
@@ -138,9 +138,9 @@ class ControlPlaneReconciler(SessionUser, Generic[Spec]):
     def after_add(
         self, member: ControlPlaneMember[Spec]
     ) -> Waiting | Awaitable[Waiting | None] | None:
-        """Run after a new Machine has become a Node; called until it returns None.
+        """Run after a new Machine has become a Node; called again until it returns None.
 
-        No other Machine is added or removed until then.
+        Until then, no other Machine is added or removed.
         """
         return None
 
@@ -149,8 +149,8 @@ class ControlPlaneReconciler(SessionUser, Generic[Spec]):
     ) -> Waiting | Awaitable[Waiting | None] | None:
         """Run before a Machine's infrastructure is deleted, whatever caused the deletion.
 
-        The Node is drained and the server is still running: remove the member from etcd here.
-        Returning Waiting delays the deletion.  Not called if the whole control plane is being
-        deleted.
+        At this point the Node is drained and the server is still running, so remove the member from
+        etcd here. Returning Waiting delays the deletion. Not called if the whole control plane is
+        being deleted.
         """
         return None

@@ -41,7 +41,7 @@ class ControlPlane:
     patcher: ControlPlanePatcher
     cluster: Cluster
     domains: Sequence[str]
-    """Failure domains for control plane machines."""
+    """Names of the failure domains for control plane machines."""
     machines: tuple[ControlPlaneMachine, ...]
     objects: Mapping[str, JSON]
     """The Machine objects by name."""
@@ -67,7 +67,7 @@ class ControlPlane:
     def is_deleting(self, machine: ControlPlaneMachine) -> bool:
         """Return whether a Machine is being deleted.
 
-        A deletion counts if the cache shows it or if this process has requested it.
+        Deletions that this process has requested count even if the cache does not show them yet.
         """
         return machine.deleting or machine.name in self.deleted
 
@@ -119,7 +119,7 @@ def load_control_plane(
 def find_control_plane_machines(
     caches: Caches, obj: JSON, namespace: str, cluster: str | None
 ) -> tuple[list[JSON], list[JSON]]:
-    """Return a cluster's control plane Machines as two lists: owned and foreign ones (CP-19)."""
+    """Return a cluster's control plane Machines as two lists: owned and not owned (CP-19)."""
     machines = caches.machines.by_index(BY_CLUSTER, f"{namespace}/{cluster}") if cluster else []
     members = [each for each in machines if is_control_plane(each)]
     owned = [each for each in members if is_owned(each, obj)]
@@ -206,7 +206,7 @@ def needs_remediation(machine: ControlPlaneMachine) -> bool:
 
 
 def find_health_problem(machine: ControlPlaneMachine, reported: Mapping[str, str]) -> str:
-    """Return the Machine's health problem; empty if it is healthy.
+    """Return a description of the Machine's health problem; empty if it is healthy.
 
     ``reported`` is the result of the ``health`` hook: messages by the Machine's name.
     """
@@ -240,11 +240,11 @@ class TerminalHookCallError(HookCallError, TerminalError):
 
 @dataclass(slots=True, kw_only=True)
 class ReconcileSummary:
-    """Results collected during a reconcile, from which it writes the status at the end."""
+    """Results collected during a reconcile, which writes them into the status at its end."""
 
     initialized: bool
     outdated: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Reasons why Machines are outdated, by name; Machines that were not compared are missing."""
+    """Reasons why Machines are outdated, by name; a Machine that was not compared is missing."""
     added: set[str] = field(default_factory=set)
     """Names of the Machines whose ``after_add`` hook has completed."""
     health: ControlPlaneHealth = field(default_factory=ControlPlaneHealth)
@@ -252,9 +252,9 @@ class ReconcileSummary:
     waits: list[Waiting] = field(default_factory=list)
     """The reasons why the control plane cannot make progress."""
     certificates: Waiting | None = None
-    """The reason why there are no usable certificates; None if there are."""
+    """The reason why there are no usable certificates, as Waiting; None if there are some."""
     certificates_message: str = ""
-    """Message about usable certificates, such as their expiry; empty if there is none."""
+    """Message about certificates that can be used, such as their expiry; empty if there is none."""
     error: HookCallError | None = None
     requeue: list[float] = field(default_factory=list)
     """Requested seconds until the next reconcile; the smallest value applies."""

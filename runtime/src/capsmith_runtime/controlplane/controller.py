@@ -236,7 +236,7 @@ class ControlPlaneReporter(StatusReporter):
     async def report_error(self, patcher: Patcher, reason: str, message: str) -> None:
         """Report an error in the Healthy condition and as an event.
 
-        Raises an exception if the write fails.
+        Raises an exception if the write fails, unlike the base class.
         """
         message = shorten_message(message.encode(errors="replace").decode())
         self._context.events.warn(patcher.obj, reason, message)
@@ -245,7 +245,7 @@ class ControlPlaneReporter(StatusReporter):
 
 
 class NormalReconciler:
-    """The phases of a normal reconcile; each may end the reconcile early by recording a wait."""
+    """The phases of a reconcile without a deletion; each may record a wait and end it early."""
 
     def __init__(
         self,

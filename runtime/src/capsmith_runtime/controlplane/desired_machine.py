@@ -35,7 +35,7 @@ _EMPTY = "{}"
 # others stay. The propagated keys are recorded in an annotation of the object itself: clusterctl
 # move keeps annotations, but not managed fields.
 def propagate_metadata(obj: Object, template: Metadata, annotation: str) -> dict[str, Any]:
-    """Return an object's whole metadata, updated from the template, for a patch.
+    """Return an object's whole metadata with the template's labels and annotations, for a patch.
 
     ``annotation`` is the name of the annotation that records the propagated keys with digests of
     their values.
@@ -103,9 +103,9 @@ class DesiredMachine:
     template: MachineTemplate
     version: str
     bootstrap: ObjectRef
-    """Group and kind of bootstrap configurations, which have their Machine's name."""
+    """Group and kind of the bootstrap configurations; each has the name of its Machine."""
     bootstrap_spec: Mapping[str, Any] | None
-    """Spec of new bootstrap configurations; None if the control plane has none.
+    """Spec of new bootstrap configurations; None if the control plane's spec sets none.
 
     KubeadmConfig's CRD rejects an empty spec.
     """
@@ -118,7 +118,7 @@ class DesiredMachine:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Return the labels that identify the objects; the machine template cannot change them."""
+        """Return the labels that identify the objects, which the machine template cannot change."""
         return {
             constants.CLUSTER_NAME_LABEL: self.cluster.name,
             constants.CONTROL_PLANE_LABEL: "",
@@ -127,7 +127,7 @@ class DesiredMachine:
 
     @property
     def template_metadata(self) -> Metadata:
-        """Return the machine template's metadata, without labels that it must not set (CP-20)."""
+        """Return the machine template's metadata without labels that it must not set (CP-20)."""
         own = self.labels
         labels = {key: text for key, text in self.template.labels.items() if key not in own}
         return {"labels": labels, "annotations": self.template.annotations}

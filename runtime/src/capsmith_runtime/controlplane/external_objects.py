@@ -1,9 +1,9 @@
-"""Objects of other providers: templates, and the objects that Machines consist of.
+"""Objects of other providers: templates, and the objects of which Machines consist.
 
-References have only a group and a kind, so that another provider can be upgraded without a change
-to the control plane.  API versions follow from the contract labels of CRDs (GEN-01 to GEN-03,
-RB-08).  The kinds are known only when a control plane references them, so each cache starts on
-first use.
+References contain only a group and a kind, so that another provider can be upgraded without a
+change to the control plane. API versions are taken from the contract labels of CRDs (GEN-01 to
+GEN-03, RB-08). The kinds are known only when a control plane references them, so each cache starts
+on first use.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class ContractKinds:
 
 
 def contract_label(contract: str) -> str:
-    """Return the CRD label whose value lists the API versions for a contract."""
+    """Return the name of the CRD label that lists the API versions for a contract version."""
     return f"{CORE_GROUP}/{contract}"
 
 
@@ -167,8 +167,8 @@ class ExternalObjects:
     ) -> None:
         """Initialise without informers.
 
-        ``on_machine_object`` handles changes to Machines' objects, ``on_template`` changes to
-        templates.
+        ``on_machine_object`` is called for changes to the objects of Machines, and ``on_template``
+        for changes to templates.
         """
         self._caches = caches
         self._kinds = kinds
@@ -194,7 +194,8 @@ class ExternalObjects:
     async def get(self, namespace: str, reference: ObjectRef | None) -> ExternalObject | None:
         """Return the object that a Machine references; None if it does not exist.
 
-        Raises CacheNotSyncedError, and NotAvailableError if the kind cannot be resolved.
+        Starts the kind's informer on first use, and waits for it. Raises CacheNotSyncedError if
+        that takes too long, and NotAvailableError if the kind cannot be resolved.
         """
         if reference is None:
             return None

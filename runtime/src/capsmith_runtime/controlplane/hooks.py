@@ -71,7 +71,7 @@ class HookCaller:
         return self._overrides("before_remove")
 
     async def is_initialized(self, obj: JSON, scope: ControlPlaneScope[Any]) -> bool | Waiting:
-        """Return whether the API server accepts requests, or the hook's Waiting."""
+        """Return whether the API server accepts requests, or the Waiting that the hook returned."""
         if not self._overrides("is_initialized"):
             # The default needs no thread to wait in.
             return await scope.api_server_answers_async()
@@ -80,19 +80,22 @@ class HookCaller:
     async def health(
         self, obj: JSON, scope: ControlPlaneScope[Any]
     ) -> ControlPlaneHealth | Waiting:
-        """Return the unhealthy members, or the hook's Waiting."""
+        """Return the health of the members, or the Waiting that the hook returned."""
         if not self._overrides("health"):
             return ControlPlaneHealth()
         return await self._call(obj, self._reconciler.health, scope, ControlPlaneHealth)
 
     async def after_add(self, obj: JSON, member: ControlPlaneMember[Any]) -> Waiting | None:
-        """Run the hook for a new member; return None once it has completed."""
+        """Run the hook for a new member; return None if it has completed, otherwise its Waiting."""
         if not self._overrides("after_add"):
             return None
         return await self._call(obj, self._reconciler.after_add, member, type(None))
 
     async def before_remove(self, obj: JSON, member: ControlPlaneMember[Any]) -> Waiting | None:
-        """Run the hook for a member that is being deleted; return None once it has completed."""
+        """Run the hook for a member that is being deleted; return None if it has completed.
+
+        Otherwise returns the hook's Waiting.
+        """
         if not self.has_before_remove:
             return None
         return await self._call(obj, self._reconciler.before_remove, member, type(None))
@@ -148,7 +151,7 @@ PROBE_SECONDS = 5.0
 
 
 class LifecycleHooks:
-    """Calls the hooks that are due; after a failure, which is recorded, later hooks are skipped."""
+    """Calls the hooks that are due; if one fails, records the failure and skips later hooks."""
 
     def __init__(self, hooks: HookCaller, syncer: MachineSyncer) -> None:
         self._hooks = hooks

@@ -1,8 +1,9 @@
 """Creates and deletes Machines; a crash between any two requests does no harm.
 
-A Machine consists of three objects.  Their common name is recorded on the control plane before the
+A Machine consists of three objects. Their common name is recorded on the control plane before the
 first of them is created; a later reconcile that finds the name either completes the Machine or
-deletes its objects.  As a result, no Machine is created twice and no object is left over.
+deletes its objects. As a result, the same Machine is never created twice, and no object is left
+over.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ class MachineClient:
     ) -> None:
         """Create whichever of a Machine's objects do not exist yet.
 
-        ``replaced`` records the Machine that it replaces; ``resumed`` is true after an
-        interruption.  Raises MachineNameTakenError if an object of that name has another owner or
-        is being deleted, and any error that occurs when the template is read.
+        ``replaced`` is recorded as the Machine that this one replaces; ``resumed`` is true after an
+        interruption. Raises MachineNameTakenError if an object of that name has another owner or is
+        being deleted, and any error that occurs when the template is read.
         """
         namespace = desired.cluster.namespace
         key = NamespacedName(namespace, pending.name)
@@ -76,7 +77,7 @@ class MachineClient:
     async def clean_up(
         self, desired: DesiredMachine, pending: PendingMachine, key: NamespacedName
     ) -> bool:
-        """Delete the objects of a Machine that was never created; return whether none is left.
+        """Delete the objects of a Machine that was not created itself; return whether none is left.
 
         Once the Machine exists, it owns these objects, and core deletes them.
         """
@@ -95,7 +96,7 @@ class MachineClient:
         return clean
 
     async def delete(self, machine: ControlPlaneMachine) -> None:
-        """Delete this Machine, identified by its UID, but never another of the same name."""
+        """Delete the Machine with this UID, but never another Machine of the same name."""
         key = NamespacedName(machine.namespace, machine.name)
         await self._delete(self._machines, key, machine.uid)
 

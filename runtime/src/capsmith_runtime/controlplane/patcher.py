@@ -1,4 +1,4 @@
-"""Writes to control planes, whether a service runs them or they consist of Machines."""
+"""Writes to control planes, both managed ones and those that consist of Machines."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ControlPlanePatcher(Patcher):
     async def patch_annotations(
         self, annotations: Mapping[str, str | None], *, locked: bool = False
     ) -> None:
-        """Set the annotations; a value of None removes one. Other annotations are kept.
+        """Set annotations, or remove those whose value is None; keep all other annotations.
 
         If ``locked`` is true, raises ConflictError if the object has changed since it was read.
         Raises ObjectDeletedError if the object no longer exists.

@@ -24,10 +24,10 @@ class RolloutCriteria:
     """Reference to the infrastructure template."""
     bootstrap_spec: Object
     bootstrap_annotation: str
-    """Name of the annotation with the digest of the spec that a configuration was created from."""
+    """Name of the annotation with the digest of the spec from which a configuration was created."""
     rollout_after: datetime | None = None
     certificates_expiry_seconds: float | None = None
-    """Seconds before its certificates expire when a Machine is replaced; None for never."""
+    """Seconds by which a Machine is replaced before its certificates expire; None for never."""
 
 
 def find_outdated_reasons(
@@ -39,7 +39,7 @@ def find_outdated_reasons(
 ) -> tuple[str, ...]:
     """Return the reasons to replace the Machine; empty if it is up to date.
 
-    A missing object, or one that is being deleted, is no reason to replace the Machine.
+    If an object of the Machine is missing or being deleted, that is not a reason to replace it.
     """
     reasons = []
     if machine.version != criteria.version:
@@ -59,7 +59,7 @@ def find_outdated_reasons(
 def find_next_rollout_seconds(
     machines: Sequence[ControlPlaneMachine], criteria: RolloutCriteria, now: datetime
 ) -> float | None:
-    """Return the seconds until a Machine becomes outdated without any change; None if never."""
+    """Return the seconds until time alone makes a Machine outdated; None if that never happens."""
     deadlines = [] if criteria.rollout_after is None else [criteria.rollout_after]
     if criteria.certificates_expiry_seconds is not None:
         before = timedelta(seconds=criteria.certificates_expiry_seconds)

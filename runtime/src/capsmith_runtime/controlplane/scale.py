@@ -51,7 +51,7 @@ _MAX_NAME: Final = 63
 
 
 def generate_machine_name(control_plane: str, cluster: str, template: str = "") -> str:
-    """Generate a name with a random part, because a name must not be used twice.
+    """Return a new name with a random part, because a name must never be used twice.
 
     ``template`` is ``spec.machineNaming.template``, in which the CRD requires the random part.
     """
@@ -143,7 +143,7 @@ class MachineScaler:
         return await self._clean_up(control_plane, pending, summary)
 
     async def is_cache_fresh(self, control_plane: ControlPlane) -> bool:
-        """Return whether the cache has the same Machines as the API server.
+        """Return whether the cache has the same Machines as the API server, which is asked.
 
         Caches of different kinds do not advance together: after a change of leaders, the removal of
         a record may be visible before the Machine that was created for it.

@@ -1,7 +1,7 @@
 """The next step of a control plane: create one Machine, delete one, or do nothing.
 
 Whatever happens between two decisions, the steps never lose the quorum, never make two changes at a
-time, and end with the desired number of up-to-date Machines.
+time, and eventually lead to the desired number of up-to-date Machines.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class MachineInput:
     up_to_date: bool = True
     deleting: bool = False
     delete_annotation: bool = False
-    """Whether the user prefers that this Machine is deleted first (``delete-machine``)."""
+    """Whether the user wants this Machine to be deleted before others (``delete-machine``)."""
     needs_remediation: bool = False
     """Whether the Machine must be replaced (CP-31)."""
     remediate_annotation: bool = False
     """Whether an annotation requests the replacement, whatever the health checks report."""
     remediation_retry_after: str = ""
-    """Reason why earlier attempts delay the replacement; empty if they do not."""
+    """Reason why the replacement must wait because of earlier attempts; empty if it need not."""
 
     @property
     def healthy(self) -> bool:
@@ -46,7 +46,7 @@ class MachineInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleInput:
-    """Input for a decision: a control plane whose cluster has infrastructure and certificates."""
+    """Input for a decision about a control plane whose infrastructure and certificates exist."""
 
     replicas: int
     machines: Sequence[MachineInput]
@@ -94,19 +94,19 @@ class Decision:
 
 
 def join_names(machines: Sequence[MachineInput]) -> str:
-    """Return the Machines' names for a message, in an order that does not change."""
+    """Return the Machines' names for a message, sorted so that the message does not change."""
     return ", ".join(sorted(machine.name for machine in machines))
 
 
 def quorum(machines: int) -> int:
-    """Return how many members must be healthy for etcd to accept writes, given their number."""
+    """Return how many of the ``machines`` members must be healthy for etcd to accept writes."""
     return machines // 2 + 1
 
 
 def check_scale_up(scale_input: ScaleInput) -> str:
-    """Return the reason why no Machine may join now; empty if one may join.
+    """Return the reason why no Machine may be added now; empty if one may be added.
 
-    The first Machine may always join, as it depends on no other.
+    The first Machine may always be added, because it depends on no other.
     """
     machines = scale_input.machines
     if not machines:
@@ -127,7 +127,7 @@ def check_scale_up(scale_input: ScaleInput) -> str:
 
 
 def check_scale_down(scale_input: ScaleInput, machine: MachineInput) -> str:
-    """Return the reason why ``machine`` may not be deleted now; empty if it may.
+    """Return the reason why ``machine`` may not be deleted now; empty if it may be deleted.
 
     The health of ``machine`` itself does not matter.
     """
@@ -137,7 +137,7 @@ def check_scale_down(scale_input: ScaleInput, machine: MachineInput) -> str:
 
 
 def check_machines(machines: Sequence[MachineInput]) -> str:
-    """Return a message about Machines that are unhealthy or have not joined, or ""."""
+    """Return a message about Machines that are unhealthy or have not joined; empty if none."""
     if joining := [m for m in machines if not m.joined]:
         return f"waits until {join_names(joining)} has joined"
     if unhealthy := [m for m in machines if not m.healthy]:
@@ -160,8 +160,8 @@ WAITING_FOR_REMEDIATION: Final = "WaitingForRemediation"
 def decide_remediation(scale_input: ScaleInput) -> Decision:
     """Return the deletion that is due, and the status of each Machine that needs remediation.
 
-    Machines are replaced one at a time, and only if the others keep their quorum or have none to
-    lose.
+    Machines are replaced one at a time, and only if the other members keep their quorum or have
+    none to lose.
     """
     unhealthy = [m for m in scale_input.machines if m.needs_remediation]
     if not unhealthy:
@@ -228,9 +228,10 @@ def _obstacle(scale_input: ScaleInput, machine: MachineInput) -> RemediationStat
 
 
 def choose_failure_domain(domains: Sequence[str], machines: Sequence[MachineInput]) -> str | None:
-    """Return the domain with the fewest Machines that will stay; None if there are no domains.
+    """Return the domain with the fewest remaining Machines; None if there are no domains.
 
-    Among equals, the domain with the fewest Machines in total is chosen, then the first by name.
+    Machines that will be deleted do not count. In case of a tie, the domain with the fewest
+    Machines in total is chosen, then the first by name.
     """
     # Outdated Machines leave during the rollout: if they counted, the domains would be uneven after
     # it.
@@ -242,7 +243,7 @@ def choose_failure_domain(domains: Sequence[str], machines: Sequence[MachineInpu
 def choose_machine_to_delete(
     domains: Sequence[str], machines: Sequence[MachineInput], eligible: Sequence[MachineInput]
 ) -> MachineInput:
-    """Return the oldest ``eligible`` Machine in the fullest domain.
+    """Return the oldest ``eligible`` Machine in the domain with the most Machines.
 
     Machines in unknown domains come first.
     """

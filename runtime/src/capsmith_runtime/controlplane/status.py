@@ -1,4 +1,4 @@
-"""Status of a control plane: counters, versions and conditions (CP-02 to CP-07, CP-26)."""
+"""Status of a control plane: replica counts, versions and conditions (CP-02 to CP-07, CP-26)."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ from capsmith_runtime.reconcile.caches import Caches
 class MachineSyncer:
     """Updates existing Machines, their infrastructure and bootstrap objects in place.
 
-    The updates make them match the control plane; only differences are written.
+    The updates make these objects match the control plane; only differences are written.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class MachineSyncer:
         machine: ControlPlaneMachine,
         hooks: Mapping[str, str | None],
     ) -> tuple[str, ...]:
-        """Update a Machine and its objects in place; return the remaining reasons to replace it.
+        """Update a Machine and its objects in place; return the reasons that remain to replace it.
 
         ``hooks`` are annotations to set on the Machine; a value of None removes one.
         """

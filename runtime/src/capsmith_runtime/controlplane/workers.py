@@ -1,4 +1,4 @@
-"""Workers of a cluster, which are deleted before its control plane (CP-34)."""
+"""Workers of a cluster, all of which are deleted before its control plane (CP-34)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED: Final = 5
 
 
 class ClusterWorkers:
-    """Finds a cluster's MachinePools, and its Machines outside the control plane.
+    """Finds a cluster's MachinePools, and its Machines that are not in the control plane.
 
     Without an API server, their Nodes could be neither drained nor deleted.
     """
@@ -36,9 +36,9 @@ class ClusterWorkers:
         """Informer for MachinePools, which the manager runs."""
 
     def find_wait(self, namespace: str, cluster: str) -> Waiting | None:
-        """Return what the control plane's deletion must wait for, from the caches.
+        """Return Waiting while there are workers whose deletion must come first, else None.
 
-        Returns None if there are no workers left.
+        Workers are looked up in the caches.
         """
         value = f"{namespace}/{cluster}"
         found = self._machines.by_index(BY_CLUSTER, value)

@@ -84,7 +84,7 @@ def _read_addresses(obj: JSON) -> Iterator[Address]:
 
 
 def select_membership_fields(obj: JSON) -> tuple[object, ...]:
-    """Return an infrastructure machine's fields whose changes trigger a reconcile of its cluster."""
+    """Return the fields of an infrastructure machine whose changes reconcile its cluster."""
     status = metadata.mapping(obj, "status")
     return (
         metadata.labels(obj).get(constants.CLUSTER_NAME_LABEL),

@@ -80,15 +80,12 @@ class IdentitySecrets:
                 {kind.resource.namespaced for kind in kinds if kind.refers_to_secret}
             )
         }
-        """Informers of Secret metadata, by whether the identities that name the Secrets are
-        namespaced.
-        """
+        """Informers of Secret metadata, by whether the identities that name them are namespaced."""
         for informer in self.informers.values():
             informer.add_handler(self._forget_deleted)
 
     def set_handler(self, handler: Callable[[JSON], None]) -> None:
-        """Register a function to call with each Secret whose data may have changed since the last
-        read.
+        """Register a function to call with each Secret whose data may have changed after a read.
 
         The watch cannot distinguish changes to data from changes to labels.
         """

@@ -29,9 +29,9 @@ class IdentityKind:
     refers_to_secret: bool = True
 
     def find_in(self, name: str, user: Object) -> NamespacedName:
-        """Return the key of the identity called ``name``; a namespaced one is in ``user``'s
-        namespace.
+        """Return the key of the identity called ``name``.
 
-        ``user`` is the infrastructure cluster that refers to the identity.
+        ``user`` is the infrastructure cluster that refers to the identity; a namespaced identity is
+        in its namespace.
         """
         return NamespacedName(metadata.namespace(user) if self.resource.namespaced else "", name)

@@ -56,14 +56,14 @@ class PoolUsage:
 
     @property
     def ranges(self) -> AddressRanges | None:
-        """Return the addresses to allocate.
+        """Return the ranges to allocate from.
 
-        Returns None if they are unknown or another system allocates.
+        Returns None if they are unknown, or if another system allocates.
         """
         return self._ranges
 
     def open(self, ranges: AddressRanges | None) -> None:
-        """Start allocating from ``ranges``; None if another system chooses the addresses."""
+        """Start allocating from ``ranges``; they are None if another system chooses addresses."""
         self._reopened = self._reopened or self.problem is not None
         self.problem = None
         # Counting holders costs time in proportion to the addresses in use, so it is done only for
@@ -75,9 +75,9 @@ class PoolUsage:
             self._used_in_ranges = sum(1 for number in self._holders if self._in_ranges(number))
 
     def close(self, why: str) -> Waiting:
-        """Stop allocating and return the Waiting result for claims; addresses in use stay in use.
+        """Stop allocating, and return the Waiting result for claims; addresses in use stay in use.
 
-        ``why`` is appended to the pool's name in the message.
+        The message of the result is the pool's name followed by ``why``.
         """
         problem = Waiting(REASON_POOL_NOT_READY, f"{self.name} {why}", None)
         self.problem = problem
@@ -109,7 +109,7 @@ class PoolUsage:
         return tuple(self._holders.get(number, ()))
 
     def first_free(self) -> int | None:
-        """Return the next address to allocate; None if the pool is exhausted."""
+        """Return the next address to allocate, without reserving it; None if there is none left."""
         if self._ranges is None or self._size == self._used_in_ranges:
             return None
         number = self._ranges.first_free(self._holders, self._lowest)
@@ -118,7 +118,7 @@ class PoolUsage:
         return number
 
     def counts(self) -> AddressCounts:
-        """Return the counts, limited to what a status field can hold."""
+        """Return the pool's counts, each at most the maximum of a status field."""
         if self._ranges is None:
             return AddressCounts(0, len(self._holders), 0)
         counts = (self._size, self._used_in_ranges, self._size - self._used_in_ranges)
@@ -126,7 +126,7 @@ class PoolUsage:
 
     @property
     def in_use(self) -> bool:
-        """Return whether any address has a holder, inside or outside the ranges."""
+        """Return whether any address has a holder, whether inside or outside the ranges."""
         return bool(self._holders)
 
     @property
@@ -137,8 +137,8 @@ class PoolUsage:
     def pop_waiting_claims(self) -> list[NamespacedName]:
         """Remove and return the claims to reconcile now, at most one for each free address.
 
-        After the pool was opened again, all claims are returned, because the reason that their
-        conditions show no longer applies.  A claim that still gets no address is added again.
+        If the pool was just opened again, all claims are returned, because the reason that their
+        conditions show no longer applies. A claim that still gets no address is added again.
         """
         if self.problem is not None:
             return []
@@ -203,7 +203,7 @@ class AddressIndex:
         self._live_list_version = 0
 
     def pool_key(self, reference: ObjectRef, namespace: str) -> PoolKey | None:
-        """Return the referenced pool's key; None if the pool belongs to another provider."""
+        """Return the key of the pool that is referenced; None if another provider serves it."""
         resource = self._pools.get((reference.group, reference.kind))
         if resource is None:
             return None
@@ -212,7 +212,7 @@ class AddressIndex:
         )
 
     def usage(self, pool: PoolKey) -> PoolUsage:
-        """Return a pool's usage, whether or not the pool exists."""
+        """Return a pool's usage, creating it if necessary; the pool need not exist."""
         usage = self._usages.get(pool)
         if usage is None:
             usage = self._released.pop(pool, None) or PoolUsage(f"{pool.kind} {pool.key.name}")
@@ -226,7 +226,7 @@ class AddressIndex:
             self._released[pool] = self._usages.pop(pool)
 
     def update(self, delta: Delta) -> IndexUpdate:
-        """Apply a change to an IPAddress, and return its effect."""
+        """Apply a change to an IPAddress, and return which pools and IPAddresses it affects."""
         before, after = self._indexed(delta.old), self._indexed(delta.new)
         if before == after:
             return IndexUpdate((), (), ())
@@ -248,7 +248,7 @@ class AddressIndex:
         )
 
     def add_live_list(self, objects: Iterable[JSON], version: int) -> None:
-        """Add all IPAddresses that the API server has listed at resource version ``version``."""
+        """Mark as used all IPAddresses that the API server listed at the version ``version``."""
         self._remove_live_list()
         for obj in objects:
             entry = self._indexed(obj)
@@ -259,9 +259,9 @@ class AddressIndex:
         self._live_list_version = version
 
     def drop_outdated_live_list(self) -> tuple[PoolKey, ...]:
-        """Drop the live list once the cache is as new.
+        """Drop the live list once the cache has caught up with it.
 
-        Return the pools with newly free addresses.
+        Returns the pools in which addresses became free.
         """
         if not self._live_list or self._addresses.seen < self._live_list_version:
             return ()

@@ -30,13 +30,13 @@ class AddressRanges:
     """A pool's addresses, with their prefix length and gateway."""
 
     spans: tuple[Span, ...]
-    """Spans of numbers, sorted and disjoint, without the excluded addresses."""
+    """Spans of address numbers, sorted and disjoint, without the excluded addresses."""
     prefix: int
     """Prefix length of the network, such as 24."""
     gateway: Address | None = None
     """Gateway of the addresses, which is never allocated; None if there is none."""
     with_reserved: bool = False
-    """Whether network and broadcast addresses are allocated, too."""
+    """Whether network and broadcast addresses may be allocated as well."""
 
     @classmethod
     def of(

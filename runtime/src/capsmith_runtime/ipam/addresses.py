@@ -1,6 +1,6 @@
 """Creation, ownership and deletion of IPAddresses (IP-09, IP-10).
 
-IPAddresses are also removed after their claims.
+This includes the removal of IPAddresses that have lost their claims.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _same_owner(reference: JSON, owner: JSON) -> bool:
 # This happens when a user removes the finalizer of a claim, and when a manager that has lost the
 # lease creates an address too late.
 GRACE_SECONDS = 30.0
-"""Seconds to wait for a missing claim: a backup may restore the claim after its address."""
+"""Seconds to wait for a missing claim, because a restore may create it after its address."""
 
 
 class OrphanedAddressController:
@@ -186,7 +186,7 @@ class OrphanedAddressController:
         self._writer = IPAddressWriter(context.client, dialect, addresses, claims.resource)
 
     async def reconcile(self, key: NamespacedName) -> Result:
-        """Delete an address without a claim after a grace period."""
+        """Delete an address whose claim has been missing for the grace period."""
         obj = self._addresses.get(key)
         pool = None
         if obj is not None and not is_deleted_for_move(obj):

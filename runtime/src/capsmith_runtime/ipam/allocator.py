@@ -43,7 +43,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class ReservationHolder:
-    """Marks a reserved address as in use until its IPAddress does so."""
+    """Marks a reserved address as in use until its IPAddress exists."""
 
     uid: str
 
@@ -132,8 +132,8 @@ class LiveAddressList:
     async def refresh(self) -> None:
         """Wait until the index has every IPAddress that existed at the time of the call.
 
-        Waiting callers share the next list.  A list that started before the call does not count,
-        because it may miss the newest addresses.
+        The IPAddresses are listed from the API server; waiting callers share the next list. A list
+        that started before the call does not count, because it may miss the newest addresses.
         """
         self._requested += 1
         ticket = self._requested
@@ -178,7 +178,7 @@ class AddressRequest:
     claim: NamespacedName
     uid: str
     number: int | None = None
-    """The address that another system has chosen; None for the next free one."""
+    """Number of the address that another system chose; None to use the next free address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +217,8 @@ class PoolAllocator:
     async def reserve(self, request: AddressRequest) -> int | Waiting:
         """Reserve an address for a claim and return its number, or return Waiting.
 
-        The same claim gets the same address until its IPAddress exists.  A claim that must wait for
-        an event is added to the pool's waiting claims.  Raises ApiError if a request fails.
+        The same claim gets the same address until its IPAddress exists. If the claim must wait for
+        an event, it is added to the pool's waiting claims. Raises ApiError if a request fails.
         """
         if self._usage.problem is not None:
             return self.wait_for_pool(request.claim, self._usage.problem)
@@ -242,8 +242,9 @@ class PoolAllocator:
     async def sync_status(self) -> None:
         """Write the counts and remove completed reservations.
 
-        Only the holder of a pool removes reservations.  This call makes the process the holder of a
-        pool that is being deleted, but not of any other pool.  Raises ApiError if a request fails.
+        A manager removes reservations only while its identity is in the pool's status. For a pool
+        that is being deleted, and for no other, this call writes that identity. Raises ApiError if
+        a request fails.
         """
         async with self._lock:
             pool = self._pools.get(self._pool.key)

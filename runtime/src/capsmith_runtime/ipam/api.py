@@ -1,8 +1,8 @@
 """Reconcilers of IPAM providers, with their arguments and results.
 
-A pool allocates from its own ranges, which needs no code, or from an external IPAM system.  All
+A pool allocates from its own ranges, which needs no code, or from an external IPAM system. All
 methods may be ``def`` or ``async def``. They are called repeatedly, even if nothing has changed,
-and after a crash between any two of their lines.
+and again after a crash at any point.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Pool(SessionScope, Generic[Spec]):
     """The whole spec as JSON."""
 
     def ranges(self) -> AddressRanges:
-        """Return the ranges in the spec fields ``addresses``, ``prefix`` and the related ones.
+        """Return the ranges that the fields common to all pools describe, such as ``addresses``.
 
-        Raises NotAvailableError if the fields contradict each other; if it is not caught, the
+        Raises NotAvailableError if the fields contradict each other. If you do not catch it, the
         pool's Ready condition reports the contradiction.
         """
         spec = self.raw_spec
@@ -89,7 +89,7 @@ class Allocation:
 
 
 def exhausted(message: str = "no address is left", requeue_after: float = 30.0) -> Waiting:
-    """Return the Waiting result for an IPAM system without a free address.
+    """Return the Waiting result to use when an IPAM system has no free address.
 
     ``requeue_after`` is in seconds.
     """
@@ -102,7 +102,7 @@ class AddressClaim(SessionScope, Generic[Spec]):
     """A claim that needs an address: the argument of ``allocate``."""
 
     pool: Pool[Spec]
-    """The pool that the claim names."""
+    """The pool to which the claim refers."""
     cluster: Cluster | None
     """The Cluster that the claim belongs to; None if it belongs to none."""
     taken: Container[Address] = field(repr=False)
@@ -112,13 +112,13 @@ class AddressClaim(SessionScope, Generic[Spec]):
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class AddressRelease(SessionScope):
-    """A claim that is being deleted or is gone: the argument of ``release``.
+    """A claim that is being deleted or is already gone: the argument of ``release``.
 
-    The pool and the Cluster may be gone already.
+    The pool and the Cluster may be gone as well.
     """
 
     pool_name: str
-    """Name of the pool that the claim named."""
+    """Name of the pool to which the claim refers."""
     raw_pool_spec: Mapping[str, Any] | None = field(repr=False)
     """The pool's whole spec as JSON; None if the pool is gone."""
     address: Address | None
@@ -140,7 +140,7 @@ class PoolReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_delete(
         self, pool: Pool[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Clean up after a pool that is being deleted and none of whose addresses is in use."""
+        """Clean up after a pool that is being deleted; all of its addresses have been released."""
         return Deleted()
 
 
@@ -167,8 +167,8 @@ class ExternalPoolReconciler(PoolReconciler[Spec]):
     def allocate(
         self, claim: AddressClaim[Spec]
     ) -> Allocation | Waiting | Awaitable[Allocation | Waiting]:
-        """Allocate an address for a claim, always the same one for the same ``external_id``."""
+        """Allocate an address for a claim, always the same address for the same ``external_id``."""
 
     @abstractmethod
     def release(self, claim: AddressRelease) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Release a claim's address; return Deleted even if the claim has none."""
+        """Release a claim's address, and return Deleted; do so even if the claim has no address."""

@@ -1,4 +1,4 @@
-"""Reconciles IPAddressClaims: the flows of IP-08 and IP-10.
+"""Reconciles IPAddressClaims, as described in IP-08 and IP-10.
 
 A claim that gets its address immediately costs three requests (for its finalizer, the IPAddress and
 its status) and a share of one write of the pool.
@@ -285,7 +285,7 @@ class ExternalSource:
         claim: IPAddressClaim,
         cluster: Cluster | None,
     ) -> Allocation | Waiting:
-        """Call the reconciler, then reserve its address so that no other claim gets it."""
+        """Call the reconciler, then reserve the address that it returns against other claims."""
         pool_key = self._registry.claimed_pool(claim)
         allocator, usage = self._registry.allocator(pool_key), self._registry.usage(pool_key)
         pool = self._registry.find_pool(pool_key)
@@ -323,7 +323,7 @@ class ClaimReporter(StatusReporter):
     """Reports allocation errors with the same reason as other IPAM providers (IP-05)."""
 
     async def report_failure(self, patcher: Patcher, error: Exception) -> None:
-        """Report an exception from the author's code; TerminalError is treated like any other."""
+        """Report an exception from the author's code; a TerminalError is treated like any other."""
         reason, message = describe_failure(error)
         if not isinstance(error, ReconcileError):
             reason = REASON_ALLOCATION_FAILED

@@ -38,11 +38,11 @@ class PoolRegistry:
         self._allocators: dict[NamespacedName, PoolAllocator] = {}
 
     def pool_key(self, key: NamespacedName) -> PoolKey:
-        """Return the address index key of a pool of this kind."""
+        """Return the key under which the address index holds a pool of this kind."""
         return PoolKey(self.kind.resource.kind, key)
 
     def claimed_pool(self, claim: IPAddressClaim) -> NamespacedName:
-        """Return the key of the pool that a claim refers to, in the claim's namespace (IP-05)."""
+        """Return the key of the pool to which a claim refers, in the claim's namespace (IP-05)."""
         namespace = claim.namespace if self.kind.resource.namespaced else ""
         return NamespacedName(namespace, claim.pool.name)
 
@@ -59,7 +59,7 @@ class PoolRegistry:
         return allocator
 
     def forget(self, key: NamespacedName) -> None:
-        """Drop a deleted pool's allocator, and also its usage unless that is still needed."""
+        """Drop a deleted pool's allocator, and its usage unless something still refers to it."""
         self._allocators.pop(key, None)
         self._context.index.release_unused(self.pool_key(key))
 
@@ -95,7 +95,10 @@ class PoolRegistry:
         )
 
     def find_pool(self, key: NamespacedName) -> Pool[Any] | None:
-        """Return a pool; None if its spec is invalid, which its own Ready condition reports."""
+        """Return a pool's scope; None if the pool does not exist or its spec is invalid.
+
+        The pool's own Ready condition reports an invalid spec.
+        """
         obj = self.pools.get(key)
         try:
             return self.pool_scope(obj) if obj is not None else None

@@ -102,7 +102,7 @@ class KubeClient(Protocol):
     def watch(
         self, resource: ResourceType, selection: Selection, *, resource_version: str
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Yield events and bookmarks until the server ends the watch or the connection is silent."""
+        """Yield events and bookmarks until the server, or a silent connection, ends the watch."""
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
         """Return an object from the server, not from a cache.

@@ -5,7 +5,7 @@ Metrics are served in one of two ways:
 - Over HTTPS, to clients that the management cluster authorizes, if there are certificate files.  A
   self-signed certificate would need a cryptography library in each manager, and no client could
   verify it.
-- Over HTTP if there is no certificate: only to clients on the same host, unless the user allows all.
+- Over HTTP if there is no certificate: only to clients on this host, unless the user allows all.
 """
 
 from __future__ import annotations

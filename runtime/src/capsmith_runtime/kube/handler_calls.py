@@ -60,7 +60,7 @@ class HandlerCall:
             self._calls.add(self)
 
     def end(self) -> None:
-        """Count one thread or task of this call less; the call ends with the last one. Thread-safe."""
+        """Count one fewer thread or task of this call; the last one ends the call.  Thread-safe."""
         with self._lock:
             self._busy -= 1
             if self._busy:

@@ -99,7 +99,7 @@ class Informer:
         return self._cache.get(key)
 
     def items(self) -> list[JSON]:
-        """Return all cached objects in no particular order; they are shared, so do not change them."""
+        """Return all cached objects in no particular order; they are shared: do not change them."""
         return self._cache.items()
 
     def by_index(self, index: str, value: str) -> list[JSON]:

@@ -16,7 +16,7 @@ class RequestLimit:
     """A token bucket that serves its callers in order of arrival; belongs to one event loop."""
 
     def __init__(self, rate: float = 0.0, burst: int = BURST) -> None:
-        """Initialise with a full bucket; ``rate`` is in requests per second, and 0 means unlimited."""
+        """Initialise with a full bucket; ``rate`` is in requests per second, 0 means unlimited."""
         self._rate = rate
         self._burst = burst
         self._next = -math.inf

@@ -22,7 +22,7 @@ class TokenBuckets:
         """The tokens left for each key, and the time at which they were counted."""
 
     def take(self, key: str) -> bool:
-        """Take a token from a key's bucket; return False, without waiting, if the bucket is empty."""
+        """Take a token from a key's bucket; return False immediately if the bucket is empty."""
         now = monotonic()
         # Removed and inserted again, so that the first key is the least recently used one. A key
         # that was dropped starts with a full bucket: the maximum bounds memory, not the rate.

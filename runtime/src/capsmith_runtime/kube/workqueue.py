@@ -193,10 +193,10 @@ class WorkQueue(Generic[K]):
             self._ready.push(key, Priority.LOW, is_first=is_pending)
 
     def add_after(self, key: K, seconds: float, priority: Priority | None = None) -> None:
-        """Add a key after `seconds`; if requested repeatedly, the earliest time and highest
-        priority win.
+        """Add a key after `seconds`, or at the earliest time requested for it.
 
-        If ``priority`` is None, the key keeps the priority of its running reconcile.
+        The highest requested priority wins. If ``priority`` is None, the key keeps the priority of
+        its running reconcile.
         """
         if self._closed:
             return
@@ -275,7 +275,7 @@ class WorkQueue(Generic[K]):
             self._idle.set()
 
     def close(self) -> None:
-        """Drop all waiting keys, accept no new ones, and make workers stop when they ask for a key.
+        """Drop all waiting keys, accept no new ones, and make :meth:`get` raise QueueClosed.
 
         Does not wait for running reconciles; see :meth:`drained`.
         """

@@ -47,7 +47,7 @@ class ControllerGroup:
 
     @property
     def healthy(self) -> bool:
-        """Return whether the group works; a manager that stays unhealthy for too long is restarted."""
+        """Return whether the group works; a manager is restarted if it is unhealthy for too long."""
         return True
 
     async def drain(self) -> None:
@@ -58,9 +58,7 @@ class ControllerGroup:
 
     @property
     def runnables(self) -> Sequence[Runnable]:
-        """Return the background tasks that run from the start, on the leader and on all other
-        replicas.
-        """
+        """Return the background tasks that run from the start, on the leader and all replicas."""
         return ()
 
     @property

@@ -103,7 +103,7 @@ class Patcher:
         await self._write(**self._record(types))
 
     def drop_conditions(self, types: Set[str]) -> None:
-        """Remove conditions of these types from the status with the next write and all later ones."""
+        """Remove conditions of these types from the status with the next write and later ones."""
         self._dropped = frozenset(types)
 
     def _record(self, types: Set[str]) -> dict[str, JSON]:
@@ -124,7 +124,7 @@ class Patcher:
         await self._write(status=self._with_generation(full) if complete else full)
 
     async def write_conditions(self, *wanted: Condition) -> None:
-        """Write the conditions of an incomplete reconcile, without changing the rest of the status."""
+        """Write the conditions of an incomplete reconcile; leave the rest of the status as it is."""
         await self.write_status(metadata.mapping(self.obj, "status"), wanted, complete=False)
 
     def _with_generation(self, status: JSON) -> JSON:

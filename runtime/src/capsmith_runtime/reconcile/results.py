@@ -22,7 +22,7 @@ The CRD allows 32, including Ready and Paused (ST-01).
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Result of an operation that is in progress without an error; the object is reconciled later."""
+    """Result of an operation that is in progress without an error; it is retried later."""
 
     reason: str
     """Reason of the Ready condition in CamelCase."""

@@ -68,7 +68,7 @@ def describe_failure(error: Exception) -> tuple[str, str]:
 
 
 def limit_message(message: str) -> str:
-    """Return a message that fits into a condition: shortened, and without unsupported characters."""
+    """Return a message that fits into a condition: shortened, without unsupported characters."""
     return message.encode(errors="replace").decode()[:_MESSAGE_CHARACTERS]
 
 

@@ -27,7 +27,7 @@ RETRY_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """A kind whose changes enqueue the provider's objects: by default, those that own the object."""
+    """A kind whose changes enqueue the provider's objects; by default, the object's owners."""
 
     kind: str
     """The provider's kind whose objects are enqueued."""
@@ -79,7 +79,7 @@ class WatchedKinds(ControllerGroup):
         return tuple(informer.run for informer in self._informers.values())
 
     def setup_watches(self, queues: Queues) -> None:
-        """Register handlers that enqueue the objects to which a changed object refers or referred."""
+        """Register handlers that enqueue the objects that a change concerns, before or after it."""
         for watch, own in self._watches.items():
             watched = self._informers[watch.resource]
             watched.add_handler(partial(_enqueue, watch, own, watched, queues))

@@ -18,7 +18,7 @@ from capsmith_runtime.kube.workqueue import WorkQueue
 
 
 def on_change(view: Callable[[JSON], Any], handler: Callable[[JSON], None]) -> Handler:
-    """Return a handler that calls ``handler`` if an object is new or gone, or its view has changed."""
+    """Return a handler that calls ``handler`` if an object is new or gone, or its view changed."""
 
     def handle(change: Delta) -> None:
         if change.old is None or change.new is None or view(change.old) != view(change.new):

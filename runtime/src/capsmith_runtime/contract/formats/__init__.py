@@ -1,4 +1,4 @@
-"""The formats of the contract versions that this copy of the library contains."""
+"""The formats of the contract versions that this copy of the library supports."""
 
 from capsmith_runtime.contract.v1beta1 import V1BETA1
 from capsmith_runtime.contract.v1beta2 import V1BETA2

@@ -22,7 +22,7 @@ from capsmith_runtime.reconcile.sessions import SessionUser
 Spec = TypeVar("Spec")
 
 RESERVED: Final = ("Available", "Deleting", "RollingOut")
-"""Types of the conditions that the runtime writes for the author."""
+"""Types of the conditions that only the runtime writes; authors must not return them."""
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
@@ -44,7 +44,7 @@ class ManagedControlPlaneScope(SessionScope, Generic[Spec]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedControlPlaneDeleteScope(DeleteScope[Spec]):
-    """A managed control plane that is being deleted.
+    """Scope of ``reconcile_delete`` of a managed control plane.
 
     Its Cluster may already have been deleted.
     """
@@ -90,14 +90,14 @@ class ManagedControlPlaneState(State):
     """
 
     endpoint: Endpoint
-    """Address of the API server. An endpoint that the user has set takes precedence."""
+    """Address of the API server.  An endpoint that the user has set takes precedence."""
     version: str
     """The running Kubernetes version; until it is the desired one, an upgrade is in progress."""
     kubeconfig: str | bytes | ClusterCredentials = field(repr=False)
     """Self-contained kubeconfig, without file paths, programs or plugins.
 
-    The Secret changes whenever this value changes, so return the same value as long as it can be
-    used (SEC-01).
+    The Secret is rewritten whenever this value changes, so return the same value for as long as it
+    is valid (SEC-01).
     """
 
     def __post_init__(self) -> None:
@@ -111,10 +111,9 @@ class ManagedControlPlaneState(State):
 class ManagedControlPlaneReconciler(SessionUser, ABC, Generic[Spec]):
     """Base class for reconcilers of managed control planes.
 
-    Both methods are called repeatedly, even if nothing has changed, and after a crash between any
-    two of their lines.  Look for existing resources (by ``external_id``) before you create any, and
-    return the observed state.  An exception is reported in the Available condition, and the call is
-    retried.
+    Both methods are called repeatedly, even if nothing has changed, and again after a crash at any
+    point. Look for existing resources (by ``external_id``) before you create any, and return the
+    observed state. An exception is reported in the Available condition, and the call is retried.
     """
 
     @abstractmethod
@@ -130,7 +129,7 @@ class ManagedControlPlaneReconciler(SessionUser, ABC, Generic[Spec]):
     def reconcile_delete(
         self, control_plane: ManagedControlPlaneDeleteScope[Spec]
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
-        """Delete the control plane, and return Deleted only once its deletion is confirmed.
+        """Delete the control plane, and return Deleted only once it is confirmed to be gone.
 
         Core deletes a control plane after its last worker is gone (CP-34).
         """

@@ -1,4 +1,4 @@
-"""Controller for managed control planes: fulfils the contract with the state that authors return.
+"""Controller for managed control planes: derives what the contract requires from authors' states.
 
 See CP-01 and CP-25.
 """

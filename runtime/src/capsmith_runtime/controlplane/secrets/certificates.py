@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 SKEW: Final = timedelta(minutes=5)
-"""Maximum difference between the clocks of this host and other hosts."""
+"""Tolerated difference between the clocks of this host and other hosts."""
 AUTHORITY_LIFE: Final = timedelta(days=3650)
 CLIENT_LIFE: Final = timedelta(days=365)
 
@@ -61,7 +61,7 @@ class Validity:
 
 
 def create_authority(common_name: str, now: datetime) -> KeyPair:
-    """Create a self-signed certificate authority that can sign only end-entity certificates."""
+    """Create a self-signed certificate authority that cannot sign further authorities."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     usage = _usage(digital_signature=True, key_encipherment=True, key_cert_sign=True)
@@ -91,7 +91,7 @@ def sign_client(
     now: datetime,
     life: timedelta = CLIENT_LIFE,
 ) -> KeyPair:
-    """Create a client certificate, which never expires later than its authority.
+    """Create a client certificate that expires no later than its authority.
 
     Raises CertificateError if the authority cannot sign.
     """

@@ -1,8 +1,8 @@
 """Certificates and kubeconfig of a cluster whose control plane consists of Machines.
 
-Secrets that users created are used unchanged: never owned, renewed or replaced.  Missing keys are
-generated only as long as nothing can depend on the old ones; after that, they must be restored from
-a backup.
+Secrets that users created are used unchanged: they are never owned, renewed or replaced. Missing
+keys are generated only as long as nothing can depend on earlier ones; after that, they must be
+restored from a backup.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class ClusterSecrets:
         self._now = now
 
     async def reconcile(self, owner: JSON, cluster: Cluster, *, generate: bool) -> SecretReport:
-        """Create missing Secrets, renew the kubeconfig, and return a report on all of them.
+        """Create missing Secrets, renew the kubeconfig, and return a report on all Secrets.
 
-        ``generate`` allows the creation of keys, because nothing can depend on the missing ones
-        yet.  Raises the API server's errors.
+        Keys are created only if ``generate`` is true, because nothing can depend on earlier ones
+        yet. Raises the API server's errors.
         """
         report, key = SecretReport(now=self._now()), NamespacedName(cluster.namespace, cluster.name)
         pairs = {
@@ -216,7 +216,7 @@ class ClusterAccess:
         await self._clients.run()
 
     def set_handler(self, handler: Callable[[NamespacedName], None]) -> None:
-        """Register a function to call with a cluster's key when others change its Secrets."""
+        """Register a function to call with a cluster's key when another client changes a Secret."""
         self._store.set_handler(handler)
 
     async def reconcile_secrets(self, control_plane: ControlPlane) -> SecretReport:

@@ -1,6 +1,6 @@
-"""Contents of cluster Secrets: new ones, and the part of existing ones that is kept in memory.
+"""Contents of cluster Secrets: new ones, and the parts of existing ones that are kept in memory.
 
-Private keys are never kept, only whether a Secret can be used, and until when (SEC-01, SEC-03).
+Private keys are never kept, but only whether a Secret can be used, and until when (SEC-01, SEC-03).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SECRET_TYPE: Final = "cluster.x-k8s.io/secret"
 CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
 EXTERNAL_ETCD: Final = "apiserver-etcd-client"
-"""Suffix of the Secret that users create for an external etcd."""
+"""Name suffix of the Secret that users create for an external etcd."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class KeyPairContent:
     fault: str = ""
     """Reason why the key pair cannot be used; empty if it can."""
     fault_without_key: str = ""
-    """Reason why even the certificate alone cannot be used; empty if it can."""
+    """Reason why even the certificate without its key cannot be used; empty if it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +133,9 @@ def build_owner_reference(owner: Object) -> dict[str, Any]:
 
 
 def build_adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[str, Any]:
-    """Return a patch with the metadata that a managed Secret lacks; empty if it lacks none.
+    """Return a patch with the metadata that a managed Secret lacks; empty if nothing is missing.
 
-    An owner of the same kind that no longer exists is replaced; another owner is kept.
+    An owner of the same kind that no longer exists is replaced; any other owner is kept.
     """
     patch: dict[str, Any] = {}
     # Core and bootstrap providers find the Secret by its label.
@@ -164,9 +164,9 @@ def read_key_pair(secret: Object) -> KeyPair:
 
 
 def read_authority(secret: Object) -> KeyPairContent:
-    """Return the kept content of a certificate authority's Secret.
+    """Return what is kept of a certificate authority's Secret.
 
-    ``fault`` is set if the Secret is unusable.
+    ``fault`` is set if the Secret cannot be used.
     """
     try:
         pair = read_key_pair(secret)
@@ -185,9 +185,9 @@ def read_authority(secret: Object) -> KeyPairContent:
 
 
 def read_signing_keys(secret: Object) -> KeyPairContent:
-    """Return the kept content of a Secret with signing keys.
+    """Return what is kept of a Secret with signing keys.
 
-    ``fault`` is set if the Secret is unusable.
+    ``fault`` is set if the Secret cannot be used.
     """
     try:
         check_signing_keys(read_key_pair(secret))
@@ -197,9 +197,9 @@ def read_signing_keys(secret: Object) -> KeyPairContent:
 
 
 def read_kubeconfig(secret: Object) -> KubeconfigContent:
-    """Return the kept content of a kubeconfig Secret, without credentials.
+    """Return what is kept of a kubeconfig Secret, without its credentials.
 
-    ``fault`` is set if the kubeconfig is unusable.
+    ``fault`` is set if the kubeconfig cannot be used.
     """
     try:
         content = _decoded(secret, kubeconfig.SECRET_KEY)
@@ -248,17 +248,17 @@ class SecretReport:
 
     @property
     def waiting(self) -> Waiting | None:
-        """Return Waiting for a repair; None if all Secrets are usable."""
+        """Return Waiting with the Secrets that must be repaired; None if all Secrets are usable."""
         message = "; ".join(self.faults)
         return Waiting(REASON_NOT_USABLE, message, None) if message else None
 
     @property
     def message(self) -> str:
-        """Return a message about usable Secrets, such as those that expire soon."""
+        """Return a message about usable Secrets that need attention, such as an early expiry."""
         return "; ".join(self.notes)
 
     def seconds_to_renewal(self, within: float) -> float | None:
-        """Return the seconds until the renewal.
+        """Return the seconds until the kubeconfig must be renewed.
 
         Returns None if that is more than ``within`` seconds away.
         """

@@ -1,7 +1,7 @@
 """Cache of cluster Secrets; each Secret is read once after each change.
 
-The watch delivers only metadata.  So a manager of many clusters neither keeps nor receives all
-private keys, nor the bootstrap data, which have the same label.
+The watch delivers only metadata. A manager of many clusters therefore neither receives nor keeps
+all private keys, nor the bootstrap data, which have the same label.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TRUSTED_SECONDS = 30.0
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
 class CachedSecret(Generic[T]):
-    """A Secret without its data, together with the content that was extracted from the data."""
+    """A Secret without its data, together with the part of its content that is kept."""
 
     obj: JSON
     """Metadata and type of the Secret."""
@@ -71,7 +71,7 @@ class SecretStore:
         self.informer.add_handler(self._changed)
 
     def set_handler(self, handler: Callable[[NamespacedName], None]) -> None:
-        """Register a function to call with a cluster's key when others change its Secrets."""
+        """Register a function to call with a cluster's key when another client changes a Secret."""
         self._handler = handler
 
     async def find(self, key: NamespacedName, extract: Extract[T]) -> CachedSecret[T] | None:
