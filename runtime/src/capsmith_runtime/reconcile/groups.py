@@ -47,7 +47,7 @@ class ControllerGroup:
 
     @property
     def healthy(self) -> bool:
-        """Return whether the group works; a manager is restarted if it is unhealthy for too long."""
+        """Return whether the group works; if it stays unhealthy, the manager is restarted."""
         return True
 
     async def drain(self) -> None:

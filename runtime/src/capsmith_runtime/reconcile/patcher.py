@@ -124,7 +124,7 @@ class Patcher:
         await self._write(status=self._with_generation(full) if complete else full)
 
     async def write_conditions(self, *wanted: Condition) -> None:
-        """Write the conditions of an incomplete reconcile; leave the rest of the status as it is."""
+        """Write the conditions of an incomplete reconcile; the rest of the status stays."""
         await self.write_status(metadata.mapping(self.obj, "status"), wanted, complete=False)
 
     def _with_generation(self, status: JSON) -> JSON:

@@ -58,7 +58,7 @@ class PoolExpectations:
         self._pools: dict[NamespacedName, _Pending] = {}
 
     def needs_live(self, pool: JSON) -> bool:
-        """Return whether the next plan must read the machines from the API server, not the cache."""
+        """Return whether the next plan must read the machines from the API server."""
         return self._pending(pool) is None
 
     def begin(self, pool: JSON) -> None:
