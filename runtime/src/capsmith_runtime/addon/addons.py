@@ -1,4 +1,4 @@
-"""Controller for one kind of add-on: finds the selected Clusters, and writes the status (AD-03)."""
+"""Controller for one kind of add-on: finds selected Clusters, and writes the status (AD-03)."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class AddonController:
     """Reconciles one kind of add-on, but not its installations on clusters.
 
     This controller records an add-on's clusters, and InstallationController reads that record.
-    InstallationController stores its results in ``statuses``, from which this controller writes the
-    add-on's status.
+    InstallationController in turn stores its results in ``statuses``, from which this controller
+    writes the add-on's status.
     """
 
     def __init__(

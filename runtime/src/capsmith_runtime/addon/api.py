@@ -66,9 +66,9 @@ class AddonState:
     ready: bool = True
     """Whether the add-on works on the cluster."""
     reason: str = ""
-    """Reason in CamelCase; empty for ``Ready`` or ``NotReady``, depending on ``ready``."""
+    """Reason in CamelCase; if empty, it is ``Ready`` or ``NotReady``, depending on ``ready``."""
     message: str = ""
-    """Message for the cluster in the add-on's status."""
+    """Message about this cluster, which the add-on's status shows."""
     requeue_after: float | None = None
     """Seconds until the next reconcile; None for the resync period."""
 
@@ -80,9 +80,9 @@ class AddonState:
 class Workload:
     """Client of a workload cluster, with the permissions of its kubeconfig.
 
-    Each method has a variant for asynchronous code whose name ends in ``_async``.  Methods raise
-    ApiError on failure.  Do not catch it when the cluster does not respond, so that the add-on is
-    reconciled again later.
+    Each method has a variant for asynchronous code whose name ends in ``_async``. Methods raise
+    ApiError on failure. If the cluster does not respond, do not catch the error, so that the add-on
+    is reconciled again later.
     """
 
     def __init__(
@@ -96,10 +96,10 @@ class Workload:
         self._loop = loop
 
     def apply(self, resource: ResourceType, obj: JSON) -> JSON:
-        """Set the fields in ``obj`` by server-side apply, and leave all others unchanged.
+        """Set the fields in ``obj`` with server-side apply, and leave all other fields unchanged.
 
-        Fields that another field manager owns are taken over.  If the object does not exist, it is
-        created.
+        Ownership of fields is taken over from other field managers. If the object does not exist,
+        it is created.
         """
         return self._wait(lambda: self.apply_async(resource, obj))
 
@@ -121,7 +121,7 @@ class Workload:
             return None
 
     def find_all(self, resource: ResourceType, namespace: str = "", labels: str = "") -> list[JSON]:
-        """Return all objects of a kind with the given labels, in one namespace or in all.
+        """Return all objects of a kind that have the given labels.
 
         An empty ``namespace`` means all namespaces; empty ``labels`` select every object.
         """
@@ -142,7 +142,10 @@ class Workload:
                 return objects
 
     def delete(self, resource: ResourceType, name: str, namespace: str = "") -> bool:
-        """Request the deletion of an object; return False if it does not exist."""
+        """Request the deletion of an object; return False if it does not exist.
+
+        Does not wait until the object is gone.
+        """
         return self._wait(lambda: self.delete_async(resource, name, namespace))
 
     async def delete_async(self, resource: ResourceType, name: str, namespace: str = "") -> bool:
@@ -171,8 +174,8 @@ class Workload:
 class AddonReconciler(SessionUser, ABC, Generic[Spec]):
     """Base class for add-on reconcilers, called repeatedly for each selected cluster.
 
-    Both methods may be ``def`` or ``async def``. They are called again after a crash between any
-    two of their lines, and concurrently for different clusters.
+    Both methods may be ``def`` or ``async def``. They are called again after a crash at any point,
+    and concurrently for different clusters.
     """
 
     @abstractmethod

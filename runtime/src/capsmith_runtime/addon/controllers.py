@@ -25,7 +25,7 @@ from capsmith_runtime.workload.client import WorkloadClients, check_kubeconfig
 from capsmith_runtime.workload.kubeconfig import secret_name
 
 STATUS_SECONDS = 0.2
-"""Seconds before a status is written, because hundreds of clusters may change together."""
+"""Seconds for which changes are collected before an add-on's status is written."""
 
 
 class AddonControllers:

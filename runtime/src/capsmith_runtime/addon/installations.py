@@ -1,8 +1,8 @@
 """Installations of add-ons on clusters, and the annotation that records them on the add-on.
 
-The record cannot be in the status, because ``clusterctl move`` drops the status (ST-11).  Owner
-references to the Clusters would survive the move, but Kubernetes would delete the add-on together
-with its last Cluster.  So the record is an annotation.
+The record cannot be in the status, because ``clusterctl move`` drops the status (ST-11). Nor can it
+consist of owner references to the Clusters: they survive the move, but Kubernetes would delete the
+add-on together with its last Cluster. The record is therefore an annotation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Installation(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """Return the name of the Cluster to whose API server the author's code sends requests."""
+        """Return the Cluster's name as the owner of calls, because they go to its API server."""
         return f"Cluster {self.addon.namespace}/{self.cluster}"
 
 
@@ -40,15 +40,15 @@ def parse_key(key: NamespacedName) -> Installation:
 
 
 def record_annotation(group: str) -> str:
-    """Return the name of the annotation that records the Clusters' names."""
+    """Return the name of the annotation that records the names of the Clusters."""
     return f"{group}/installed-on"
 
 
 def recorded_clusters(obj: Object, group: str) -> frozenset[str]:
-    """Return the names of the Clusters on which the add-on may be installed.
+    """Return the recorded names of the Clusters on which the add-on may be installed.
 
-    The set is empty if the object is a copy of another add-on: it has the annotation of the
-    original, but nothing is installed for it.
+    Empty if the object is a copy of another add-on: it has the annotation of the original, but
+    nothing was installed for the copy.
     """
     if external_id.stored(obj, group) is None:
         return frozenset()
@@ -86,7 +86,7 @@ class InstallationStatus:
     """Whether the record can be dropped: the add-on is neither selected nor installed."""
 
     def entry(self, cluster: str) -> dict[str, Any]:
-        """Return the entry for ``cluster`` in the add-on's status."""
+        """Return the list entry about ``cluster`` for the add-on's status."""
         # The text may come from an SDK: of any length, and not always encodable.
         message = self.message.encode(errors="replace").decode()[:_MAX_MESSAGE_CHARACTERS]
         entry = {"name": cluster, "ready": self.ready, "reason": self.reason}
@@ -124,9 +124,9 @@ class InstallationStatuses:
 
 
 def describe_not_ready(entries: list[dict[str, Any]]) -> str:
-    """Return the Ready condition's message: which clusters are not ready, shortened (ST-06).
+    """Return the Ready condition's message, which names the clusters that are not ready (ST-06).
 
-    The message is empty if all of them are ready.
+    A long list is shortened. The message is empty if all clusters are ready.
     """
     not_ready = [entry for entry in entries if not entry["ready"]]
     if not not_ready:

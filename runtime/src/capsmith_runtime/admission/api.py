@@ -35,7 +35,7 @@ class FieldError:
     message: str
     """The reason, without the path. Users see the message, so it must not contain a secret."""
     reason: Reason = "FieldValueInvalid"
-    """The kind of error, as in the ``Status`` of a rejected request."""
+    """Type of the error, as in the ``Status`` of a rejected request."""
 
     def __post_init__(self) -> None:
         if self.reason not in get_args(Reason):
@@ -53,7 +53,7 @@ class AdmissionWarning:
 
 
 ValidationResult = Iterable[FieldError | AdmissionWarning]
-"""A validator's errors and warnings, in any number; the object is rejected if there is an error."""
+"""A validator's errors and warnings, in any order; any error rejects the object."""
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
@@ -86,7 +86,7 @@ class Validator(ABC, Generic[Spec]):
     def validate_update(
         self, old: AdmissionObject[Spec], new: AdmissionObject[Spec]
     ) -> ValidationResult | Awaitable[ValidationResult]:
-        """Return errors and warnings for a changed spec; by default call ``validate_create``.
+        """Return errors and warnings for a changed spec; by default, calls ``validate_create``.
 
         Updates that leave the author's fields unchanged are accepted without a call, as are all
         updates to an object that is being deleted.
@@ -107,7 +107,6 @@ class Defaulter(ABC, Generic[Spec]):
     def default(self, obj: AdmissionObject[Spec]) -> Spec | Awaitable[Spec]:
         """Return the spec with defaults, such as ``dataclasses.replace(obj.spec, ...)``.
 
-        The result must depend on ``obj`` alone, and applying the defaults again must change
-        nothing: Cluster API compares templates by dry runs, and any difference rolls out machines
-        again.
+        The spec must depend on ``obj`` alone, and applying the defaults again must change nothing:
+        Cluster API compares templates by dry runs, and any difference rolls out the machines again.
         """

@@ -68,7 +68,7 @@ class AdmissionRequest:
 
     @property
     def name(self) -> str:
-        """Return the object's name, or the prefix that it is generated from."""
+        """Return the object's name; if it is generated, its prefix."""
         found = (self.new or self.old).get("metadata") or {}
         return str(found.get("name") or found.get("generateName") or "")
 
@@ -145,7 +145,7 @@ def write_review(request: AdmissionRequest, verdict: Verdict) -> Response:
 def build_refusal(
     status: HTTPStatus, reason: str, message: str, details: JSON | None = None
 ) -> JSON:
-    """Create the Kubernetes Status for a rejected request."""
+    """Return the Kubernetes Status that rejects a request."""
     # A response that cannot be encoded would hide the reason: the API server would report a failed
     # webhook instead.
     text = shorten_message(message.encode(errors="replace").decode())
@@ -210,7 +210,8 @@ def _text(text: str) -> str:
 def build_spec_patch(obj: JSON, keys: tuple[str, ...], before: Any, after: Any) -> list[Operation]:
     """Return the JSON patch for a typed spec that changed; ``keys`` lead to the spec in ``obj``.
 
-    Unchanged fields stay as the user wrote them, including fields that the type does not have.
+    Fields that did not change stay as the user wrote them, as do fields that the type does not
+    have.
     """
     return json_patch(obj, _changed(obj, keys, encode(before), encode(after)))
 
@@ -242,9 +243,9 @@ def _with_changes(
 _log = get_logger("admission")
 
 MARGIN_SECONDS: Final = 0.5
-"""Seconds of the API server's timeout that are reserved for the network."""
+"""Seconds of the API server's time limit that are reserved for the network."""
 MAX_RESULTS: Final = 100
-"""Maximum number of reported errors and warnings, because the author's iterable may be endless."""
+"""Maximum number of errors and warnings to report, because the author may yield endlessly."""
 
 
 class AdmissionHandler:
@@ -269,7 +270,7 @@ class AdmissionHandler:
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
-        """Return the handlers by path."""
+        """Return this kind's handlers by path."""
         found: dict[str, RequestHandler] = {}
         if self._validator is not None:
             found[self._kind.validate_path] = self.validate

@@ -46,7 +46,7 @@ class AdmittedKind:
         return frozenset(json_name(field) for field in fields(self.spec))
 
     def spec_keys(self, kind: str) -> tuple[str, ...] | None:
-        """Return the path of the spec in objects of ``kind``; None for an unknown kind."""
+        """Return the path of the spec in objects of ``kind``, as keys; None for an unknown kind."""
         if kind == self.kind:
             return _SPEC
         return _TEMPLATE_SPEC if kind and kind == self.template else None

@@ -1,9 +1,9 @@
 """A bootstrap provider's reconciler, with its argument and results.
 
 It generates bootstrap data: once for a Machine, and repeatedly for a MachinePool, because machines
-that are added later need data that are still valid.  Optionally, it renews the data of a Machine
-whose server takes longer to start than a token in them is valid.  The runtime handles
-everything else: the Secret with its name and owner, the order of machines, and the status.
+that are added later need data that are still valid. Optionally, it renews the data of a Machine
+whose server takes longer to start than a token in the data is valid. The runtime handles everything
+else: the Secret with its name and owner, the order of machines, and the status.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class CertificatePair:
     private_key: str | None = field(repr=False)
     """The private key; None if it is kept outside the cluster.
 
-    The key for ``ca`` gives full access to the cluster, so write it only to control plane machines.
+    The key for the purpose ``ca`` gives full access to the cluster, so write it only to control
+    plane machines.
     """
 
 
@@ -65,8 +66,8 @@ class BootstrapDocument:
     refresh_after: float | None = None
     """Seconds after which the data must be renewed, because a token in them expires.
 
-    A pool's data are then generated again (MP-19), and those of a Machine without a Node are passed
-    to ``refresh_data``, if the reconciler has that method.
+    For a pool, the data are then generated again (MP-19). For a Machine that has no Node yet,
+    ``refresh_data`` is called if the reconciler has that method.
     """
     certificates_expiry: datetime | None = None
     """Expiry time of a control plane machine's certificates, with a time zone.
@@ -103,13 +104,13 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
     machine_pool: MachinePool | None
     """The MachinePool that needs the data; None if they are for a Machine."""
     is_first_control_plane: bool
-    """Whether this machine must initialise the cluster; all other machines join it.
+    """Whether this machine must initialise the cluster, which all other machines join.
 
-    It is true for only one machine at a time; another machine can follow only after that one is
-    gone.
+    This is true for only one machine at a time; another machine can take its place only after the
+    first one is gone.
     """
     node_taints: tuple[Taint, ...]
-    """The taints to register the Node with; core removes them later (BC-14)."""
+    """The taints with which to register the Node; core removes them later (BC-14)."""
     previous: BootstrapData | None
     """The current data of a pool, or of a Machine in ``refresh_data``; None if none exist."""
     _certificates: CertificateReader = field(repr=False)
@@ -143,10 +144,11 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
         return endpoint
 
     def certificate(self, purpose: CertificatePurpose) -> CertificatePair:
-        """Return a certificate of the cluster, from synchronous code.
+        """Return the certificate and key for a purpose, from synchronous code.
 
-        Each call sends a request to the API server.  Raises NotAvailableError if the certificate's
-        Secret does not exist; do not catch it, so that the configuration waits for the Secret.
+        Each call sends a request to the API server and blocks the thread. Raises NotAvailableError
+        if the certificate's Secret does not exist; do not catch it, so that the configuration waits
+        for the Secret.
         """
         return wait_for(lambda: self._certificates(purpose), self._loop)
 
@@ -164,8 +166,8 @@ class BootstrapConfigReconciler(SessionUser, ABC, Generic[Spec]):
     ) -> BootstrapDocument | Waiting | Awaitable[BootstrapDocument | Waiting]:
         """Return the bootstrap data for one machine, or for all machines of a pool.
 
-        The method may be ``def`` or ``async def``.  It is called again if the process ends before
-        the result is stored.  An exception is reported in the Ready condition, and the call is
+        The method may be ``def`` or ``async def``. It is called again if the process ends before
+        the data are stored. An exception is reported in the Ready condition, and the call is
         retried.
         """
 
@@ -174,9 +176,10 @@ class BootstrapConfigReconciler(SessionUser, ABC, Generic[Spec]):
     ) -> BootstrapDocument | Waiting | Awaitable[BootstrapDocument | Waiting]:
         """Renew the data of a Machine that has not become a Node yet; optional.
 
-        The method is called each time ``refresh_after`` of the last document has passed, until the
-        Machine has a Node; never for the machine that initialises the cluster.  Return
-        ``config.previous`` in a new document if its token could be extended, or new data, which
-        replace those in the Secret.  Without this method, the data of a Machine are never renewed.
+        Until the Machine has a Node, the method is called each time that ``refresh_after`` of the
+        last document has passed. It is never called for the machine that initialises the cluster.
+        If the validity of the token in ``config.previous`` could be extended, return the previous
+        value in a new document. Otherwise return new data, which replace those in the Secret.
+        Without this method, the data of a Machine are never renewed.
         """
         raise NotImplementedError

@@ -17,15 +17,15 @@ _SHORT: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"
 
 
 def cloud_config(document: Mapping[str, Any]) -> bytes:
-    """Return a cloud-config for a mapping of mappings, lists, strings, integers and booleans.
+    """Return cloud-init's cloud-config for mappings, lists, strings, integers and booleans.
 
-    Raises TypeError for any other type.
+    Raises TypeError for a value of any other type.
     """
     return (HEADER + "".join(f"{line}\n" for line in _lines(document))).encode()
 
 
 def write_file(path: str, content: str, permissions: str = "0644") -> dict[str, str]:
-    """Create a ``write_files`` entry for a file that root owns.
+    """Return a ``write_files`` entry for a file that root owns.
 
     ``permissions`` is the file mode in octal notation.
     """

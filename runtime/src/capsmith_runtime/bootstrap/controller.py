@@ -1,7 +1,7 @@
-"""Reconciles bootstrap configurations: the flow of BC-12.
+"""Reconciles bootstrap configurations, as described in BC-12.
 
 A worker whose cluster is ready costs three requests: one reads the Secret, one creates it, and one
-writes the status.  Configurations have no finalizer: Secret and lock are deleted with their owners,
+writes the status. Configurations have no finalizer: Secret and lock are deleted with their owners,
 so a deletion needs neither Machine nor Cluster (BC-19).
 """
 
@@ -47,7 +47,7 @@ from capsmith_runtime.reconcile.status_reporter import StatusReporter
 BootstrapConfigKind = Kind[BootstrapConfigReconciler[Any]]
 
 LOCK_RETRY_SECONDS: Final = 30.0
-"""Seconds until the lock is tried again, in case the event that frees it is missed."""
+"""Seconds after which a machine tries to take the lock again, in case it missed the event."""
 NAME_TAKEN_RETRY_SECONDS: Final = 60.0
 
 

@@ -28,7 +28,7 @@ from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 
 CERTIFICATES_SECONDS: Final = 10.0
-"""Seconds until missing certificates are looked up again, because no watch reports them."""
+"""Seconds between two look-ups of missing certificates, because no watch reports them."""
 
 
 class DataSecretNameTakenError(Exception):
@@ -38,7 +38,7 @@ class DataSecretNameTakenError(Exception):
 class DataSecretStore:
     """Reads and writes bootstrap data Secrets, each by its name.
 
-    It has no cache, because a cache would hold all of the management cluster's Secrets.
+    It has no cache, because that would hold all of the management cluster's Secrets.
     """
 
     def __init__(self, client: KubeClient) -> None:
@@ -70,7 +70,9 @@ class DataSecretStore:
     async def write(
         self, config: JSON, cluster: str, content: DataContent, *, replace: bool
     ) -> None:
-        """Create the Secret; with ``replace``, replace an existing Secret's content (MP-19)."""
+        """Create the Secret; if ``replace`` is true, replace the content of an existing one
+        (MP-19).
+        """
         if not replace:
             # The creation fails if another manager has stored data meanwhile, which a machine may
             # already use.
@@ -120,7 +122,7 @@ class DataSecretStore:
 
 
 def create_certificate_reader(client: KubeClient, cluster: Cluster) -> CertificateReader:
-    """Return a function with which the reconciler reads a Cluster's certificates (SEC-03)."""
+    """Return the function through which the reconciler reads a Cluster's certificates (SEC-03)."""
 
     async def read(purpose: CertificatePurpose) -> CertificatePair:
         name = f"{cluster.name}-{purpose}"

@@ -1,4 +1,4 @@
-"""The init lock of BC-12: only one machine at a time may initialise a control plane."""
+"""The init lock of BC-12, which allows only one machine at a time to initialise a cluster."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class ControlPlaneInitMutex:
         self._released: OrderedDict[NamespacedName, str] = OrderedDict()
 
     async def acquire(self, cluster: Cluster, machine: Machine) -> str:
-        """Try to take the lock; return the name of the Machine that holds it afterwards.
+        """Try to take the lock without waiting; return the name of the Machine that then holds it.
 
-        The name is empty if a ConfigMap of that name exists but is not a lock.  Raises
-        ConflictError if another machine took the lock at the same time.
+        The name is empty if a ConfigMap of that name exists but is not a lock. Raises ConflictError
+        if another machine took the lock at the same time.
         """
         try:
             lock = await self._client.get(CONFIG_MAP, _key(cluster))
@@ -55,7 +55,7 @@ class ControlPlaneInitMutex:
         return await self._take_over(lock, machine)
 
     async def release(self, cluster: Cluster) -> None:
-        """Delete an initialised cluster's lock.
+        """Delete the lock of a cluster that is initialised.
 
         Only the first call for a cluster sends requests.
         """

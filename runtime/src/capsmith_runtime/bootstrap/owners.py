@@ -31,9 +31,9 @@ class ConfigOwner:
 
     @property
     def data_secret_name(self) -> str | None:
-        """Return the name of the data Secret in the owner's spec; None if it is not set.
+        """Return the name of the data Secret in the owner's spec, which core or the user sets.
 
-        Core or the user sets it.
+        Returns None if it is not set.
         """
         return self._owner.data_secret_name or None
 
@@ -75,7 +75,7 @@ class ConfigOwnerFinder:
         self._pools = pools
 
     def find(self, config: JSON) -> ConfigOwner | None:
-        """Return the configuration's owner; None if it is not in the cache yet.
+        """Return the configuration's owner; None if it has none, or none in the cache yet.
 
         A clone of a template gets its owner from core shortly after its creation.
         """
@@ -89,9 +89,9 @@ class ConfigOwnerFinder:
         return ConfigOwner(machine=None, pool=read_machine_pool(obj))
 
     def machine_with_data(self, machine: Machine) -> str:
-        """Return the name of another control plane machine with data; empty if there is none.
+        """Return the name of another control plane machine that has data; empty if there is none.
 
-        Without such a machine, ``machine`` may initialise the control plane (BC-12).
+        Only without such a machine may ``machine`` initialise the control plane (BC-12).
         """
         cluster = f"{machine.namespace}/{machine.cluster_name}"
         for obj in self._caches.machines.by_index(BY_CLUSTER, cluster):
@@ -104,7 +104,7 @@ class ConfigOwnerFinder:
 
 
 def owner_keys(config: JSON) -> Iterable[str]:
-    """Yield the index keys under which an owner finds its configuration."""
+    """Yield a configuration's index keys: its owners, each as :func:`owner_key` returns it."""
     for kind in (MACHINE_KIND, MACHINE_POOL_KIND):
         name = metadata.owner_name(config, kind, CORE_GROUP)
         if name:
@@ -112,5 +112,5 @@ def owner_keys(config: JSON) -> Iterable[str]:
 
 
 def owner_key(kind: str, namespace: str, name: str) -> str:
-    """Return the index key for an owner."""
+    """Return the index key that finds an owner's configuration."""
     return f"{kind}/{namespace}/{name}"

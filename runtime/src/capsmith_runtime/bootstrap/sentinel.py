@@ -20,7 +20,8 @@ TEXT: Final = "success"
 def shell_script(*commands: str, sentinel: str = LINUX_SENTINEL) -> str:
     """Return a POSIX shell script that runs the commands and then writes the sentinel file.
 
-    The first command that fails ends the script.  ``commands`` are shell code and are not quoted.
+    If a command fails, the script ends there without the file. ``commands`` are shell code and are
+    not quoted.
     """
     folder, file = shlex.quote(posixpath.dirname(sentinel)), shlex.quote(sentinel)
     # Created under another name, so that the file never exists without its text.
@@ -31,7 +32,7 @@ def shell_script(*commands: str, sentinel: str = LINUX_SENTINEL) -> str:
 def run_command(*commands: str, sentinel: str = LINUX_SENTINEL) -> list[str]:
     """Return the script as a ``runcmd`` entry for cloud-init, or as a systemd unit's arguments.
 
-    All commands are in one entry, because cloud-init runs an entry even if an earlier one failed.
+    A script must be a single entry, because cloud-init runs an entry even if an earlier one failed.
     """
     return ["/bin/sh", "-c", shell_script(*commands, sentinel=sentinel)]
 
@@ -39,8 +40,8 @@ def run_command(*commands: str, sentinel: str = LINUX_SENTINEL) -> list[str]:
 def powershell_script(*commands: str, sentinel: str = WINDOWS_SENTINEL) -> str:
     """Return a PowerShell script that runs the commands and then writes the sentinel file.
 
-    The first command that fails ends the script.  ``commands`` are PowerShell code; none may exit
-    the script itself.
+    If a command fails, the script ends there without the file. ``commands`` are PowerShell code;
+    none of them may exit the script itself.
     """
     folder, file = _quoted(sentinel.rpartition("\\")[0]), _quoted(sentinel)
     lines = ["$ErrorActionPreference = 'Stop'"]

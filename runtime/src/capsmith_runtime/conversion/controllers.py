@@ -37,7 +37,7 @@ from capsmith_runtime.webhook.server import WebhookGroup
 LABEL: Final = "cluster.x-k8s.io/v1beta1"
 EXPIRY_SECONDS: Final = 300.0
 ABSENCE_SECONDS: Final = 5.0
-"""Seconds before the CRD of a missing kind is looked up again; users can cause such lookups."""
+"""Minimum seconds between two look-ups of a missing kind's CRD, which users can cause."""
 _VERSION: Final = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
@@ -45,7 +45,7 @@ class VersionBook:
     """API versions by group and kind, for all kinds that this provider converts or refers to.
 
     Versions of other providers' kinds are read when needed and expire: a provider may be installed
-    later, or change its version.  The information that a kind has no version expires sooner.
+    later, or change its version. The fact that a kind has no version expires sooner.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class VersionBook:
         return self._own.get((group, kind)) or self._read.get((group, kind), "")
 
     def replace(self, versions: Mapping[tuple[str, str], str]) -> None:
-        """Record the versions of all other providers' kinds, which were just read."""
+        """Replace the versions of all other providers' kinds, which have just been read."""
         self._read, self._read_at = versions, self._clock()
 
 
@@ -101,14 +101,14 @@ class ConversionReviewError(ValueError):
 
 
 TURN_SECONDS: Final = 0.005
-"""Seconds for which conversions may block the event loop, which also renews the lease."""
+"""Maximum seconds for which conversions block the event loop, which also renews the lease."""
 
 
 async def respond(review: Any, converter: Converter) -> dict[str, Any]:
-    """Return the ConversionReview with the response: all objects in the same order, or a failure.
+    """Return the ConversionReview with the response: the objects in the same order, or a failure.
 
-    Other tasks run between two objects.  Raises ConversionReviewError for any body that is not a
-    review of version v1.
+    Other tasks run between two objects. Raises ConversionReviewError if the body is not a
+    ConversionReview v1.
     """
     request = review.get("request") if isinstance(review, dict) else None
     if not isinstance(request, dict) or review.get("apiVersion") != API_VERSION:

@@ -1,7 +1,8 @@
 """The author's fields of a kind, which can differ between an API version and the hub.
 
-The hub is the storage version.  Fields of the same name and type are copied; functions that the
-author writes fill the others, and an annotation keeps the values that they leave out (CRD-15).
+The hub is the storage version. Fields of the same name and type are copied, and functions that the
+author writes fill the others. An annotation keeps the values that have no place in the other
+version (CRD-15).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ STATUS: Final[Path] = ("status",)
 
 
 Report = Callable[[Exception], None]
-"""Function that is called with the error when a conversion continues without some values."""
+"""Function that is called with the error if a conversion has to continue without some values."""
 
 
 class AuthorFunctionError(Exception):
@@ -36,11 +37,11 @@ class PartFields:
     """Dataclass of all author fields in the version; None if there are none."""
     hub: type[Any] | None = None
     spoke_keys: frozenset[str] = frozenset()
-    """Names of the version's fields for which the hub has no field of the same name and type."""
+    """Names of the version's fields to which no hub field of the same name and type corresponds."""
     hub_keys: frozenset[str] = frozenset()
-    """Names of the hub's fields for which the version has no field of the same name and type."""
+    """Names of the hub's fields to which no version field of the same name and type corresponds."""
     to_hub: Callable[[Any], Any] | None = None
-    """Function that returns fields of the hub; None if there are none to fill."""
+    """Function that returns the hub's fields for the version's; None if there are none to fill."""
     from_hub: Callable[[Any], Any] | None = None
 
     def convert(self, data: Data, *, to_hub: bool, report: Report | None = None) -> None:
@@ -78,7 +79,7 @@ class VersionFields:
     parts: tuple[PartFields, ...]
 
     def convert(self, data: Data, *, to_hub: bool, report: Report | None = None) -> None:
-        """Convert all parts of ``data`` in place, as :meth:`PartFields.convert` does."""
+        """Convert all parts of ``data`` in place, each with :meth:`PartFields.convert`."""
         for part in self.parts:
             part.convert(data, to_hub=to_hub, report=report)
 

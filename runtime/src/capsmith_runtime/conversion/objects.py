@@ -65,7 +65,7 @@ def _by_type(value: Any) -> Data | None:
 
 
 def find_lost_fields(original: Data, converted: Data) -> Data:
-    """Return the fields of spec and status whose values are missing in ``converted``."""
+    """Return the fields of spec and status whose values ``converted`` does not contain."""
     lost: Data = {}
     for part in PARTS:
         before, after = original.get(part, MISSING), converted.get(part, MISSING)
@@ -84,7 +84,7 @@ def find_lost_fields(original: Data, converted: Data) -> Data:
 
 @dataclass(frozen=True, slots=True)
 class StoredData:
-    """Fields of an object in one API version that other versions cannot express."""
+    """An object's fields in one API version that other versions cannot express."""
 
     api_version: str
     """API version in the form ``group/version``."""
@@ -116,7 +116,7 @@ def decode_stored(text: Any) -> tuple[StoredData, ...]:
 
 
 def is_equal(one: Any, other: Any) -> bool:
-    """Compare two JSON values by type and value: unlike in Python, ``true`` is not 1."""
+    """Return whether two JSON values are equal in type and value: ``true`` does not equal 1."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(is_equal(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -125,7 +125,8 @@ def is_equal(one: Any, other: Any) -> bool:
 
 
 Shape = tuple[str, str]
-"""The contract that a version follows, and the version if its fields differ from the hub's."""
+"""The contract that a version follows, and the version's name if its fields differ from the hub's.
+"""
 
 
 class UnknownVersionError(LookupError):
@@ -163,10 +164,10 @@ class ConvertedKind:
 class Converter:
     """Converts objects of some kinds between their API versions.
 
-    The API server fails a list of all namespaces if the conversion of a single object fails.  So if
-    ``report`` is set, an author's function may fail when it converts from the hub, as for a list:
-    its fields are left out, and the annotation keeps the hub's fields.  A function that converts to
-    the hub, as for a create, can reject an object.
+    If the conversion of a single object fails, the API server fails a list of all namespaces.
+    Therefore, if ``report`` is set, an author's function may fail when it converts from the hub, as
+    for a list: its fields are left out, and the annotation keeps the hub's fields. A function that
+    converts to the hub, as for a create, can reject an object.
     """
 
     def __init__(
@@ -182,8 +183,8 @@ class Converter:
     def convert(self, obj: Data, api_version: str) -> Data:
         """Return ``obj`` in ``api_version`` (``group/version``), without changing ``obj``.
 
-        Raises ConversionError for unknown kinds and versions, and if a function of the author
-        fails.  Raises UnknownVersionError or ApiError if a version is unknown or cannot be read.
+        Raises ConversionError for unknown kinds and versions, and if an author's function fails.
+        Raises UnknownVersionError or ApiError if a version is unknown or cannot be read.
         """
         kind = self._kind(obj, api_version)
         source = self._version(kind, str(obj.get("apiVersion")))

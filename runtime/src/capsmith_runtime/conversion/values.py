@@ -1,7 +1,7 @@
 """Conversion of single values between the formats of contract v1beta1 and v1beta2.
 
-MISSING means that the other format has no such field.  No function raises: invalid values pass
-unchanged, and the API server's validation rejects them.
+MISSING means that the other format has no such field. No function raises: invalid values are
+returned unchanged, and the API server's validation rejects them.
 """
 
 from __future__ import annotations
@@ -70,13 +70,16 @@ def pop_value(data: Data, path: Path, retained: Set[Path]) -> Any:
 
 
 def find_retained_parents(paths: Iterable[Path]) -> frozenset[Path]:
-    """Return the parents of ``paths``, and the parents that every object or template has."""
+    """Return the parents that :func:`pop_value` keeps even if they are empty.
+
+    These are the parents of ``paths``, and those that every object or template has.
+    """
     above = {path[:length] for path in paths for length in range(len(path))}
     return frozenset(above | _EVERYWHERE)
 
 
 def set_value(data: Data, path: Path, value: Any) -> None:
-    """Set the value at ``path``, unless it is MISSING or a parent is not an object."""
+    """Set the value at ``path``; do nothing if it is MISSING or a parent is not an object."""
     if value is MISSING:
         return
     *above, last = path
@@ -105,7 +108,7 @@ class ValueContext:
     namespace: str = ""
     """The namespace of the object."""
     versions: Callable[[str, str], str] = lambda group, kind: ""
-    """Function that returns a kind's API version for contract v1beta1; empty if unknown."""
+    """Function that returns a kind's API version for contract v1beta1; empty if it is unknown."""
 
 
 Function = Callable[[Any, ValueContext], Any]
@@ -138,7 +141,7 @@ def drop_false(value: Any, context: ValueContext) -> Any:
 
 
 def drop_empty_text(value: Any, context: ValueContext) -> Any:
-    """Return the value without null and empty strings, at any depth.
+    """Return the value without nulls and empty strings, at any depth.
 
     A value that is itself null or an empty string becomes MISSING.
     """
@@ -188,7 +191,10 @@ def convert_domains_to_list(value: Any, context: ValueContext) -> Any:
 
 
 def convert_domains_to_map(value: Any, context: ValueContext) -> Any:
-    """Convert a list of failure domains to an object keyed by name (IC-09)."""
+    """Convert a list of failure domains to an object keyed by name (IC-09).
+
+    Null becomes MISSING; other values that are not lists are returned unchanged.
+    """
     if not isinstance(value, list):
         return MISSING if value is None else value
     return {
@@ -285,12 +291,15 @@ def convert_to_seconds(value: Any, context: ValueContext) -> Any:
 
 
 def convert_to_duration(value: Any, context: ValueContext) -> Any:
-    """Return seconds as a duration (CP-15); MISSING for any other value."""
+    """Return seconds as a duration string (CP-15); MISSING if they are not an integer ≥ 0."""
     return times.format_seconds(value) if isinstance(value, int) and value >= 0 else MISSING
 
 
 def compute_complement(value: Any, context: ValueContext) -> Any:
-    """Return the number of replicas that are not counted in ``value`` (CP-05, CP-06)."""
+    """Return the number of replicas that ``value`` does not count (CP-05, CP-06).
+
+    MISSING if ``value`` or the number of replicas in the status is not an integer.
+    """
     replicas = context.status.get("replicas")
     if not isinstance(value, int) or not isinstance(replicas, int):
         return MISSING

@@ -42,7 +42,7 @@ class Registration:
     service: str
     """Name of the Service for the extension, in the extension's own namespace."""
     role: str
-    """Name of the manager's ClusterRole, which owns the ExtensionConfig."""
+    """Name of the manager's ClusterRole, which is the owner of the ExtensionConfig."""
     url: str = ""
     """URL of an extension that runs outside the cluster; empty to use the Service."""
 
@@ -54,9 +54,9 @@ class NotServedError(Exception):
 async def register(
     client: KubeClient, registration: Registration, scope: WatchScope, ca_bundle: bytes
 ) -> str:
-    """Apply the ExtensionConfig with the CA bundle; return the API version that was used.
+    """Apply the ExtensionConfig with the CA bundle, and return the API version that was used.
 
-    Fields that users set, such as settings or a namespace selector, are kept.  Raises
+    Fields that users set, such as settings or a namespace selector, are kept. Raises
     NotServedError, or ApiError if a request fails.
     """
     version = await find_served_version(client)
@@ -125,7 +125,7 @@ _log = get_logger("extension")
 
 RETRY_SECONDS: Final = 10.0
 RENEW_SECONDS: Final = 60.0
-"""Seconds between two registrations, so that a deleted ExtensionConfig is created again."""
+"""Seconds between two registrations, which also recreate a deleted ExtensionConfig."""
 _OLD_VERSION: Final = "v1alpha1"
 _LIMITS: Final = replace(LIMITS, body_bytes=16 * 1024 * 1024)
 """Limits for large topologies, whose requests have some megabytes.
@@ -174,7 +174,7 @@ class RuntimeExtensionGroup(ControllerGroup):
         return self._server.ready
 
     async def drain(self) -> None:
-        """Serve until clients have been redirected."""
+        """Keep serving until clients have been redirected to another process."""
         await self._server.drain()
 
     @property

@@ -40,7 +40,7 @@ class Handler:
 
     hook: str
     name: str
-    """Name that is unique in this extension.
+    """Name of the handler, unique in this extension.
 
     ClusterClasses use ``<name>.<ExtensionConfig>`` (RX-04).
     """
@@ -49,7 +49,7 @@ class Handler:
     codec: Codec
     timeout_seconds: int = 10
     ignore_failures: bool = False
-    """Whether core continues if the call fails (failurePolicy)."""
+    """Whether core continues if the call fails, as ``failurePolicy`` specifies."""
     since_v1beta2: bool = False
     """Whether the hook exists only in core with runtime.cluster.x-k8s.io/v1beta2 (RX-05)."""
 

@@ -49,7 +49,7 @@ class CanUpdateRequest:
     """
 
     settings: Mapping[str, str]
-    """The settings of the ExtensionConfig."""
+    """The settings in the ExtensionConfig, as strings by name."""
     current: MachineObjects
     """The objects in the state in which the machine was created or last updated."""
     desired: MachineObjects

@@ -40,7 +40,7 @@ class BeforeUpgradeRequest(ClusterRequest):
     from_version: str
     """The current Kubernetes version."""
     to_version: str
-    """The Kubernetes version that the upgrade leads to."""
+    """The Kubernetes version after the upgrade that this request precedes."""
     control_plane_upgrades: Sequence[str]
     """Kubernetes versions of the control plane's remaining steps; empty before core v1.12."""
     workers_upgrades: Sequence[str]
@@ -52,7 +52,7 @@ class AfterUpgradeRequest(ClusterRequest):
     """Request after a Cluster, its control plane or its workers were upgraded."""
 
     version: str
-    """The Kubernetes version that the upgrade has led to."""
+    """The Kubernetes version after the upgrade."""
     control_plane_upgrades: Sequence[str]
     """Kubernetes versions of the control plane's remaining steps; empty before core v1.12."""
     workers_upgrades: Sequence[str]
@@ -61,14 +61,14 @@ class AfterUpgradeRequest(ClusterRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradePlanRequest(ClusterRequest):
-    """Request for the versions that an upgrade passes through."""
+    """Request for the intermediate versions of an upgrade."""
 
     from_control_plane_version: str
     """The current Kubernetes version of the control plane."""
     from_workers_version: str
-    """The oldest Kubernetes version of all workers; empty if there are no workers."""
+    """The oldest Kubernetes version among all workers; empty if there are no workers."""
     to_version: str
-    """The Kubernetes version that the upgrade leads to."""
+    """The Kubernetes version at the end of the upgrade."""
 
 
 def _read_cluster_request(request: Object) -> ClusterRequest:

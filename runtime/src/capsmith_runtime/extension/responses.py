@@ -1,7 +1,7 @@
 """Results of hook methods.
 
-Core writes messages into conditions, and reconciles when they change.  The same state must
-therefore give the same message: no times, counters or object addresses (RX-06).
+Core writes messages into conditions, and reconciles when they change. The same state must therefore
+always give the same message, without times, counters or object addresses (RX-06).
 """
 
 from __future__ import annotations
@@ -70,11 +70,11 @@ class UpgradePlan:
     """The Kubernetes versions that an upgrade must pass through, in ascending order."""
 
     control_plane: Sequence[str]
-    """Versions of the control plane in ascending order; the last is the version to upgrade to."""
+    """Versions of the control plane in ascending order; the last one is the target version."""
     workers: Sequence[str] = ()
-    """Versions of the workers; empty to let core take the shortest path.
+    """Versions of the workers in ascending order; empty to let core take the shortest path.
 
-    The version skew policy limits the path.
+    The version skew policy limits which paths are possible.
     """
 
 
@@ -89,7 +89,8 @@ class InPlace:
     machine: Sequence[str] = ()
     """Pointers into the Machine or MachineSet.
 
-    ``/spec/version`` for a Machine, ``/spec/template/spec/version`` for a MachineSet.
+    The version is ``/spec/version`` in a Machine, and ``/spec/template/spec/version`` in a
+    MachineSet.
     """
     infrastructure: Sequence[str] = ()
     """Pointers into the infrastructure machine or its template."""
@@ -104,17 +105,17 @@ def encode_decision(result: Proceed | RetryAfter) -> dict[str, Any]:
 
 
 def encode_message(result: Proceed | RetryAfter) -> dict[str, Any]:
-    """Return the response field with the message; empty if the message is empty."""
+    """Return the response field with the message, or no field if the message is empty."""
     return {"message": result.message} if result.message else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """Converts one hook's requests and results from and to JSON."""
+    """Converts one hook's requests from JSON, and its results to JSON."""
 
     read: Callable[[Object], Any]
     """Function that returns the hook method's argument from a request's JSON."""
     results: tuple[type, ...]
     """The types that the hook method may return."""
     write: Callable[[Any, Any], dict[str, Any]]
-    """Function that returns the response fields, except the status, from result and request."""
+    """Function that returns the response fields, except the status, for a result and a request."""

@@ -1,7 +1,7 @@
 """Topology mutation hooks: patches, validation and variables of ClusterClasses.
 
-Core calls them whenever it reconciles a topology.  They must be pure: the same request gives the
-same result, and the hook has no side effects (RX-06).
+Core calls them whenever it reconciles a topology. They must be pure: the same request always gives
+the same result, and the hook has no side effects (RX-06).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Template:
 
     @property
     def group(self) -> str:
-        """Return the template's API group; its version may change at any time (TP-11)."""
+        """Return the template's API group; do not rely on its version, which may change (TP-11)."""
         return metadata.text(self.object, "apiVersion").partition("/")[0]
 
     @property
@@ -117,7 +117,7 @@ class Patches:
     def edit(self, template: Template) -> dict[str, Any]:
         """Return a copy of ``spec.template.spec`` to modify; the difference becomes the patch.
 
-        Only the spec can be patched.  Core up to v1.13 ignores patches to other parts, and this
+        Only the spec can be patched: core up to v1.13 ignores patches to other parts, and this
         method does not support the labels and annotations that later releases accept (TP-12).
         """
         if template.uid not in self._edited:

@@ -16,7 +16,7 @@ BUILTIN = "builtin"
 
 
 class Variables(Mapping[str, Any]):
-    """Values by variable name; core sets the variable ``builtin``: names, version, replicas."""
+    """Values by variable name; core adds ``builtin`` with names, versions and replicas."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
@@ -59,7 +59,7 @@ class Variables(Mapping[str, Any]):
         return metadata.lookup(self._values, BUILTIN, *path)
 
     def overridden_by(self, other: Variables) -> Variables:
-        """Return the variables overridden by those in ``other``, such as a template's."""
+        """Return these variables, overridden by ``other`` variables such as those of a template."""
         merged = {**self._values, **other}
         if BUILTIN in merged:
             # Core puts the cluster into the global variables, the holder into those of a template.
@@ -84,11 +84,11 @@ class TopologyCluster:
     variables: Variables
     """The variables in ``spec.topology.variables``."""
     raw: Mapping[str, Any]
-    """The whole object in the calling core's API version, which determines its field names."""
+    """The whole object, with the field names of the API version that the calling core uses."""
 
 
 def read_variables(obj: Object, *path: str) -> Variables:
-    """Return the variables in a list ``[{name, value}]``; items without a name are skipped."""
+    """Return the variables in a list of ``{name, value}`` items; skip items without a name."""
     values = {}
     for item in metadata.items(obj, *path):
         name = metadata.text(item, "name") if isinstance(item, Mapping) else ""

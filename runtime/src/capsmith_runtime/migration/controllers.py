@@ -66,13 +66,13 @@ class Definition:
     served: frozenset[str]
     """API versions that are served, in the form ``group/version``."""
     resource: ResourceType
-    """The kind in a served version: the storage version if it is served."""
+    """The kind in a version that is served: in the storage version if that is served."""
     has_status: bool
     """Whether the status is a subresource in that version."""
 
     @property
     def is_migrated(self) -> bool:
-        """Return whether the CRD reports no stored version except the storage version."""
+        """Return whether ``storedVersions`` contains no version except the storage version."""
         return self.stored == (self.storage,)
 
     @property
@@ -118,29 +118,28 @@ _log = get_logger("migration")
 PAGE_SIZE: Final = 250
 MAX_CONCURRENT_WRITES: Final = 4
 PAUSE_SECONDS: Final = 0.08
-"""Seconds for which a slot stays occupied after its write.
+"""Seconds for which a write slot stays occupied after its write.
 
-The pause gives controllers time for the event that each write causes.
+The pause gives controllers time to handle the event that each write causes.
 """
 MAX_FAILURES: Final = 20
-"""Number of failures after which a walk ends, because so many probably have a common cause."""
+"""Number of failures that end a walk, because so many probably have a common cause."""
 
 ProcessObject = Callable[[JSON], Awaitable[None]]
 """Function that processes an object, given only its metadata; may raise ApiError."""
 
 
 class WriteLimiter:
-    """Limits the writes for all kinds together, to leave API server capacity for controllers."""
+    """Limits the writes for all kinds together, to leave API server capacity to controllers."""
 
     def __init__(self) -> None:
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_WRITES)
 
     @asynccontextmanager
     async def slot(self) -> AsyncGenerator[None, None]:
-        """Return a context manager that holds a write slot.
+        """Return an asynchronous context manager that waits for a write slot and holds it.
 
-        Entering it waits for a free slot.  The slot is released after the block and a subsequent
-        pause.
+        The slot is released after the block and a subsequent pause.
         """
         async with self._slots:
             yield
@@ -267,8 +266,8 @@ def filter_served_entries(
 ) -> list[JSON] | None:
     """Return the ``managedFields`` entries whose version is still served, or None if all are.
 
-    If none are, return a single placeholder entry with version ``api_version``, because the list
-    must not be empty.  ``served`` holds versions as ``group/version``.
+    If no version is still served, returns a placeholder entry with version ``api_version``, because
+    the list must not be empty. ``served`` holds versions as ``group/version``.
     """
     entries = metadata.items(obj, "metadata", "managedFields")
     kept = [entry for entry in entries if entry.get("apiVersion") in served]
@@ -294,7 +293,7 @@ def _seed(removed: JSON, api_version: str) -> JSON:
 
 State = tuple[str, int]
 SETTLE_SECONDS: Final = 5.0
-"""Seconds after a CRD's change until all API servers write in its storage version."""
+"""Seconds after a change to a CRD until all API servers write the new storage version."""
 
 
 class CRDMigrator:

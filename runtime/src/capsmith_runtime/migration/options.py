@@ -24,7 +24,7 @@ class MigrationOptions:
 
     @property
     def any_phase(self) -> bool:
-        """Return whether at least one phase must run."""
+        """Return whether at least one phase is enabled."""
         return self.migrates_storage_version or self.cleans_managed_fields
 
 

@@ -40,15 +40,15 @@ class ResourceScope(OwnerScope, InfraClusterUser, Generic[Spec]):
     spec: Spec
     """The resource's spec, as an instance of the generated class."""
     cluster: Cluster | None
-    """The Cluster that the resource belongs to, by label or owners; None if it belongs to none."""
+    """The Cluster that the resource belongs to, by label or owners; None if it has no Cluster."""
     owners: tuple[Owner, ...]
     """The entries of ``metadata.ownerReferences``."""
     credentials: Credentials = field(repr=False)
     """Content of the identity's Secret; empty if there is no identity."""
     infra_cluster: InfraClusterView | None = None
-    """The infrastructure of ``cluster``; None if this provider does not serve its kind.
+    """The infrastructure cluster of ``cluster``; None if this provider does not serve its kind.
 
-    Changes to its spec or status, except conditions, reconcile the resource.
+    Changes to its spec or status, except to conditions, trigger a reconcile of the resource.
     """
 
     def _session_credentials(self) -> Credentials:

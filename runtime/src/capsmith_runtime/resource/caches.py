@@ -60,7 +60,7 @@ class ResourceCaches:
                 self._other_owners[informer.resource.kind] = informer
 
     def owner_keys(self, obj: JSON) -> Iterator[tuple[Informer, NamespacedName]]:
-        """Yield the informer and key of each owner among the provider's objects and Machines."""
+        """Yield the informer and the key of each owner that is a provider object or a Machine."""
         informers = self._owner_informers()
         for reference in metadata.items(obj, "metadata", "ownerReferences"):
             informer = informers.get(metadata.text(reference, "kind"))
@@ -91,7 +91,10 @@ class ResourceCaches:
         return None
 
     def of_cluster(self, namespace: str, name: str) -> list[tuple[Informer, JSON]]:
-        """Return a Cluster's resources, each with its informer, found by label or owners."""
+        """Return a Cluster's resources, each with its informer.
+
+        Resources belong to the Cluster by label or through their owners.
+        """
         found: dict[str, tuple[Informer, JSON]] = {}
         pending: list[str] = []
         for kind, informer in self._owner_informers().items():

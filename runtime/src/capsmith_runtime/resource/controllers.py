@@ -220,7 +220,7 @@ class ResourceGroup(ControllerGroup):
         return tuple(self._caches.informers.values())
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Connect the caches to the kinds that other groups serve, so that owners are found."""
+        """Tell the caches which kinds other groups serve, so that their objects can be owners."""
         self._caches.add_owners(informer for group in groups for informer in group.informers)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:

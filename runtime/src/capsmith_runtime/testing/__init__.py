@@ -1,6 +1,6 @@
 """Test support for providers: argument builders, a fake API server, and conformance tests.
 
-Import a slice's builders by its name::
+Import the builders for a provider type by its name::
 
     from capsmith_runtime.testing import infrastructure as testing
 

@@ -13,8 +13,8 @@ def skip_scenario(name: str, *, reason: str) -> None:
     """Skip a conformance test that does not apply; call this in ``tests/conftest.py``.
 
     ``name`` is a class and one of its tests, such as ``TestInfraMachine::test_it_has_addresses``,
-    or a class alone; a name that the provider's tests do not have is an error of the run.  Raises
-    ValueError without a ``reason``, which the report of the tests shows.
+    or a class alone. The run fails if the provider has no test of that name. Raises ValueError if
+    ``reason``, which the test report shows, is empty.
     """
     if not reason.strip():
         raise ValueError("a scenario cannot be skipped without a reason")
@@ -22,10 +22,10 @@ def skip_scenario(name: str, *, reason: str) -> None:
 
 
 def set_other_values(kind: str, values: Mapping[str, Any]) -> None:
-    """Set the values to which the tests change fields of ``kind``; see ``tests/conftest.py``.
+    """Set the values to which tests change fields of ``kind``; call this in ``tests/conftest.py``.
 
-    ``values`` maps names of fields of ``spec`` to values that differ from those of the sample.
-    Without this, tests append a digit to strings, and add 1 to numbers.
+    ``values`` maps names of fields of ``spec`` to values that differ from those in the sample. For
+    fields that are not listed, tests append a digit to strings and add 1 to numbers.
     """
     _other_values[kind] = dict(values)
 
@@ -36,12 +36,12 @@ def find_other_values(kind: str) -> Mapping[str, Any]:
 
 
 def find_skip_reason(tests: str, test: str) -> str | None:
-    """Return the reason for which the test ``test`` of the class ``tests`` is skipped, or None."""
+    """Return the reason why the test ``test`` of the class ``tests`` is skipped; None if not."""
     return _skipped.get(f"{tests}::{test}", _skipped.get(tests))
 
 
 def check_skipped(tests: Mapping[str, type]) -> None:
-    """Raise ValueError for the skipped names that are not in ``tests``, classes by name."""
+    """Raise ValueError if a skipped name is not in ``tests``, which maps names to test classes."""
     for name in _skipped:
         class_name, _, test = name.partition("::")
         found = tests.get(class_name)

@@ -25,7 +25,7 @@ def problems(repository: Path, folders: Iterable[str], crds: Iterable[Any]) -> I
     """Yield each problem that an API server would report, as ``file:line: message``.
 
     ``folders`` are the folders of samples and templates, relative to ``repository``. clusterctl
-    variables have their default values; without a default they may have any value.
+    variables have their default values; a variable without a default may have any value.
     """
     versions = _versions(crds)
     for folder in folders:

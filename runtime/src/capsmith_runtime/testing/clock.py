@@ -103,7 +103,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         )
 
     def has_threads(self) -> bool:
-        """Return whether any thread started after the loop may be working for it."""
+        """Return whether a thread that was started after the loop may be working for it."""
         return self._in_executors > 0 or any(
             thread not in self._others and not thread.name.startswith(_IDLE)
             for thread in threading.enumerate()
@@ -208,7 +208,7 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to completion on a new virtual clock, and return its result."""
+    """Run a coroutine on a new event loop with a virtual clock, and return its result."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main)
 

@@ -14,7 +14,7 @@ NAMESPACE = "default"
 
 
 def spec_from(cls: type[Spec], data: Mapping[str, Any]) -> Spec:
-    """Create a typed spec from the fields under ``spec`` in an object."""
+    """Create a typed spec from ``data``, the JSON fields under ``spec`` in an object."""
     return decode(cls, data, "spec")
 
 

@@ -71,7 +71,7 @@ class TestEnvironment:
         self.api = FakeApi(core_version, self.manifests)
         self.api.field_manager = component.label
         self.metrics = Metrics()
-        """Metrics of the manager that is running or ran last."""
+        """Metrics of the manager that is running, or that ran last."""
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
@@ -144,7 +144,7 @@ class TestEnvironment:
         return Options(own_namespace=self.component.namespace, diagnostics_address="127.0.0.1:0")
 
     async def stop(self) -> None:
-        """Stop the manager."""
+        """Stop the manager as a signal does, and wait until it has ended."""
         if self._running is not None:
             self._stop.set()
             await self._running
@@ -153,7 +153,7 @@ class TestEnvironment:
     async def kill(self) -> None:
         """End the manager as if its process had been killed.
 
-        Wait until author calls that run in threads have ended, up to ``wait_seconds``.
+        Waits at most ``wait_seconds`` for author calls that run in threads to end.
         """
         if self._running is None:
             return
@@ -208,7 +208,7 @@ class TestEnvironment:
             turns += 1
 
     def asked(self) -> list[tuple[str, str, NamespacedName]]:
-        """Return the manager's requests except those for CRDs, whose timing is random."""
+        """Return the manager's requests, except those for CRDs, whose timing is random."""
         return [each for each in self.api.requests if each[1] != "CustomResourceDefinition"]
 
     def state(self) -> str:
@@ -221,7 +221,7 @@ class TestEnvironment:
 
 
 def keep_process(code: int) -> None:
-    """Do nothing, because the end of a manager must not end the tests."""
+    """Do nothing instead of ending the process, which also runs the tests."""
 
 
 def without_migration(component: Component) -> Component:

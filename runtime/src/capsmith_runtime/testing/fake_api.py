@@ -49,7 +49,7 @@ def merged(value: Any, patch: Any) -> Any:
 
 
 def removal(applied: JSON, obj: JSON) -> JSON:
-    """Return the merge patch that removes fields applied before that are missing in ``obj``."""
+    """Return the merge patch that removes previously applied fields that ``obj`` lacks."""
     patch: JSON = {}
     for name, value in applied.items():
         if name not in obj:
@@ -60,9 +60,9 @@ def removal(applied: JSON, obj: JSON) -> JSON:
 
 
 TRAVEL_SECONDS: Final = 0.001
-"""Seconds that a request takes to arrive, and that its response takes to come back.
+"""Seconds that a request takes to arrive, and that its response takes to return.
 
-A test has time to check the state between two requests, and watches report a write before its
+A test can therefore check the state between two requests, and watches report a write before its
 response arrives.
 """
 
@@ -71,7 +71,7 @@ Fault = Callable[[str, str, JSON], None]
 
 
 class WriteLimit:
-    """A fault that lets a number of writes through and refuses all later ones.
+    """A fault that accepts a number of writes and refuses all later ones.
 
     The effect is the same as that of a crash between two requests: no later write happens.
     """
@@ -81,7 +81,7 @@ class WriteLimit:
         self.is_exceeded = False
 
     def __call__(self, verb: str, kind: str, body: JSON) -> None:
-        """Raise ApiError once the limit is exceeded."""
+        """Count a write, and raise ApiError if it exceeds the limit."""
         self._left -= 1
         if self._left < 0:
             self.is_exceeded = True
@@ -113,9 +113,10 @@ class FakeApi:
         """Number of lists for each kind."""
         self.fault: Fault | None = None
         self.admission: Callable[[JSON], JSON] | None = None
-        """Function that changes objects that the provider creates, like webhooks and policies."""
+        """Function that changes objects when the provider creates them, like webhooks and policies.
+        """
         self.field_manager = "capsmith"
-        """Name of the provider in the ``managedFields`` of applied objects."""
+        """Field manager of the provider in the ``managedFields`` of applied objects."""
         self._objects: dict[tuple[str, NamespacedName], JSON] = {}
         self._applied: dict[tuple[str, NamespacedName], JSON] = {}
         self._log: list[tuple[int, str, WatchEvent]] = []
@@ -137,7 +138,7 @@ class FakeApi:
     async def watch(
         self, resource: ResourceType, selection: Selection, *, resource_version: str
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Yield all events after ``resource_version``; never end."""
+        """Yield all events after ``resource_version``; the watch never ends."""
         # From the start of the log, because the requested version may be older than the watch.
         position = 0
         while True:
@@ -167,19 +168,19 @@ class FakeApi:
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """Apply a merge patch to everything except the status."""
+        """Apply a merge patch to everything except the status, and return the object."""
         async with _travel():
             return self._patch(resource.kind, key, body, resource_version)
 
     async def patch_status(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
-        """Apply a merge patch to the status."""
+        """Apply a merge patch to the status, and return the object."""
         async with _travel():
             return self._patch_status(resource.kind, key, body, resource_version)
 
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
-        """Create an object, or change it; fields that are no longer applied are removed.
+        """Create an object, or change it and remove fields that are no longer applied; return it.
 
         All fields belong to the provider, so there is never a conflict.
         """
@@ -218,7 +219,7 @@ class FakeApi:
 
     @property
     def version(self) -> int:
-        """Return the resource version of the last change."""
+        """Return the resource version of the latest change to any object."""
         return self._version
 
     async def wait_for_change(self) -> None:
@@ -259,7 +260,7 @@ class FakeApi:
         return self._store(old, merged(old, body))
 
     def remove(self, kind: str, key: NamespacedName) -> None:
-        """Delete an object as another client."""
+        """Delete an object as another client; finalizers delay the deletion."""
         old = self._found(kind, key)
         if old["metadata"].get("finalizers"):
             # A fixed time, so that failures do not depend on when the tests run.

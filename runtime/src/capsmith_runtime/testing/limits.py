@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 WAIT_SECONDS: Final = 120.0
 MACHINE_REQUESTS: Final = 3
 SCENARIO_WAITS: Final = 10
-"""Maximum duration of a whole test, as a multiple of the limit for a single wait."""
+"""Time limit of a whole test, as a multiple of the time limit of a single wait."""
 
 
 class Limits(NamedTuple):
@@ -18,7 +18,7 @@ class Limits(NamedTuple):
     machine_requests: int = MACHINE_REQUESTS
 
     def hint(self, name: str) -> str:
-        """Return how to raise a limit, for a failing test's message."""
+        """Return a sentence on how to raise a limit, for a failing test's message."""
         call = f"capsmith_runtime.testing.limits.set_limits({name}=...)"
         return (
             f"If your infrastructure needs more, call {call} in tests/conftest.py;"
@@ -40,9 +40,9 @@ def set_limits(
     """Replace the limits for all conformance tests; call this in ``tests/conftest.py``.
 
     Each expected state must be reached within ``wait_seconds`` of the virtual clock, and a whole
-    test may take ten times as long.  A machine that is provisioned may cost ``machine_requests``
-    writes: finalizer, provider id, status, and one for each partial result.  Raises ValueError for
-    a limit that is not positive.
+    test may take ten times as long. Provisioning a machine may take at most ``machine_requests``
+    writes: for the finalizer, the provider id, the status, and each partial result. Raises
+    ValueError for a limit that is not positive.
     """
     global _limits
     if not 0 < wait_seconds < math.inf:

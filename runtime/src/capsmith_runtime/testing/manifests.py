@@ -1,4 +1,4 @@
-"""A repository's manifests: CRDs from its crd folders, valid specs from its samples."""
+"""A repository's manifests: CRDs from its crd folders, and valid specs from its samples."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Manifests:
         raise AssertionError(f"the CRD of {kind} has no version {version}")
 
     def samples(self, kind: str) -> list[dict[str, Any]]:
-        """Return a kind's samples; the provider's objects are converted to the stored version.
+        """Return a kind's samples; the provider's own objects are converted to the storage version.
 
         Samples belong to the author, and may use an older API version.
         """
@@ -71,7 +71,7 @@ class Manifests:
         return found
 
     def sample_spec(self, kind: str) -> dict[str, Any]:
-        """Return a valid spec for a kind, from the first of its samples."""
+        """Return a valid spec for a kind, taken from its first sample."""
         found = self.samples(kind)
         assert found, f"no samples folder has a {kind}: the conformance tests need one"
         spec: dict[str, Any] = found[0].get("spec") or {}

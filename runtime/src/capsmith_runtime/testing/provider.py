@@ -19,7 +19,7 @@ G = TypeVar("G")
 
 
 class ServiceDouble(Protocol):
-    """Protocol for a test double of a service that reconcilers use; each test gets a new one."""
+    """Protocol for a test double of a service; each test gets a new instance."""
 
     def __init__(self, folder: Path) -> None: ...
 
@@ -31,19 +31,19 @@ class InfrastructureDouble(ServiceDouble, Protocol):
     """Protocol for a test double of the infrastructure."""
 
     def servers(self) -> list[str]:
-        """Return the existing servers; any names are allowed."""
+        """Return the names of the existing servers; the names may have any format."""
         ...
 
     def clusters(self) -> list[str]:
-        """Return the existing infrastructure that whole clusters share; any names are allowed."""
+        """Return the names of existing infrastructure that whole clusters share, in any format."""
         ...
 
 
 @runtime_checkable
 class RemovesServers(Protocol):
-    """Protocol for a double that can lose a server.
+    """Protocol for a test double that can lose a server.
 
-    It is optional, because doubles for capsmith 0.1 cannot lose servers.
+    This protocol is optional, because doubles for capsmith 0.1 cannot lose servers.
     """
 
     def remove_server(self, name: str) -> None:
@@ -52,16 +52,16 @@ class RemovesServers(Protocol):
 
 @runtime_checkable
 class SimulatesFaults(Protocol):
-    """Protocol for a double whose calls can fail.
+    """Protocol for a test double whose calls can fail.
 
-    It is optional, because calls of doubles for capsmith 0.1 cannot fail.
+    This protocol is optional, because calls of doubles for capsmith 0.1 cannot fail.
     """
 
     def simulate(self, faults: Faults) -> None:
-        """Make calls fail from now on, until called with ``Faults()``.
+        """Make calls fail from now on as ``faults`` says; ``Faults()`` ends that.
 
-        Raises NotImplementedError with a reason for faults that cannot be simulated; their tests
-        are then skipped.
+        Raises NotImplementedError with a reason for faults that cannot be simulated; tests that
+        need them are then skipped.
         """
 
 
@@ -70,7 +70,7 @@ class HasResources(Protocol):
     """Protocol for an infrastructure double of a provider with kinds that implement Resource."""
 
     def resources(self) -> list[str]:
-        """Return the existing infrastructure of resources; any names are allowed."""
+        """Return the names of the existing infrastructure of resources, in any format."""
         ...
 
 
@@ -78,7 +78,7 @@ class HostingDouble(ServiceDouble, Protocol):
     """Protocol for a test double of the service that runs managed control planes."""
 
     def control_planes(self) -> dict[str, str]:
-        """Return the version of each existing control plane, by any name."""
+        """Return the Kubernetes version of each existing control plane, by any unique name."""
         ...
 
     def change_credentials(self, monkeypatch: pytest.MonkeyPatch, kubeconfig: str) -> None:
@@ -94,7 +94,7 @@ class ProviderUnderTest:
     repository: Path
     """Path to the root of the repository."""
     config: tuple[str, ...] = ("config",)
-    """Manifest folders relative to the root, one for each component in the same order."""
+    """Manifest folders relative to the root: one for each component, in the same order."""
     infrastructure: type[InfrastructureDouble] | None = None
     """Test double of the infrastructure; None without an infrastructure component."""
     hosting: type[HostingDouble] | None = None
@@ -131,7 +131,7 @@ class ProviderUnderTest:
                 yield component, group
 
     def slices(self) -> set[str]:
-        """Return the slices of the runtime that the groups of controllers belong to."""
+        """Return the slices of the runtime to which the groups of controllers belong."""
         groups: list[Any] = [group for _, group in self.groups()]
         parts = [part for group in groups for part in getattr(group, "additional", ())]
         pools = {"machine_pool" for group in groups if getattr(group, "pools", None) is not None}
@@ -155,13 +155,13 @@ class ProviderUnderTest:
 
 
 def slice_of(group: object) -> str:
-    """Return the slice of the runtime that a group of controllers belongs to."""
+    """Return the slice of the runtime to which a group of controllers belongs."""
     return type(group).__module__.removeprefix("capsmith_runtime.").partition(".")[0]
 
 
 def replace_group(
     component: Component, old: ControllerGroupFactory, new: ControllerGroupFactory
 ) -> Component:
-    """Return the component with the group of controllers ``old`` replaced by ``new``."""
+    """Return a copy of the component in which ``new`` replaces the group of controllers ``old``."""
     groups = tuple(new if group is old else group for group in component.groups)
     return replace(component, groups=groups)

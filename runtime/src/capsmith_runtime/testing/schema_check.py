@@ -1,4 +1,4 @@
-"""Schema validation that finds the same errors in a provider's objects as an API server."""
+"""Schema validation that finds the same errors in a provider's objects as the API server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LIMITS: tuple[tuple[str, type, Callable[[int, int], bool]], ...] = (
 def complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:
     """Yield a message for each value that an API server would reject or silently drop.
 
-    A string with a clusterctl variable (``${NAME}``) may have any value.
+    A string that contains a clusterctl variable (``${NAME}``) is accepted as any value.
     """
     if isinstance(value, str) and "${" in value:
         return

@@ -42,8 +42,8 @@ _GO_ONLY = re.compile(r"\[:|\\[pPzQC]")
 def value_complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:
     """Yield a message for each value below ``path`` that an API server would reject.
 
-    Only the content of values is checked.  A string with a clusterctl variable (``${NAME}``) may
-    have any value.
+    Only the content of values is checked. A string that contains a clusterctl variable
+    (``${NAME}``) is accepted as any value.
     """
     if isinstance(value, str):
         if not _VARIABLE.search(value):

@@ -1,4 +1,4 @@
-"""JSON patches (RFC 6902) in responses; the same two values always give the same patch (RX-06)."""
+"""JSON patches (RFC 6902) in responses; the same values always give the same patch (RX-06)."""
 
 from __future__ import annotations
 

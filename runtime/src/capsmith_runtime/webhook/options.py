@@ -25,11 +25,11 @@ class WebhookOptions:
     certificate: str = "tls.crt"
     key: str = "tls.key"
     client_authority: str = ""
-    """Path to the CA certificate for client certificates; empty if clients need none."""
+    """Path to the CA certificate for verifying client certificates; empty if clients need none."""
     url: str = ""
-    """URL that core uses; empty for the Service."""
+    """URL under which core calls the server; empty to call it through the Service."""
     shutdown_delay: float = 5.0
-    """Seconds for which a stopping manager still serves, until Services have noticed the stop."""
+    """Seconds for which a stopping manager still serves, until Services stop using it."""
     tls: TLSOptions = DEFAULT_TLS
 
 

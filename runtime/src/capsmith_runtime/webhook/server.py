@@ -30,10 +30,10 @@ _log = get_logger("webhook")
 POLL_SECONDS: Final = 5.0
 """Seconds between two checks of the certificate files, because no event reports a replacement."""
 LIMITS: Final = HTTPLimits(connections=512, body_bytes=3 * 1024 * 1024)
-"""Limits for API servers as clients.
+"""Limits of a server whose clients are API servers.
 
 An API server opens a connection for each concurrent call, and sends an object in one or two
-versions, of which etcd accepts 1.5 MiB.
+versions, each of at most 1.5 MiB, which is etcd's limit.
 """
 _HANDLED: Final = LIMITS.connections * 7 // 8
 """Maximum number of concurrently handled calls, which leaves connections for new calls."""
@@ -121,17 +121,18 @@ class WebhookServer:
             await server.close()
 
     async def drain(self) -> None:
-        """Serve until clients have had time to find another server; return if not listening.
+        """Keep serving until clients have had time to find another server; then return.
 
-        Meanwhile the process is not ready, so that its Service forwards no new connections, and
-        each connection is closed after its next response.
+        Returns immediately if the server is not listening. In the meantime the process is not
+        ready, so that its Service forwards no new connections, and each connection is closed after
+        its next response.
         """
         if self._server is not None:
             self._server.drain()
             await asyncio.sleep(self._options.shutdown_delay)
 
     async def watch_certificate(self, timeout: float = math.inf) -> None:
-        """Wait until another certificate is served, or until ``timeout`` seconds have passed."""
+        """Wait until the server uses another certificate, or ``timeout`` seconds have passed."""
         end = monotonic() + timeout
         while (left := end - monotonic()) > 0:
             await asyncio.sleep(min(left, POLL_SECONDS))
@@ -154,11 +155,11 @@ class WebhookGroup(ControllerGroup):
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
-        """Return this webhook's handlers by path; they receive only POST requests."""
+        """Return this webhook's handlers by path; they are called for POST requests only."""
         raise NotImplementedError
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Serve the routes of all webhook groups, or leave this group's routes to the first one."""
+        """Serve the routes of all webhook groups if this group is the first, otherwise none."""
         members = [group for group in groups if isinstance(group, WebhookGroup)]
         self._members = members if members[0] is self else ()
         # Each webhook has a share: validators that wait for a cloud must not stop conversions.

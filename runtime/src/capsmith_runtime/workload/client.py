@@ -45,7 +45,7 @@ class ClusterUnreachableError(UnreachableError):
 
 
 class GuardedClient:
-    """A `KubeClient` that calls `on_failure` if the kubeconfig may be out of date."""
+    """A `KubeClient` that calls `on_failure` after errors that an old kubeconfig may cause."""
 
     def __init__(self, inner: KubeClient, cluster: str, on_failure: Callable[[], None]) -> None:
         self._inner = inner
@@ -147,10 +147,11 @@ class UnusableKubeconfigError(NotAvailableError):
 
 
 def check_kubeconfig(cluster: str, secret: JSON) -> bytes:
-    """Return a self-contained kubeconfig with the access data from a cluster's Secret.
+    """Return a self-contained kubeconfig with the access data in a cluster's Secret.
 
-    It is rendered from the checked content, and never copied: tools would run the programs and read
-    the files that a kubeconfig can name.  Raises UnusableKubeconfigError if it names any.
+    The kubeconfig is rendered from the checked content instead of copied, because a kubeconfig can
+    name programs and files that tools would run and read. Raises UnusableKubeconfigError if the
+    Secret's kubeconfig names any.
     """
     name = secret_name(cluster)
     try:
@@ -211,8 +212,8 @@ class WorkloadClients:
         """Return a cluster's client; do not keep it, because a new kubeconfig closes it.
 
         The client's methods raise ``ClusterUnreachableError`` if the cluster does not respond in
-        time.  Raises NoKubeconfigError, UnusableKubeconfigError, and any error that occurs when the
-        Secret is read.
+        time. This method raises NoKubeconfigError, UnusableKubeconfigError, and any error that
+        occurs when the Secret is read.
         """
         key = NamespacedName(namespace, cluster)
         connection = self._connections.setdefault(key, _Connection())
@@ -228,13 +229,13 @@ class WorkloadClients:
             return connection.client
 
     def invalidate(self, namespace: str, cluster: str) -> None:
-        """Read the kubeconfig again before it is next used."""
+        """Make the next :meth:`get` read the cluster's kubeconfig again."""
         connection = self._connections.get(NamespacedName(namespace, cluster))
         if connection is not None:
             connection.checked_at = float("-inf")
 
     async def run(self) -> None:
-        """Close idle clients until cancelled, then close all."""
+        """Close idle clients until cancelled, and all clients at the end."""
         try:
             while True:
                 await asyncio.sleep(_IDLE_CHECK_SECONDS)
@@ -328,7 +329,7 @@ class WorkloadClients:
 
 
 def build_lightkube_config(cluster: str, access: Access) -> SingleConfig:
-    """Create a lightkube client's configuration."""
+    """Return the configuration of a lightkube client that uses ``access``."""
     return SingleConfig(
         context_name=cluster,
         context=Context(cluster=cluster, user=cluster),

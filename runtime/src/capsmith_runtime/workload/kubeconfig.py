@@ -49,14 +49,14 @@ def secret_name(cluster: str) -> str:
 
 
 def server_url(endpoint: Endpoint) -> str:
-    """Return the URL of the API server at ``endpoint``."""
+    """Return the HTTPS URL of the API server at ``endpoint``."""
     # Only an IPv6 address has colons; a URL needs brackets around it.
     host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
     return f"https://{host}:{endpoint.port}"
 
 
 def render(cluster: str, access: Access) -> bytes:
-    """Return a kubeconfig with a single context; equal arguments give equal bytes."""
+    """Return a kubeconfig with a single context; the same arguments give the same bytes."""
     user = f"{cluster}-admin"
     context = f"{user}@{cluster}"
     server: dict[str, Any] = {"server": access.server}
@@ -84,7 +84,7 @@ def render(cluster: str, access: Access) -> bytes:
 
 
 def digest(content: bytes) -> str:
-    """Return a digest that identifies the content of a kubeconfig."""
+    """Return a digest of a kubeconfig, by which a change to its content can be noticed."""
     return hashlib.sha256(content).hexdigest()
 
 

@@ -36,7 +36,7 @@ class WorkloadObjects:
         return copy.deepcopy(self._objects.get((kind, NamespacedName(namespace, name))))
 
     def add(self, obj: JSON) -> None:
-        """Create an object as another field manager."""
+        """Create an object as another field manager, not the add-on."""
         metadata = obj["metadata"]
         key = NamespacedName(metadata.get("namespace", ""), metadata["name"])
         self._objects[(obj["kind"], key)] = copy.deepcopy(obj)
@@ -59,7 +59,7 @@ class WorkloadObjects:
     async def list_page(
         self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
     ) -> Page:
-        """Return all objects of a kind in a namespace; labels are ignored."""
+        """Return all objects of a kind in a namespace on one page; label selectors are ignored."""
         found = [
             copy.deepcopy(obj)
             for (kind, key), obj in self._objects.items()
@@ -74,7 +74,7 @@ class WorkloadObjects:
 
 
 def workload(objects: WorkloadObjects) -> Workload:
-    """Create the client of a workload cluster that contains these objects."""
+    """Create a client of a fake workload cluster that contains these objects."""
 
     async def kubeconfig() -> bytes:
         return b"apiVersion: v1\nkind: Config\n"

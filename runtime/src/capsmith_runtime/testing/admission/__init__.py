@@ -49,7 +49,7 @@ class AdmissionResponse:
 
 
 def create(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
-    """Return the decision about a new object, to which defaults are applied first."""
+    """Return the webhooks' decision about a new object, after defaults have been applied to it."""
     response = AdmissionResponse(obj, "")
     if kind.defaulter is not None:
         response = _send(kind, kind.mutate_path, obj)
@@ -59,7 +59,7 @@ def create(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
 
 
 def default(kind: AdmittedKind, obj: JSON) -> AdmissionResponse:
-    """Return the response with a new object's defaults, from a new instance of the defaulter."""
+    """Return the mutating webhook's response for a new object, from a new defaulter."""
     return _send(kind, kind.mutate_path, obj)
 
 

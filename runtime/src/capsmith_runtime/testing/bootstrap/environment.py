@@ -52,7 +52,7 @@ class BootstrapEnvironment(TestEnvironment):
         return self.add_config(cluster, name, self.api.add(machine))
 
     def machine(self, cluster: NamespacedName, name: str) -> JSON:
-        """Create a Machine without adding it to the cluster."""
+        """Return a new Machine object without adding it to the cluster."""
         spec = {"clusterName": cluster.name, "version": "v1.34.0", "bootstrap": {}}
         return self._core_object("Machine", name, spec)
 
@@ -93,17 +93,17 @@ class BootstrapEnvironment(TestEnvironment):
         self.api.change("Cluster", cluster, {"status": status})
 
     def pause(self, cluster: NamespacedName, paused: bool = True) -> None:
-        """Set a Cluster's ``spec.paused``."""
+        """Set a Cluster's ``spec.paused`` to ``paused``."""
         self.api.change("Cluster", cluster, {"spec": {"paused": paused or None}})
 
     def adopt(self, owner: str, key: NamespacedName) -> None:
-        """Copy the Secret's name to the owner, as core does."""
+        """Copy the data Secret's name to the owner's spec, as core does."""
         bootstrap = {"bootstrap": {"dataSecretName": self.config(key)["status"]["dataSecretName"]}}
         spec = bootstrap if owner == "Machine" else {"template": {"spec": bootstrap}}
         self.api.change(owner, key, {"spec": spec})
 
     def config(self, key: NamespacedName) -> JSON:
-        """Return the configuration."""
+        """Return the configuration's current object; the test fails if it does not exist."""
         found = self.api.find(self.kind.resource.kind, key)
         assert found is not None, f"{key} is gone"
         return found
@@ -113,7 +113,7 @@ class BootstrapEnvironment(TestEnvironment):
         return self.api.find("Secret", key)
 
     def data(self, key: NamespacedName) -> bytes:
-        """Return a configuration's data."""
+        """Return the bootstrap data in a configuration's Secret."""
         secret = self.secret(key)
         assert secret is not None, f"{key} has no Secret"
         return base64.b64decode(secret["data"]["value"])

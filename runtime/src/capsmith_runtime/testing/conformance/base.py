@@ -26,14 +26,14 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """Parameters for a class of scenarios: a version of core, and kinds."""
+    """Parameters for a class of scenarios: a version of core, and kinds of the provider."""
 
     provider: ProviderUnderTest
     core_version: str
 
     @property
     def kinds(self) -> Sequence[str]:
-        """Return the names of the kinds, for the test id."""
+        """Return the names of the kinds that appear in the test id."""
         return ()
 
     @property
@@ -70,9 +70,9 @@ class KindCase(Case, Generic[K_co]):
 def kind_cases(
     provider: ProviderUnderTest, controllers: type[G], kinds: Callable[[G], Iterable[K_co]]
 ) -> list[KindCase[K_co]]:
-    """Return a case for each version of core and each kind in some groups of controllers.
+    """Return a case for each version of core and each kind of some groups of controllers.
 
-    Only groups of type ``controllers`` count; ``kinds`` returns a group's kinds.
+    Only groups of the type ``controllers`` are used; ``kinds`` returns the kinds of a group.
     """
     return [
         KindCase(provider=provider, core_version=version, component=component, kind=kind)
@@ -83,10 +83,10 @@ def kind_cases(
 
 
 class Conformance:
-    """Base class for scenarios that run once for each case; without cases, none is collected."""
+    """Base class for scenarios that run once for each case; if there is no case, not at all."""
 
     slow: ClassVar[bool] = False
-    """Whether watches of the fake API server lag behind."""
+    """Whether watches of the fake API server report changes with a delay."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[Case]:
@@ -109,7 +109,7 @@ class Conformance:
 
 
 def provider_of(module: object) -> ProviderUnderTest:
-    """Return the provider that a test module defines."""
+    """Return the provider that a test module defines as ``PROVIDER``."""
     found = getattr(module, "PROVIDER", None)
     assert isinstance(found, ProviderUnderTest), f"{module} has no PROVIDER"
     return found
@@ -118,9 +118,9 @@ def provider_of(module: object) -> ProviderUnderTest:
 def scenario(
     test: Callable[Concatenate[T, E, P], Awaitable[None]],
 ) -> Callable[Concatenate[T, E, P], None]:
-    """Decorate an asynchronous test: return a synchronous one that runs it in ``env``.
+    """Decorate an asynchronous test, so that pytest can run it as a synchronous one.
 
-    ``env`` is the test's environment; the test runs on a virtual clock.
+    The test runs in its environment ``env``, on a virtual clock.
     """
 
     @functools.wraps(test)

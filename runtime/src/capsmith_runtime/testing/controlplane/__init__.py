@@ -45,7 +45,7 @@ ALL_WELL: Final = ALL_HEALTHY
 
 
 def machine(name: str = "machine", **changes: Any) -> ControlPlaneMachine:
-    """Create a Machine that has joined; ``changes`` replace its fields."""
+    """Create the view of a Machine that has joined; ``changes`` replace its fields."""
     made = ControlPlaneMachine(
         name=name,
         namespace=NAMESPACE,
@@ -100,7 +100,7 @@ def control_plane(
 def control_plane_member(
     spec: Spec, *, machines: int = 1, session: object = None
 ) -> ControlPlaneMember[Spec]:
-    """Create a control plane, and return its first member."""
+    """Create a control plane with one Machine, and return it as a member."""
     whole = control_plane(spec, machines=machines, session=session)
     return ControlPlaneMember(machine=whole.machines[0], control_plane=whole)
 
@@ -115,7 +115,7 @@ def managed_control_plane(
     session: object = None,
     **cluster: Any,
 ) -> ManagedControlPlaneScope[Spec]:
-    """Create the argument of ``reconcile_normal``; ``cluster`` has fields of the Cluster."""
+    """Create the argument of ``reconcile_normal``; ``cluster`` replaces fields of the Cluster."""
     return ManagedControlPlaneScope(
         name=name,
         namespace=NAMESPACE,

@@ -95,7 +95,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         await self.quiet()
 
     async def up_to_date(self, replicas: int) -> None:
-        """Wait until ``replicas`` Machines exist and are up to date."""
+        """Wait until ``replicas`` Machines exist and are up to date; writes may continue."""
         await self.eventually(
             f"{replicas} machines are up to date", lambda: self._is_settled(replicas)
         )
@@ -135,7 +135,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         return {**metadata, "spec": {**template["spec"], **changes}}
 
     def from_template(self, name: str) -> JSON:
-        """Return ``spec.machineTemplate`` that refers to this infrastructure template."""
+        """Return a ``spec.machineTemplate`` that refers to this infrastructure template."""
         return self.machine_template(infrastructureRef=self._reference(name))
 
     def _bootstrap_crd(self) -> JSON:
@@ -186,7 +186,7 @@ class ControlPlaneEnvironment(TestEnvironment):
 
 
 def conditions(obj: JSON) -> Iterable[JSON]:
-    """Return all conditions of a core object, in any version."""
+    """Return all conditions of one of core's objects, in either contract version's format."""
     status = obj.get("status") or {}
     new = (status.get("v1beta2") or {}).get("conditions") or ()
     return (*(status.get("conditions") or ()), *new)

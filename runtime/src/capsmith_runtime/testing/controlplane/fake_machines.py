@@ -135,7 +135,7 @@ class FakeMachines:
 
 
 def crd_of(group: str, kind: str, versions: tuple[str, ...] = ("v1",)) -> JSON:
-    """Create another provider's CRD, with the labels of both contract versions (GEN-01)."""
+    """Return another provider's CRD, with the labels of both contract versions (GEN-01)."""
     plural = f"{kind.lower()}s"
     labels = {f"cluster.x-k8s.io/{contract}": versions[-1] for contract in ("v1beta1", "v1beta2")}
     return {
@@ -151,7 +151,7 @@ def crd_of(group: str, kind: str, versions: tuple[str, ...] = ("v1",)) -> JSON:
 
 
 def template_of(name: str) -> JSON:
-    """Create another provider's infrastructure template."""
+    """Return another provider's infrastructure template."""
     return {
         "apiVersion": f"{INFRASTRUCTURE}/v1",
         "kind": "FakeMachineTemplate",

@@ -44,7 +44,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         self.hosting = hosting
 
     def use(self, reconciler: type[ManagedControlPlaneReconciler[Any]]) -> None:
-        """Use another reconciler from the next start of the manager."""
+        """Use this reconciler the next time that the manager starts."""
         kind = replace(self.kind, reconciler=reconciler)
         self.component = replace(self.component, groups=(ManagedControlPlaneControllers((kind,)),))
 
@@ -142,7 +142,7 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         return found.get("status") == status and reason in ("", found.get("reason"))
 
     def kubeconfig(self) -> Access:
-        """Return the access in the kubeconfig Secret."""
+        """Return the address and credentials in the kubeconfig Secret."""
         secret = self.api.find("Secret", KUBECONFIG)
         assert secret is not None, "there is no kubeconfig"
         return parse(base64.b64decode(secret["data"]["value"]))

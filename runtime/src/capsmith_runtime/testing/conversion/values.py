@@ -39,14 +39,15 @@ _ITEMS: Final = 3
 def values(schema: Schema) -> Strategy:
     """Return a strategy for values that the schema allows, with and without optional fields.
 
-    Raises ValueError for an RE2 pattern that Python does not support, unless there is an example.
+    Raises ValueError if Python does not support an RE2 pattern in the schema, unless the schema has
+    an example.
     """
     found = _values(schema)
     return st.none() | found if schema.get("nullable") else found
 
 
 def fields(schema: Schema, names: Collection[str]) -> Strategy:
-    """Return a strategy for objects with all required fields and some of the other ``names``."""
+    """Return a strategy for objects with all required and some of the optional ``names``."""
     properties, required = schema.get("properties", {}), schema.get("required", ())
     chosen = {
         name: values(inner)

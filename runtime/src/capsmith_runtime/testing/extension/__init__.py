@@ -120,13 +120,13 @@ def worker_template(kind: str, spec: Mapping[str, Any], **variables: Any) -> Tem
 
 
 def generate_patches(*templates: Template, **settings: str) -> GeneratePatchesRequest:
-    """Create a request to patch templates, all with the variables of the first template."""
+    """Create a request to patch templates, which all have the variables of the first template."""
     variables = templates[0].variables if templates else Variables({})
     return GeneratePatchesRequest(settings=settings, variables=variables, templates=templates)
 
 
 def validate_topology(*templates: Template, **settings: str) -> ValidateTopologyRequest:
-    """Create a request to validate templates, all with the variables of the first template."""
+    """Create a request to validate templates, which all have the variables of the first one."""
     variables = templates[0].variables if templates else Variables({})
     return ValidateTopologyRequest(settings=settings, variables=variables, templates=templates)
 
@@ -154,7 +154,7 @@ def cluster_request(cluster: TopologyCluster, **settings: str) -> ClusterRequest
 
 
 def upgrade_plan(from_version: str, to_version: str) -> UpgradePlanRequest:
-    """Create a request for an upgrade plan; workers have the control plane's version."""
+    """Create a request for an upgrade plan; workers have the same version as the control plane."""
     return UpgradePlanRequest(
         settings={},
         cluster=topology_cluster(),

@@ -106,7 +106,7 @@ class ExtensionEnvironment(TestEnvironment):
         return found or {"spec": {"clientConfig": {}}}
 
     def trusted(self) -> bytes:
-        """Return the certificate authority that core trusts."""
+        """Return the CA certificate in the ExtensionConfig, which core trusts."""
         return base64.b64decode(self.config()["spec"]["clientConfig"].get("caBundle", ""))
 
     async def call(self, path: str, body: JSON) -> JSON:

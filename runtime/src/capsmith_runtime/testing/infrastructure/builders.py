@@ -222,5 +222,5 @@ def infra_machine_template(
 
 
 def given_credentials(given: Mapping[str, str] | None) -> Credentials:
-    """Return ``given`` if it is a Credentials object, otherwise credentials with its keys."""
+    """Return ``given`` if it is a Credentials object, otherwise Credentials with its content."""
     return given if isinstance(given, Credentials) else Credentials(given)

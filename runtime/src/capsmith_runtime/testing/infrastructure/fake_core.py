@@ -1,4 +1,4 @@
-"""A fake for core in infrastructure providers: it sets owners and references, in core's order."""
+"""A fake of core for infrastructure providers: it sets owners and references in core's order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class FakeCore:
         manifests: Manifests,
         identity_kind: IdentityKind | None = None,
     ) -> None:
-        """Create clusters with an identity of a kind, or with the identity in their sample."""
+        """Initialise; clusters refer to an identity of the given kind, or to their sample's."""
         self.api = api
         self._manifests = manifests
         self.cluster_kind = cluster_kind

@@ -41,7 +41,7 @@ def pool(
 def address_claim(
     of: Pool[Spec], name: str = "claim", *, taken: Iterable[str] = (), session: object = None
 ) -> AddressClaim[Spec]:
-    """Create a claim for an address from the pool ``of``, which belongs to no Cluster."""
+    """Create a claim for an address from the pool ``of``, without a Cluster."""
     return AddressClaim(
         name=name,
         namespace=NAMESPACE,
@@ -57,7 +57,7 @@ def address_claim(
 def address_release(
     of: Pool[Any], name: str = "claim", *, address: str | None = None, session: object = None
 ) -> AddressRelease:
-    """Create a claim on the pool ``of`` that is being deleted."""
+    """Create the argument of ``release`` for a claim on the pool ``of`` that is being deleted."""
     return AddressRelease(
         name=name,
         namespace=NAMESPACE,

@@ -18,7 +18,7 @@ CLUSTER_NAME = f"{GROUP}/cluster-name"
 PAUSED = f"{GROUP}/paused"
 PROTECT = f"{IPAM}/protect-address"
 FIVE = {"addresses": ["10.0.0.0/29"], "prefix": 29, "gateway": "10.0.0.1"}
-"""Ranges with five addresses, without the network, broadcast and gateway addresses."""
+"""Spec fields for a pool of five addresses, besides network, broadcast and gateway."""
 
 
 class IPAMEnvironment(TestEnvironment):
@@ -40,7 +40,7 @@ class IPAMEnvironment(TestEnvironment):
         return "ranges" in self.kind.features
 
     def add_pool(self, fields: JSON | None = None, name: str = "p1") -> NamespacedName:
-        """Add a pool, with five addresses unless ``fields`` specifies others."""
+        """Add a pool and return its key; it has five addresses unless ``fields`` sets others."""
         key = NamespacedName(NAMESPACE if self.kind.resource.namespaced else "", name)
         spec = self.manifests.sample_spec(self.kind.resource.kind)
         if self.has_ranges:
@@ -71,7 +71,7 @@ class IPAMEnvironment(TestEnvironment):
     def add_claim(
         self, pool: NamespacedName, name: str = "a1", *, cluster: str = "", **meta: Any
     ) -> NamespacedName:
-        """Add a claim; ``meta`` are additional fields of its metadata."""
+        """Add a claim on a pool and return its key; ``meta`` are additional metadata fields."""
         key = NamespacedName(NAMESPACE, name)
         self.api.add(
             {
@@ -120,11 +120,11 @@ class IPAMEnvironment(TestEnvironment):
         return self._there(CLAIM, key)
 
     def address(self, key: NamespacedName) -> JSON | None:
-        """Return a claim's IPAddress; None if there is none."""
+        """Return the IPAddress with the claim's name; None if there is none."""
         return self.api.find(ADDRESS, key)
 
     def given(self) -> list[str]:
-        """Return the addresses in all IPAddresses."""
+        """Return the addresses of all IPAddresses that exist."""
         return [obj["spec"]["address"] for obj in self.api.all(ADDRESS)]
 
     def has_address(self, key: NamespacedName) -> bool:
@@ -133,7 +133,7 @@ class IPAMEnvironment(TestEnvironment):
         return bool((status.get("addressRef") or {}).get("name"))
 
     async def gets(self, key: NamespacedName) -> str:
-        """Wait until a claim has an address, and return the address."""
+        """Wait until a claim has an address, and return it; the test fails if that takes too long."""
         await self.eventually(f"{key} has an address", lambda: self.has_address(key))
         address = self.address(key)
         assert address is not None
@@ -161,9 +161,9 @@ class IPAMEnvironment(TestEnvironment):
         await self.eventually(f"{key} is gone", lambda: self.api.find(kind, key) is None)
 
     async def counts(self, key: NamespacedName, **numbers: int) -> None:
-        """Wait until a pool reports these counts.
+        """Wait until a pool's status reports these counts.
 
-        Without ranges, only used addresses are compared.
+        If the pools have no ranges, only the number of used addresses is compared.
         """
         expected = numbers if self.has_ranges else {"used": numbers["used"]}
         await self.eventually(
@@ -172,7 +172,7 @@ class IPAMEnvironment(TestEnvironment):
         )
 
     async def settles(self, key: NamespacedName) -> None:
-        """Wait until a pool has no pending reservations."""
+        """Wait until a pool's status contains no pending reservations."""
         await self.eventually(
             f"{key} has no reservations",
             lambda: "reservations" not in self.pool(key)["status"].get("allocation", {}),

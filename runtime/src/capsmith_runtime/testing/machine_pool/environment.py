@@ -172,7 +172,7 @@ class SlowApi(FakeApi):
     def __init__(self, core_version: str, manifests: Manifests) -> None:
         super().__init__(core_version, manifests)
         self.lags: dict[str, float] = {}
-        """Delay in seconds for each kind that does not have the default delay."""
+        """Delay of watches in seconds by kind; other kinds have the default delay."""
 
     async def watch(
         self, resource: ResourceType, selection: Selection, *, resource_version: str
@@ -270,7 +270,7 @@ class MachinePoolEnvironment(TestEnvironment):
         )
 
     def write_bootstrap(self, text: str) -> None:
-        """Replace the bootstrap data by ``text``."""
+        """Replace the content of the bootstrap data Secret with ``text``."""
         data = {"value": base64.b64encode(text.encode()).decode()}
         key = NamespacedName(NAMESPACE, "p1-bootstrap")
         if self.api.find("Secret", key) is not None:
@@ -306,7 +306,7 @@ class MachinePoolEnvironment(TestEnvironment):
         return found
 
     def replicas(self) -> int:
-        """Return the number of machines that the MachinePool specifies."""
+        """Return ``spec.replicas`` of the MachinePool."""
         found = self.api.find("MachinePool", self.machine_pool)
         assert found is not None
         return int(found["spec"]["replicas"])
@@ -316,7 +316,7 @@ class MachinePoolEnvironment(TestEnvironment):
         return list(self.infra_pool()["spec"].get("providerIDList") or [])
 
     def is_settled(self, count: int) -> bool:
-        """Return whether the pool reports ``count`` machines and as many servers exist."""
+        """Return whether the pool reports ``count`` machines, and exactly as many servers exist."""
         obj = self.infra_pool()
         status = obj.get("status") or {}
         reported = (status.get("ready"), status.get("replicas"), len(self.ids()))
@@ -378,7 +378,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         return {machine["metadata"]["name"] for machine in self.infra_machines()}
 
     def created(self) -> list[NamespacedName]:
-        """Return the keys of all machines that the manager created, including repeated keys."""
+        """Return the keys of all machines that the manager created; keys may occur repeatedly."""
         kind = self.kind.machines.kind
         return [key for verb, of, key in self.api.requests if (verb, of) == ("create", kind)]
 
@@ -409,7 +409,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         self.api.change(self.kind.machines.kind, key, {"spec": spec})
 
     def other_field(self) -> tuple[str, Any] | None:
-        """Return a spec field that machines get from the pool, with a valid value that differs.
+        """Return the name and a different valid value of a spec field that machines copy.
 
         Returns None if there is no such field.
         """
@@ -423,7 +423,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         return None
 
     def failure_domains(self) -> list[str]:
-        """Return two failure domains: those that the infrastructure cluster reports, or any."""
+        """Return two failure domains that the infrastructure cluster reports, or two fixed names."""
         reported = (self.core.infra_cluster(self.cluster).get("status") or {}).get("failureDomains")
         # A list under contract v1beta2, a mapping under v1beta1.
         names = [each if isinstance(each, str) else each["name"] for each in reported or ()]

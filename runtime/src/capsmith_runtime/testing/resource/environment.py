@@ -26,7 +26,7 @@ class BaseResourceEnvironment(TestEnvironment):
         return NamespacedName(NAMESPACE if self.kind.resource.namespaced else "", "r1")
 
     def existing(self) -> list[str]:
-        """Return the existing infrastructure of resources; any names are allowed."""
+        """Return the names of the existing infrastructure of resources, in any format."""
         double = self.infrastructure
         assert isinstance(double, HasResources), f"{type(double).__name__} needs resources()"
         return double.resources()
@@ -64,7 +64,7 @@ class BaseResourceEnvironment(TestEnvironment):
         return self.api.find(self.kind.resource.kind, self.key)
 
     def resource(self) -> JSON:
-        """Return the resource."""
+        """Return the resource's current object; the test fails if it does not exist."""
         obj = self.found()
         assert obj is not None, f"{self.key} is gone"
         return obj

@@ -37,8 +37,8 @@ class AdmissionCase(Case):
     def objects(self) -> Iterator[JSON]:
         """Yield the kind's samples and templates, with the CRD's defaults.
 
-        Objects whose spec has variables without a default are left out, because any value may be
-        set.
+        Objects whose spec has variables without a default are left out, because their values are
+        unknown.
         """
         provider = self.provider
         folders = [*(f"{each}/samples" for each in provider.config), TEMPLATES]
@@ -74,7 +74,7 @@ class TestAdmissionValidation(AdmissionConformance):
 
 
 class TestAdmissionDefaulting(AdmissionConformance):
-    """Defaults are the same for each call, and complete after the first one."""
+    """Defaults are the same for each call, and a second call adds nothing."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[AdmissionCase]:
@@ -82,7 +82,7 @@ class TestAdmissionDefaulting(AdmissionConformance):
         return [case for case in super().cases(provider) if case.kind.defaulter is not None]
 
     def test_defaulting_again_changes_nothing(self, case: AdmissionCase) -> None:
-        """An object with defaults is not changed when its defaults are applied again.
+        """Applying the defaults a second time does not change the object.
 
         Otherwise a ClusterClass would roll out machines forever.
 

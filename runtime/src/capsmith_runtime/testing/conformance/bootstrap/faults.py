@@ -41,7 +41,7 @@ class TestBootstrapFaults(BootstrapConformance):
     ) -> None:
         """A status that was lost is restored from the Secret, and no new data are created.
 
-        The machine is running already: new data would be a second set.
+        The machine is already running, so it must not get a second set of data.
 
         Proves: BC-05, MV-08, ST-11.
         """
@@ -159,7 +159,7 @@ class TestBootstrapFaults(BootstrapConformance):
 
 
 class TestBootstrapSecrets(BootstrapConformance):
-    """Secrets named like a configuration, owned by it, by an earlier one or by another object."""
+    """Secrets of a configuration's name that it, an earlier one or another object owns."""
 
     @scenario
     async def test_restored_objects_own_their_secret_again(self, env: BootstrapEnvironment) -> None:

@@ -17,7 +17,10 @@ from capsmith_runtime.testing.environment import condition
 
 WAITING_FOR_CONTROL_PLANE = "WaitingForControlPlaneInitialized"
 WORKER_REQUESTS = [("get", "Secret"), ("create", "Secret")]
-"""Expected requests, without those for certificates from the author's code and the status."""
+"""Expected requests for a worker's data, as verb and kind.
+
+Requests by the author's code for certificates and the write of the status are not included.
+"""
 
 
 class TestBootstrapData(BootstrapConformance):
@@ -182,7 +185,7 @@ class TestBootstrapData(BootstrapConformance):
     async def test_an_owner_may_be_seen_after_its_dependents(
         self, env: BootstrapEnvironment
     ) -> None:
-        """A configuration gets its data even if its owner appears in the caches after it.
+        """A configuration gets its data even if its owner appears in the caches only later.
 
         The caches of different kinds are not synchronized with each other.
         """

@@ -23,7 +23,7 @@ class TestControlPlaneFaults(ControlPlaneConformance):
 
     @scenario
     async def test_a_broken_machine_is_replaced(self, env: ControlPlaneEnvironment) -> None:
-        """A Machine that fails its health check is replaced; the new one records which it replaces.
+        """A Machine that fails its health check is replaced; the new Machine names the old one.
 
         Proves: CP-31.
         """
@@ -151,7 +151,7 @@ class TestControlPlaneCrashes(ControlPlaneConformance):
     async def test_a_crash_while_scaling_down_removes_one_machine_only(
         self, env: ControlPlaneEnvironment, crash_after: int
     ) -> None:
-        """A manager that crashes while it scales down deletes no further Machine after its restart.
+        """A manager that crashes while scaling down deletes no further Machine after its restart.
 
         Proves: SM-09.
         """

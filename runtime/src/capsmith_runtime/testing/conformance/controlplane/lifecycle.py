@@ -44,7 +44,7 @@ class TestControlPlane(ControlPlaneConformance):
     async def test_machines_are_created_as_core_requires(
         self, env: ControlPlaneEnvironment
     ) -> None:
-        """Machines and their objects have what core requires; failure domains are used evenly.
+        """Machines and their objects are as core requires, and spread over failure domains evenly.
 
         Proves: CP-19, CRD-09, CP-24.
         """
@@ -67,7 +67,7 @@ class TestControlPlane(ControlPlaneConformance):
 
     @scenario
     async def test_scaling_up_and_down(self, env: ControlPlaneEnvironment) -> None:
-        """The number of Machines follows ``replicas``, but the last Machine stays.
+        """The number of Machines follows ``replicas``, but the last Machine is never deleted.
 
         Proves: CP-04.
         """
@@ -150,7 +150,7 @@ class TestControlPlane(ControlPlaneConformance):
 
     @scenario
     async def test_a_rollout_without_surge(self, env: ControlPlaneEnvironment) -> None:
-        """A rollout without surge needs only as many hosts as there are replicas."""
+        """A rollout without surge never has more Machines than there are replicas."""
         await env.running(3, rollout={"strategy": {"rollingUpdate": {"maxSurge": 0}}})
         before = set(env.names())
         env.change(version="1.35.0")

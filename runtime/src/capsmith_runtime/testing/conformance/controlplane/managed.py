@@ -215,7 +215,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_a_deletion_for_a_move_leaves_everything(
         self, env: ManagedControlPlaneEnvironment
     ) -> None:
-        """When ``clusterctl move`` deletes the object, the control plane keeps running.
+        """When ``clusterctl move`` deletes the source object, the control plane keeps running.
 
         Proves: MV-08.
         """
@@ -230,7 +230,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
     async def test_a_move_finds_everything_again(
         self, env: ManagedControlPlaneEnvironment, hosting: HostingDouble
     ) -> None:
-        """After a move the target adopts the existing control plane and its kubeconfig.
+        """After a move, the existing control plane and its kubeconfig are adopted.
 
         Proves: MV-08, SM-09, ST-11, SEC-05.
         """

@@ -1,4 +1,4 @@
-"""The author's functions between API versions lose nothing (CRD-15)."""
+"""Conversions by the author's functions between API versions lose no values (CRD-15)."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ class Part:
 
     @property
     def path(self) -> str:
-        """Return the part's path for use in messages."""
+        """Path of the part for messages, such as ``spec.template.spec``."""
         return ".".join(self.fields.path)
 
     @property
     def source_keys(self) -> frozenset[str]:
-        """Return the author's fields that only the source has."""
+        """Names of the author fields in the source to which no target field corresponds."""
         return self.fields.spoke_keys if self.to_hub else self.fields.hub_keys
 
     @property
     def target_keys(self) -> frozenset[str]:
-        """Return the author's fields that only the target has."""
+        """Names of the author fields in the target to which no source field corresponds."""
         return self.fields.hub_keys if self.to_hub else self.fields.spoke_keys
 
     @property
     def source_type(self) -> type[Any] | None:
-        """Return the dataclass of the source version's fields; None if it has none."""
+        """Dataclass of the source version's author fields; None if it has none."""
         return self.fields.spoke if self.to_hub else self.fields.hub
 
     @property
     def target_type(self) -> type[Any] | None:
-        """Return the dataclass of the target version's fields; None if it has none."""
+        """Dataclass of the target version's author fields; None if it has none."""
         return self.fields.hub if self.to_hub else self.fields.spoke
 
     def of(self, obj: JSON) -> JSON:
-        """Return an object's fields in this part; empty if the object lacks the part."""
+        """Return this part of an object; empty if the object lacks the part."""
         found = get_value(obj, self.fields.path)
         return found if isinstance(found, dict) else {}
 
@@ -78,7 +78,7 @@ class ConversionCase(Case):
         return f"{self.kind.kind}-{self.source}-to-{self.target}"
 
     def objects(self, *, of_target: bool = False) -> st.SearchStrategy[JSON]:
-        """Return a strategy for objects that the schema of the source, or of the target, allows."""
+        """Return a strategy for objects that the source's schema, or the target's, allows."""
         version = self.target if of_target else self.source
         found: JSON = {
             "apiVersion": f"{self.kind.group}/{version}",
@@ -216,9 +216,10 @@ class TestVersionFields(Conformance):
         check()
 
     def test_changes_in_the_other_version_are_kept(self, case: ConversionCase) -> None:
-        """A change that a user makes in the target version survives a conversion and back.
+        """A change that a user makes in the target version survives the conversion there and back.
 
-        A field that one function fills and the other does not read would keep an old value.
+        If one function filled a field that the other does not read, the field would keep an old
+        value.
 
         Proves: CRD-15.
         """
@@ -238,7 +239,7 @@ class TestVersionFields(Conformance):
     def test_fields_that_are_read_come_back_without_the_annotation(
         self, case: ConversionCase
     ) -> None:
-        """Without the annotation, every field that comes back has its original value.
+        """Even without the annotation, every field that comes back has its original value.
 
         A function may leave a field out, but a value that it returns must be right.
 

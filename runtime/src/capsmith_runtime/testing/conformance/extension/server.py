@@ -95,7 +95,7 @@ class TestRuntimeExtensionHooks(ExtensionConformance):
     async def test_a_hook_answers_the_same_request_the_same_way(
         self, env: ExtensionEnvironment, case: HookCase
     ) -> None:
-        """The same request gets the same response, even if the hook refuses.
+        """The same request always gets the same response, even if the hook refuses the request.
 
         Core writes the messages of refusals into conditions, so these must not vary either.
 
@@ -116,7 +116,7 @@ class TestRuntimeExtensionManifests(ExtensionConformance):
     """The Service, the certificate and the permissions of the runtime extension."""
 
     def test_the_certificate_is_issued_for_the_service(self, case: ExtensionCase) -> None:
-        """The certificate is valid for the Service's DNS name, and is mounted where it is read.
+        """The certificate is valid for the Service's DNS name, and mounted where it is read.
 
         Proves: MG-04, MG-09, RX-08, SEC-06.
         """
@@ -148,7 +148,7 @@ class TestRuntimeExtensionManifests(ExtensionConformance):
         assert ports[port["targetPort"]] == 9443
 
     def test_the_manager_may_only_register_itself(self, case: ExtensionCase) -> None:
-        """The manager may write its own ExtensionConfig only, and read its own ClusterRole only.
+        """The manager may write only its own ExtensionConfig, and read only its own ClusterRole.
 
         Proves: RX-09, RX-17.
         """

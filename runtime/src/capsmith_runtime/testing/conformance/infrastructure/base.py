@@ -18,7 +18,7 @@ from capsmith_runtime.testing.provider import InfrastructureDouble, ProviderUnde
 
 @dataclass(frozen=True, kw_only=True)
 class InfrastructureCase(Case):
-    """A kind of cluster and a kind of machine, and a kind of identity if there is one."""
+    """One kind of cluster and one kind of machine, with a kind of identity if there is one."""
 
     component: Component
     controllers: InfrastructureControllers
@@ -53,7 +53,7 @@ class InfrastructureConformance(WithInfrastructure):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
-        """Return pairs of kinds, such that each kind runs with each version of core."""
+        """Return pairs of kinds in which each kind occurs with each version of core."""
         return [
             InfrastructureCase(
                 provider=provider,

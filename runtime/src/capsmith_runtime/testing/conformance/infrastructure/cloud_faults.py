@@ -25,7 +25,7 @@ from capsmith_runtime.testing.provider import (
 
 FAILURES = {"error": Faults(error=1.0), "limit": Faults(limit=1.0), "lost": Faults(lost=1.0)}
 HOOK_SECONDS = 0.2
-"""Seconds of real time that a hanging call may take.
+"""Time limit for a call in seconds of real time, after which a hanging call is ended.
 
 During a call, the test's clock runs in real time.
 """
@@ -124,7 +124,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
     async def test_a_killed_manager_leaves_a_call_running(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """A call of a killed manager may take effect after the next manager has started.
+        """A killed manager's last call may take effect only after the next manager has started.
 
         Proves: SM-09.
         """
@@ -157,7 +157,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
     async def test_a_server_is_listed_late(
         self, env: InfrastructureEnvironment, killed: bool
     ) -> None:
-        """A server that the infrastructure lists late is neither duplicated nor taken for lost.
+        """A server that the infrastructure lists late is neither duplicated nor considered lost.
 
         Proves: SM-09, IM-11.
         """
@@ -228,7 +228,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
 
 
 def simulate(infrastructure: InfrastructureDouble, faults: Faults) -> None:
-    """Make calls fail from now on; skip the test if the double cannot simulate these faults."""
+    """Make calls fail from now on; skip the test if the test double cannot simulate that."""
     assert isinstance(infrastructure, SimulatesFaults)
     try:
         infrastructure.simulate(faults)
@@ -237,7 +237,7 @@ def simulate(infrastructure: InfrastructureDouble, faults: Faults) -> None:
 
 
 async def fails(env: TestEnvironment, find: Callable[[], JSON]) -> None:
-    """Wait until the Ready condition reports a call's error."""
+    """Wait until the Ready condition reports the error that a call raised."""
 
     def is_reported() -> bool:
         status, reason = condition(find(), "Ready")

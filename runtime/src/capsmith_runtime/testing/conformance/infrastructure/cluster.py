@@ -26,7 +26,7 @@ class TestInfraCluster(InfrastructureConformance):
 
     @scenario
     async def test_a_cluster_is_created_and_deleted(self, env: InfrastructureEnvironment) -> None:
-        """A cluster gets its finalizer and infrastructure, and is deleted without leftovers.
+        """A cluster gets its finalizer and infrastructure, and its deletion leaves nothing behind.
 
         Ready is True while the infrastructure exists.
 
@@ -76,7 +76,7 @@ class TestInfraCluster(InfrastructureConformance):
     async def test_an_externally_managed_cluster_is_left_alone(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """A cluster with the annotation ``managed-by``, whatever its value, is not changed.
+        """A cluster with the annotation ``managed-by`` is not changed, whatever the value.
 
         Proves: IC-15, IC-19.
         """
@@ -123,7 +123,7 @@ class TestInfraCluster(InfrastructureConformance):
 
     @scenario
     async def test_a_paused_object_is_left_alone(self, env: InfrastructureEnvironment) -> None:
-        """A cluster with the paused annotation, whatever its value, only reports the pause.
+        """A cluster with the paused annotation only reports the pause, whatever the value.
 
         It is reconciled after the pause.
 

@@ -1,4 +1,4 @@
-"""Deletions of all objects together, as with a namespace or by Argo CD."""
+"""Deletions of all objects together, as when a namespace is deleted or by Argo CD."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Named = tuple[str, NamespacedName]
 
 
 class TestDeletionOrder(InfrastructureConformance):
-    """All objects of a cluster are deleted together, and no infrastructure is left."""
+    """All objects of a cluster are deleted together, and no infrastructure is left behind."""
 
     @scenario
     async def test_everything_is_deleted_in_any_order(self, env: InfrastructureEnvironment) -> None:

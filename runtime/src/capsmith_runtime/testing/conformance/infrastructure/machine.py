@@ -133,10 +133,11 @@ class TestInfraMachine(InfrastructureConformance):
     async def test_a_machine_that_names_another_server_deletes_nothing(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """A machine whose provider id a user has written deletes no server of another owner.
+        """A machine with a provider id that a user has written deletes no other owner's server.
 
-        The server may belong to a machine of another management cluster.  Delete only a server with
-        the external id of the machine: compare it before you use the provider id.
+        The server may belong to a machine of another management cluster. Your code must therefore
+        delete only a server with the machine's external id: compare that id before you use the
+        provider id.
         """
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
@@ -167,7 +168,7 @@ class TestInfraMachine(InfrastructureConformance):
 
     @scenario
     async def test_conditions_of_others_are_kept(self, env: InfrastructureEnvironment) -> None:
-        """Conditions that another controller wrote stay in the status.
+        """Conditions that another controller wrote are kept in the status.
 
         Proves: ST-10.
         """
@@ -189,10 +190,7 @@ class TestInfraMachine(InfrastructureConformance):
 
 
 def check_requests(env: InfrastructureEnvironment, key: NamespacedName) -> list[str]:
-    """Return the requests that wrote a machine; fail if they exceed the limit.
-
-    The record of the machine's account, if there is one, may take an additional request.
-    """
+    """Return the requests that wrote a machine; fail the test if they exceed the limit."""
     kind, limit = env.machine_kind.resource, limits().machine_requests
     written = env.api.written(kind.kind, key)
     has_account = read_recorded(env.core.infra_machine(key), kind.group) is not None
@@ -246,9 +244,9 @@ class TestTerminatedMachines(InfrastructureConformance):
     async def test_servers_that_disappear_together_are_not_created_again(
         self, env: InfrastructureEnvironment
     ) -> None:
-        """A cluster whose servers all disappear stays provisioned, and gets no other servers.
+        """A cluster whose servers all disappear stays provisioned, and gets no new servers.
 
-        The cause may be an outage of the infrastructure: the machines are not given up together.
+        An outage of the infrastructure may be the cause, so the machines are not given up together.
 
         Proves: IM-01, IM-03.
         """

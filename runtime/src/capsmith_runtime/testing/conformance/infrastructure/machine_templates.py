@@ -27,7 +27,8 @@ class TestMachineTemplates(InfrastructureConformance):
     async def test_a_template_reports_its_capacity(self, env: InfrastructureEnvironment) -> None:
         """A template reports the capacity of its machines in its status.
 
-        As core does, the test makes the Cluster an owner: credentials may be required.
+        Credentials may be required, so the test makes the Cluster an owner of the template, as core
+        does.
 
         Proves: IM-16.
         """

@@ -34,7 +34,7 @@ class IPAMConformance(Conformance):
 
     @pytest.fixture
     def no_grace(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Make the manager delete addresses without claims immediately."""
+        """Make the manager delete addresses without claims immediately, without a grace period."""
         monkeypatch.setattr(addresses, "GRACE_SECONDS", 0.0)
 
 

@@ -21,7 +21,7 @@ from capsmith_runtime.testing.ipam.environment import (
 )
 
 CLAIM_REQUESTS = ["patch", "patch_status"]
-"""Expected requests for a claim: its finalizer and its status."""
+"""Expected number of requests for a claim: one for its finalizer and one for its status."""
 ONE = {"addresses": ["10.0.0.2"], "prefix": 29}
 
 
@@ -152,7 +152,8 @@ class TestAddressClaims(IPAMConformance):
     async def test_a_named_cluster_must_exist(self, env: IPAMEnvironment) -> None:
         """A claim waits until the Cluster that it names exists.
 
-        The spec may name the Cluster, or the label that was used before.
+        The claim may name the Cluster in its spec, or in the label that was used before the spec
+        had a field.
 
         Proves: IP-08, IP-10.
         """
@@ -213,13 +214,13 @@ class TestAddressClaimsWithRanges(RangedIPAMConformance):
 
 
 class TestOrphanedAddresses(IPAMConformance):
-    """Addresses that others created, that belong to other claims, or that have lost their claim."""
+    """Addresses created by others, owned by other claims, or left behind by their claim."""
 
     @scenario
     async def test_an_address_of_that_name_may_have_another_owner(
         self, env: IPAMEnvironment
     ) -> None:
-        """A claim reports an IPAddress of its name that another claim owns, and waits for it.
+        """If another claim owns the IPAddress with a claim's name, the claim reports it and waits.
 
         Proves: IP-05, IP-09.
         """
@@ -236,7 +237,7 @@ class TestOrphanedAddresses(IPAMConformance):
     ) -> None:
         """An address whose claim no longer exists is released.
 
-        The test removes the finalizer of the claim by hand.
+        The test removes the claim's finalizer by hand.
 
         Proves: IP-10.
         """

@@ -1,4 +1,4 @@
-"""Crashes, moves and several managers: none of them loses an address or allocates one twice."""
+"""Crashes, moves and competing managers: no address is lost or allocated twice."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from capsmith_runtime.testing.ipam.environment import (
 WATCH_FILTER = "cluster.x-k8s.io/watch-filter"
 DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
 MANY = {"addresses": ["10.0.0.0/25"], "prefix": 24}
-"""Ranges with 127 addresses."""
+"""Spec fields for a pool with 127 addresses."""
 
 
 class TestAddressFaults(IPAMConformance):
-    """Crashes, moves and several managers: none of them loses an address or allocates one twice."""
+    """Crashes, moves and competing managers: no address is lost or allocated twice."""
 
     @scenario
     async def test_a_new_manager_changes_nothing(self, env: IPAMEnvironment) -> None:
@@ -53,7 +53,7 @@ class TestAddressFaults(IPAMConformance):
 
     @scenario
     async def test_a_manager_may_crash_before_any_write(self, env: IPAMEnvironment) -> None:
-        """A crash before any write leads neither to two addresses for a claim nor to a lost one.
+        """After a crash before any write, each claim still gets exactly one address.
 
         The n-th write and all later ones are lost; then another manager starts.
 
@@ -77,7 +77,7 @@ class TestAddressFaults(IPAMConformance):
 
     @scenario
     async def test_two_managers_allocate_no_address_twice(self, env: IPAMEnvironment) -> None:
-        """Two managers that both consider themselves the leader allocate no address twice.
+        """Two managers that both believe they are the leader never allocate the same address twice.
 
         Only the manager whose write of the pool comes first can allocate.
 
@@ -105,9 +105,9 @@ class TestAddressFaults(IPAMConformance):
 
     @scenario
     async def test_an_address_survives_a_move(self, env: IPAMEnvironment) -> None:
-        """A claim has the same address after ``clusterctl move``.
+        """A claim keeps its address after ``clusterctl move``.
 
-        At the target, objects have other UIDs and no status, and their Cluster is paused.
+        In the target cluster, objects have other UIDs and no status, and their Cluster is paused.
 
         Proves: IP-11, MV-07, MV-08, ST-11.
         """
@@ -161,7 +161,7 @@ class TestAddressFaults(IPAMConformance):
     async def test_addresses_of_all_namespaces_count(self, env: IPAMEnvironment) -> None:
         """Addresses in all namespaces count as used.
 
-        They count even for a manager that watches the claims of one namespace only.
+        This is so even if a manager watches the claims of one namespace only.
 
         Proves: MG-01, IP-09.
         """

@@ -55,9 +55,10 @@ class TestAddressPools(IPAMConformance):
 
     @scenario
     async def test_claims_created_by_hand_move_with_their_pool(self, env: IPAMEnvironment) -> None:
-        """A claim that a user created moves together with its pool.
+        """A claim that a user created is moved together with its pool.
 
-        Without owners, the claim and its address would stay behind.
+        Otherwise, since the claim has no owner, ``clusterctl move`` would leave it and its address
+        behind.
 
         Proves: MV-02, MV-06.
         """
@@ -77,7 +78,7 @@ class TestAddressPoolsWithRanges(RangedIPAMConformance):
 
     @scenario
     async def test_prefix_and_gateway_come_from_the_pool(self, env: IPAMEnvironment) -> None:
-        """The IPAddress has the pool's prefix, even 0, and its gateway, if there is one.
+        """An IPAddress has its pool's prefix length, even if it is 0, and its gateway if any.
 
         Proves: IP-06.
         """
@@ -166,7 +167,7 @@ class TestAddressPoolsWithRanges(RangedIPAMConformance):
     async def test_waiting_claims_report_that_the_pool_is_exhausted(
         self, env: IPAMEnvironment
     ) -> None:
-        """A claim that waits for a pool to become ready reports when the pool is exhausted.
+        """If a pool becomes ready but is exhausted, the claims that waited for it report that.
 
         Proves: IP-05.
         """

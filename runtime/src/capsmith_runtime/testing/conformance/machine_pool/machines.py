@@ -84,7 +84,7 @@ class TestPoolMachinesWithSlowCaches(PoolMachinesConformance):
 
     @scenario
     async def test_nothing_is_created_twice(self, env: PoolMachinesEnvironment) -> None:
-        """A manager with slow caches that is killed again and again creates no machine twice.
+        """A manager with slow caches creates no machine twice, even if it is killed repeatedly.
 
         Proves: SM-09, MP-07.
         """
@@ -144,7 +144,7 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
     async def test_a_new_spec_replaces_one_machine_at_a_time(
         self, env: PoolMachinesEnvironment
     ) -> None:
-        """A new spec replaces all machines, and at most one at a time lacks its Node."""
+        """A new spec replaces all machines, of which at most one at a time has no Node."""
         env.add_pool(3)
         await env.settled(3)
         before = env.names()

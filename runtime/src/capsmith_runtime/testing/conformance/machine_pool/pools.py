@@ -76,7 +76,7 @@ class TestMachinePool(MachinePoolConformance):
 
     @scenario
     async def test_another_reconcile_changes_nothing(self, env: MachinePoolEnvironment) -> None:
-        """A restarted manager changes neither an up-to-date pool nor its servers.
+        """After a restart, a manager changes neither a pool that is up to date nor its servers.
 
         Proves: SM-09.
         """

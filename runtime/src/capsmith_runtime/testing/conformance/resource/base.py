@@ -27,7 +27,7 @@ class ResourceCase(Case):
 
     component: Component
     controllers: InfrastructureControllers | None
-    """The infrastructure's controllers; None in a provider without infrastructure."""
+    """The infrastructure's controllers; None if the provider has no infrastructure."""
     kind: ResourceKind
 
     @property

@@ -86,7 +86,7 @@ class TestResourcesOfClusters(ResourceConformance):
     ) -> None:
         """A resource waits for a Cluster that does not exist yet.
 
-        clusterctl may create the Cluster paused.
+        clusterctl may create the Cluster later, and paused.
         """
         env.add(cluster="c1")
         missing = ("False", "ClusterNotFound")
@@ -196,7 +196,7 @@ class TestStandaloneResources(ResourceConformance):
     ) -> None:
         """A resource waits for a Cluster that does not exist yet.
 
-        clusterctl may create the Cluster paused.
+        clusterctl may create the Cluster later, and paused.
         """
         env.add(cluster="c1")
         missing = ("False", "ClusterNotFound")

@@ -22,9 +22,9 @@ class TestResourceFaults(ResourceConformance):
     async def test_a_crash_at_any_write_loses_and_duplicates_nothing(
         self, env: BaseResourceEnvironment, arrives: bool
     ) -> None:
-        """A manager may crash at any write: no infrastructure is lost or duplicated.
+        """If a manager crashes at any write, no infrastructure is lost or duplicated.
 
-        The test lets managers crash at each kind of write in a resource's lifecycle.
+        The test makes managers crash at each kind of write in a resource's lifecycle.
 
         Proves: SM-08, SM-09.
         """

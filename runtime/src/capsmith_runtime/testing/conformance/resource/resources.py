@@ -17,7 +17,7 @@ class TestResources(ResourceConformance):
 
     @scenario
     async def test_a_resource_is_created_and_deleted(self, env: BaseResourceEnvironment) -> None:
-        """A resource gets its finalizer, external id and infrastructure, and is deleted with them.
+        """A resource gets its finalizer, external id and infrastructure; its deletion removes both.
 
         Proves: SM-08.
         """
@@ -56,7 +56,7 @@ class TestResources(ResourceConformance):
     async def test_an_unchanged_resource_costs_no_requests(
         self, env: BaseResourceEnvironment
     ) -> None:
-        """A reconcile of a resource that is up to date writes nothing.
+        """Reconciling a resource that is up to date sends no writes.
 
         Proves: ST-06.
         """
