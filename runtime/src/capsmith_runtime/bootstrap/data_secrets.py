@@ -70,8 +70,9 @@ class DataSecretStore:
     async def write(
         self, config: JSON, cluster: str, content: DataContent, *, replace: bool
     ) -> None:
-        """Create the Secret; if ``replace`` is true, replace the content of an existing one
-        (MP-19).
+        """Create the Secret; if ``replace`` is true, replace the content of an existing Secret.
+
+        See MP-19.
         """
         if not replace:
             # The creation fails if another manager has stored data meanwhile, which a machine may

@@ -18,7 +18,7 @@ CLUSTER_NAME = f"{GROUP}/cluster-name"
 PAUSED = f"{GROUP}/paused"
 PROTECT = f"{IPAM}/protect-address"
 FIVE = {"addresses": ["10.0.0.0/29"], "prefix": 29, "gateway": "10.0.0.1"}
-"""Spec fields for a pool of five addresses, besides network, broadcast and gateway."""
+"""Spec fields of a pool with five addresses, not counting network, broadcast and gateway."""
 
 
 class IPAMEnvironment(TestEnvironment):
@@ -133,7 +133,7 @@ class IPAMEnvironment(TestEnvironment):
         return bool((status.get("addressRef") or {}).get("name"))
 
     async def gets(self, key: NamespacedName) -> str:
-        """Wait until a claim has an address, and return it; the test fails if that takes too long."""
+        """Wait until a claim has an address, and return it; the test fails if none comes."""
         await self.eventually(f"{key} has an address", lambda: self.has_address(key))
         address = self.address(key)
         assert address is not None

@@ -423,7 +423,7 @@ class PoolMachinesEnvironment(MachinePoolEnvironment):
         return None
 
     def failure_domains(self) -> list[str]:
-        """Return two failure domains that the infrastructure cluster reports, or two fixed names."""
+        """Return two failure domains of the infrastructure cluster, or else two fixed names."""
         reported = (self.core.infra_cluster(self.cluster).get("status") or {}).get("failureDomains")
         # A list under contract v1beta2, a mapping under v1beta1.
         names = [each if isinstance(each, str) else each["name"] for each in reported or ()]

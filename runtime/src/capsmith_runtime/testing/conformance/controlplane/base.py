@@ -47,7 +47,7 @@ class ControlPlaneConformance(Conformance):
 
     @pytest.fixture
     def override(self, monkeypatch: pytest.MonkeyPatch) -> Override:
-        """Return a function that overrides methods of the reconciler's class until the test ends."""
+        """Return a function that overrides methods of the reconciler class until the test ends."""
 
         def put(env: ControlPlaneEnvironment, **methods: Any) -> None:
             for name, method in methods.items():
