@@ -20,6 +20,13 @@ _SERVER = Path(__file__).with_name("forking.py")
 
 AUTHORED = ("src", "tests")
 """The folders of an example that its author would write in the generated repository."""
+PYTEST_VARIABLES = {
+    # Rewriting the kit's assertions takes longer than most of its tests.
+    "PYTEST_ADDOPTS": "--assert=plain",
+    # A repository needs none of the plugins that are installed here, and they import a lot.
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+}
+"""Variables for pytest in a generated repository."""
 
 
 def has_authored_code(example: Path) -> bool:
@@ -62,10 +69,7 @@ def _environment(repository: Path) -> dict[str, str]:
         "PATH": os.environ.get("PATH", os.defpath),
         "PYTHONPATH": import_path(repository.resolve()),
         "PYTHONDONTWRITEBYTECODE": "1",
-        # Rewriting the kit's assertions takes longer than most of its tests.
-        "PYTEST_ADDOPTS": "--assert=plain",
-        # A repository needs none of the plugins that are installed here, and they import a lot.
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        **PYTEST_VARIABLES,
     }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden.cases import authored_cases, cases, generated
-from tests.repositories import import_path, runtime_folder
+from tests.repositories import PYTEST_VARIABLES, import_path, runtime_folder
 
 HERE = Path(__file__).parent
 
@@ -58,6 +58,7 @@ class Repository:
             "HOME": str(self.scratch),
             "PYTHONPATH": import_path(self.folder),
             "PYTHONDONTWRITEBYTECODE": "1",
+            **PYTEST_VARIABLES,
             "MYPYPATH": str(runtime_folder(self.folder)),
             "MYPY_CACHE_DIR": str(self.scratch / "mypy"),
             "RUFF_CACHE_DIR": str(self.scratch / "ruff"),
