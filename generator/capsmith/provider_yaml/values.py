@@ -226,7 +226,8 @@ def find_value_errors(value: Any, schema: Schema, path: Path = ()) -> Iterator[M
         if not schema.get("nullable"):
             yield path, "null is not allowed: nullable is not set"
         return
-    either = schema.get("x-kubernetes-int-or-string")
+    # With a type, the API server compares the type only.
+    either = schema.get("x-kubernetes-int-or-string") and schema.get("type") is None
     if either and not (is_of_type(value, "integer") or isinstance(value, str)):
         yield path, "it must be an integer or a string"
         return

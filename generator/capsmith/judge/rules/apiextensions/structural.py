@@ -39,6 +39,8 @@ _KNOWN = _PLAIN | frozenset(
     )
 )
 """Keywords that the API server keeps; it drops unknown ones."""
+_REFUSED = frozenset({"id", "$schema", "$ref", "dependencies", "patternProperties", "definitions"})
+"""Keywords that the API server reads only to refuse them."""
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _JUNCTORS = ("allOf", "anyOf", "oneOf")
@@ -267,7 +269,11 @@ def _is_int_or_string(schema: Any) -> bool:
 
 
 def _drop_unset(schema: Any) -> Schema:
-    return {key: schema[key] for key in _KNOWN & mapping_of(schema).keys() if is_set(schema, key)}
+    return {
+        key: value
+        for key, value in mapping_of(schema).items()
+        if key in _KNOWN | _REFUSED and is_set(schema, key) and value != {}
+    }
 
 
 def _parts(limits: Schema) -> Iterator[tuple[Path, Schema]]:
