@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import copy
+import fcntl
 import os
 import signal
 import sys
@@ -39,12 +40,18 @@ class Cloud:
         self._identity = identity
 
     def ensure(self, uid: str) -> None:
-        try:
-            with (self._folder / uid).open("x"):
-                pass
-        except FileExistsError:
-            return
-        self._note("create", uid)
+        # The entry is the creation, in one write: a process that is killed between the file and
+        # the entry would leave a server without one.
+        with (self._folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if uid not in self._created():
+                self._note("create", uid)
+            (self._folder / uid).touch()
+
+    def _created(self) -> set[str]:
+        journal = self._folder / "journal"
+        lines = journal.read_text().splitlines() if journal.exists() else []
+        return {uid for action, uid, _ in map(str.split, lines) if action == "create"}
 
     def remove(self, uid: str) -> None:
         (self._folder / uid).unlink(missing_ok=True)
