@@ -70,6 +70,8 @@ def typed_paths(rule: Rule) -> Iterator[tuple[str, str]]:
         yield part["path"], part["type"]
     if rule.check is not None and rule.check.name in ("schema-map-list", "schema-items"):
         yield params["path"], "list"
+    if rule.check is not None and rule.check.name == "control-plane-external":
+        yield params["path"], "boolean"
 
 
 def alternatives(rule: Rule) -> list[str]:
