@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from capsmith.judge.rules.apiextensions.lists import find_list_faults
 from capsmith.judge.rules.apiextensions.model import Fault, Schema
@@ -263,6 +263,10 @@ class _StructuralCheck:
             self._report_undeclared_in(part or {}, properties.get(name), where)
 
 
+_DROPPED_IF_EMPTY: Final = frozenset({"definitions", "patternProperties"})
+"""Keywords that the API server does not tell from missing ones if they are empty."""
+
+
 def _is_int_or_string(schema: Any) -> bool:
     parts = list_of(schema, "anyOf")
     return [_drop_unset(part) for part in parts] == _INT_OR_STRING
@@ -272,7 +276,9 @@ def _drop_unset(schema: Any) -> Schema:
     return {
         key: value
         for key, value in mapping_of(schema).items()
-        if key in _KNOWN | _REFUSED and is_set(schema, key) and value != {}
+        if key in _KNOWN | _REFUSED
+        and is_set(schema, key)
+        and not (key in _DROPPED_IF_EMPTY and value == {})
     }
 
 
