@@ -19,7 +19,6 @@ from tests.distribution import group_of, rank_of
 from tests.e2e.harness.report import Report
 from tests.exhaustive import is_left_out
 from tests.golden.cases import RUN_FOLDER
-from tests.resting import rest_servers, wake_servers
 
 # How fast a machine is, is no property of what is tested; nor is luck.  New examples are looked for
 # with `--hypothesis-profile=searching`.
@@ -55,15 +54,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not is_left_out(item)]
         config.hook.pytest_deselected(items=left_out)
     items.sort(key=lambda item: rank_of(item.nodeid))
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    """Shared servers rest while no test needs them."""
-    wake_servers(item)
-    result = yield
-    rest_servers(item, nextitem)
-    return result
 
 
 def _share_a_folder(config: pytest.Config) -> None:
