@@ -19,6 +19,7 @@ from tests.distribution import group_of, rank_of
 from tests.e2e.harness.report import Report
 from tests.exhaustive import is_left_out
 from tests.golden.cases import RUN_FOLDER
+from tests.resting import rest_servers, wake_servers
 
 # How fast a machine is, is no property of what is tested; nor is luck.  New examples are looked for
 # with `--hypothesis-profile=searching`.
@@ -54,6 +55,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not is_left_out(item)]
         config.hook.pytest_deselected(items=left_out)
     items.sort(key=lambda item: rank_of(item.nodeid))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Shared servers rest while no test needs them."""
+    wake_servers(item)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    # What ends with the last test of a group may need the servers.
+    try:
+        yield
+    finally:
+        rest_servers(item, nextitem)
 
 
 def _share_a_folder(config: pytest.Config) -> None:

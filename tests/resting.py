@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -24,6 +24,8 @@ class _Shared:
 
     processes: Sequence[Process]
     wait_ready: Callable[[], object]
+    needs: str = ""
+    """The fixture of the server that this one needs; empty if it needs none."""
     resting: bool = False
 
     def rest(self) -> None:
@@ -48,15 +50,19 @@ _SHARED = pytest.StashKey[dict[str, _Shared]]()
 
 @contextlib.contextmanager
 def shared_servers(
-    request: pytest.FixtureRequest, *processes: Process, wait_ready: Callable[[], object]
+    request: pytest.FixtureRequest,
+    *processes: Process,
+    wait_ready: Callable[[], object],
+    needs: str = "",
 ) -> Iterator[None]:
     """Let the running processes of a session fixture rest between the groups that use the fixture.
 
     A test has to name the fixture, or a fixture that names it: ``getfixturevalue`` is not seen.
+    ``needs`` is the shared fixture without whose server this one does not get ready.
     """
     name = request.fixturename
     assert name is not None
-    shared = _Shared(processes, wait_ready)
+    shared = _Shared(processes, wait_ready, needs)
     servers = request.config.stash.setdefault(_SHARED, {})
     servers[name] = shared
     try:
@@ -71,8 +77,10 @@ def shared_servers(
 
 def wake_servers(item: pytest.Item) -> None:
     """Wake the servers that a test needs."""
-    for name, shared in item.config.stash.get(_SHARED, {}).items():
-        if name in _fixtures(item):
+    servers = item.config.stash.get(_SHARED, {})
+    needed = _needed_by(item, servers)
+    for name, shared in servers.items():
+        if name in needed:
             shared.wake()
 
 
@@ -83,12 +91,18 @@ def rest_servers(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """
     if nextitem is None or group_of(item.nodeid) == group_of(nextitem.nodeid):
         return
-    for name, shared in item.config.stash.get(_SHARED, {}).items():
-        if name not in _fixtures(nextitem):
+    servers = item.config.stash.get(_SHARED, {})
+    needed = _needed_by(nextitem, servers)
+    for name, shared in servers.items():
+        if name not in needed:
             shared.rest()
 
 
-def _fixtures(item: pytest.Item) -> Sequence[str]:
-    """The names of all fixtures of a test, with those that they need."""
-    names: Sequence[str] = getattr(item, "fixturenames", ())
-    return names
+def _needed_by(item: pytest.Item, servers: Mapping[str, _Shared]) -> set[str]:
+    """Return the names of the servers that a test needs, with those that these need."""
+    # A fixture of another folder may have the same name as a shared one.  Its test wakes a server
+    # that it does not use, which must get ready all the same.
+    needed = set(servers.keys() & getattr(item, "fixturenames", ()))
+    while missing := {servers[name].needs for name in needed} & servers.keys() - needed:
+        needed |= missing
+    return needed

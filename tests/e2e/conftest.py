@@ -77,7 +77,7 @@ def workload(request: pytest.FixtureRequest, base: Base) -> Iterator[ApiServer]:
     """The one API server on which all workload clusters have their Nodes."""
     server = ApiServer(base.tools, base.pki, base.etcd, base.folder, "workload")
     server.start()
-    with shared_servers(request, server.process, wait_ready=server.wait_ready):
+    with shared_servers(request, server.process, wait_ready=server.wait_ready, needs="base"):
         yield server
     server.stop()
 

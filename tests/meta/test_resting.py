@@ -49,6 +49,25 @@ def test_a_server_wakes_before_one_that_needs_it_ends(process: Process) -> None:
         assert woken == ["etcd", "server"]
 
 
+def test_what_a_server_needs_wakes_before_it(process: Process) -> None:
+    """A fixture of another folder can have a shared fixture's name, without what that needs."""
+    config = SimpleNamespace(stash=pytest.Stash())
+    etcd, server = (_request(config, each) for each in ("etcd", "server"))
+    woken: list[str] = []
+
+    with (
+        shared_servers(etcd, process, wait_ready=lambda: woken.append("etcd")),
+        shared_servers(server, wait_ready=lambda: woken.append("server"), needs="etcd"),
+    ):
+        rest_servers(_test(config, "a", "etcd", "server"), _test(config, "b"))
+        eventually(lambda: _state(process) == "T")
+        namesake = _test(config, "c", "server")
+        wake_servers(namesake)
+        assert woken == ["etcd", "server"]
+        rest_servers(_test(config, "b"), namesake)
+        assert _state(process) != "T"
+
+
 def test_servers_rest_between_the_groups_that_use_them(process: Process) -> None:
     config = SimpleNamespace(stash=pytest.Stash())
     request = _request(config, "server")

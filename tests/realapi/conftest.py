@@ -62,7 +62,7 @@ def api_server(
     server = new_server("realapi", pki)
     try:
         server.start()
-        with shared_servers(request, server.process, wait_ready=server.wait_ready):
+        with shared_servers(request, server.process, wait_ready=server.wait_ready, needs="etcd"):
             yield server
     finally:
         server.stop()
