@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,7 +17,13 @@ from capsmith.judge.rules.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact, Bundle
 from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of, texts_of
 from capsmith.manifests.permissions import find_manager_grants, find_missing
-from capsmith.manifests.workloads import is_selected, list_containers, list_mounts, list_workloads
+from capsmith.manifests.workloads import (
+    Mount,
+    is_selected,
+    list_containers,
+    list_mounts,
+    list_workloads,
+)
 from capsmith.yamldoc.compose import Path
 
 _HOOKS = {
@@ -48,6 +54,11 @@ class Client(NamedTuple):
         return text_of(self.service, "name")
 
 
+def _is_whole_release(bundle: Bundle) -> bool:
+    """Return whether objects that a release refers to must be in it."""
+    return bundle.installs and bool(bundle.files(Artefact.COMPONENTS))
+
+
 def _clients(bundle: Bundle) -> Iterator[Client]:
     """Yield each client configuration with a known Service."""
     for client in _all_clients(bundle):
@@ -56,7 +67,7 @@ def _clients(bundle: Bundle) -> Iterator[Client]:
 
 
 def _all_clients(bundle: Bundle) -> Iterator[Client]:
-    if not bundle.installs or not bundle.files(Artefact.COMPONENTS):
+    if not _is_whole_release(bundle):
         return
     for manifest in bundle.of(*_HOOKS):
         for number, hook in enumerate(manifest.listing("webhooks")):
@@ -191,7 +202,7 @@ def _wrong_names(client: Client, certificate: Manifest) -> Iterator[Violation]:
 def check_certificate_references(context: Context) -> Iterator[Violation]:
     """CC-38: Each Certificate names an Issuer, and a Secret that a Pod mounts."""
     bundle = context.bundle
-    if not bundle.installs or not bundle.files(Artefact.COMPONENTS):
+    if not _is_whole_release(bundle):
         return
     issuers = {
         (each.kind, each.name)
@@ -201,6 +212,7 @@ def check_certificate_references(context: Context) -> Iterator[Violation]:
     mounted = {mount.name for each in list_workloads(bundle) for mount in list_mounts(each)}
     made = {text_of(each.document, "spec", "secretName") for each in bundle.of("Certificate")}
     made |= {each.name for each in bundle.of("Secret")}
+    lacking = sorted(mounted - made)
     for certificate in bundle.of("Certificate"):
         reference = certificate.mapping("spec", "issuerRef")
         kind, name = text_of(reference, "kind") or "Issuer", text_of(reference, "name")
@@ -211,7 +223,6 @@ def check_certificate_references(context: Context) -> Iterator[Violation]:
             path: Path = ("spec", "issuerRef")
             yield Violation(certificate, message, path=path, when=when)
         secret = text_of(certificate.document, "spec", "secretName")
-        lacking = sorted(mounted - made)
         if secret not in mounted and lacking and not certificate.mapping("spec").get("isCA"):
             message = f"{certificate} writes Secret {secret}, but Pods mount {', '.join(lacking)}"
             yield Violation(certificate, message, path=("spec", "secretName"))
@@ -221,9 +232,10 @@ def check_certificate_references(context: Context) -> Iterator[Violation]:
 def check_pod_references(context: Context) -> Iterator[Violation]:
     """CC-39: What a Deployment needs for its Pods to start is in the release."""
     bundle = context.bundle
-    if not bundle.installs or not bundle.files(Artefact.COMPONENTS):
+    if not _is_whole_release(bundle):
         return
     accounts = {each.name for each in bundle.all_of("ServiceAccount")}
+    mountable = _list_mountable(bundle)
     for workload in list_workloads(bundle):
         template = ("spec", "template", "spec", "serviceAccountName")
         account = text_of(workload.document, *template)
@@ -234,17 +246,27 @@ def check_pod_references(context: Context) -> Iterator[Violation]:
         if selector and not is_selected(workload, selector):
             message = f"{workload}: the selector does not match the labels of the Pods"
             yield Violation(workload, message, path=("spec", "selector", "matchLabels"))
-        yield from _missing_mounts(bundle, workload)
+        yield from _missing_mounts(workload, mountable)
 
 
-def _missing_mounts(bundle: Bundle, workload: Manifest) -> Iterator[Violation]:
-    made = {
-        ("Secret", text_of(each.document, "spec", "secretName"))
-        for each in bundle.all_of("Certificate")
+def _list_mountable(bundle: Bundle) -> set[Mount]:
+    """Return the Secrets and ConfigMaps of a release, with the Secrets that cert-manager writes."""
+    written = (
+        text_of(each.document, "spec", "secretName") for each in bundle.all_of("Certificate")
+    )
+    return {
+        *(Mount("Secret", name) for name in written),
+        *(
+            Mount(kind, each.name)
+            for kind in ("Secret", "ConfigMap")
+            for each in bundle.all_of(kind)
+        ),
     }
-    made |= {(kind, each.name) for kind in ("Secret", "ConfigMap") for each in bundle.all_of(kind)}
+
+
+def _missing_mounts(workload: Manifest, mountable: Set[Mount]) -> Iterator[Violation]:
     for mount in dict.fromkeys(list_mounts(workload)):
-        if (mount.kind, mount.name) not in made and not has_variable(mount.name):
+        if mount not in mountable and not has_variable(mount.name):
             message = f"{workload}: {mount.kind} {mount.name} is not in the release"
             when = f"no user creates the {mount.kind} first"
             yield Violation(workload, message, path=("spec", "template", "spec"), when=when)
