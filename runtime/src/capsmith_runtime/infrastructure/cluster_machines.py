@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, cast
 
 from capsmith_runtime.contract import constants, external_id, metadata
-from capsmith_runtime.contract.model import ADDRESS_TYPES, Address, AddressType
+from capsmith_runtime.contract.model import Address, AddressType
 from capsmith_runtime.infrastructure.api import InfraMachineView, WatchedMachines
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.context import InfrastructureContext
@@ -77,10 +77,13 @@ def _view(context: InfrastructureContext, obj: JSON) -> InfraMachineView:
 
 def _read_addresses(obj: JSON) -> Iterator[Address]:
     for each in metadata.items(obj, "status", "addresses"):
-        kind, address = metadata.text(each, "type"), metadata.text(each, "address")
-        # A status that another version of the provider wrote must not fail the whole cluster.
-        if kind in ADDRESS_TYPES and 1 <= len(address) <= 256:
-            yield Address(cast(AddressType, kind), address)
+        kind = cast(AddressType, metadata.text(each, "type"))
+        try:
+            address = Address(kind, metadata.text(each, "address"))
+        except ValueError:
+            # A status that another version of the provider wrote must not fail the whole cluster.
+            continue
+        yield address
 
 
 def select_membership_fields(obj: JSON) -> tuple[object, ...]:

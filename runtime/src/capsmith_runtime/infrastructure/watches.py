@@ -58,10 +58,13 @@ class InfrastructureWatches:
             informer.add_handler(on_change(view, self._enqueue_machines_of_infra_cluster))
         for kind in caches.dependents:
             kind.informer.add_handler(partial(self._enqueue_waiting_infra_cluster, kind))
-        for informer in caches.machines.values():
-            informer.add_handler(
-                on_change(select_membership_fields, self._enqueue_watching_clusters)
-            )
+        if any(
+            kind.reconciler.watched_machines is not WatchedMachines.NONE
+            for kind in caches.kinds.clusters
+        ):
+            members = on_change(select_membership_fields, self._enqueue_watching_clusters)
+            for informer in caches.machines.values():
+                informer.add_handler(members)
         self._watch_identities()
 
     def _watch_identities(self) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from capsmith_runtime.contract import constants
 from capsmith_runtime.errors import ContractError, ReconcileError, SessionError, SessionExpiredError
-from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.clock import Backoff, monotonic
 from capsmith_runtime.kube.executor import SLOW_SECONDS, HandlerExecutor, StillRunningError
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.requeue import DeferredError, Priority
@@ -348,8 +347,7 @@ def _has_failed_task(opening: asyncio.Future[Any]) -> bool:
 
 
 def _back_off(failures: int) -> float:
-    delay = min(MAX_DELAY, BASE_DELAY * 2.0 ** min(failures - 1, 32))
-    return delay * random.uniform(1.0, 1.25)
+    return Backoff(BASE_DELAY, MAX_DELAY, failures - 1).next()
 
 
 def _failure(error: Exception, delay: float) -> SessionError:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import random
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from capsmith_runtime.errors import SessionExpiredError
-from capsmith_runtime.kube.clock import monotonic
+from capsmith_runtime.kube.clock import Backoff, monotonic
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.reconcile.sessions import Changes, ReportedChange, SessionFactory
 
@@ -76,7 +75,7 @@ class SessionWatch:
         self._loop.call_soon_threadsafe(self._enqueue, change)
 
     async def _run(self, session: object) -> None:
-        failures = 0
+        backoff = Backoff(BASE_DELAY, MAX_DELAY)
         while True:
             began = monotonic()
             try:
@@ -90,9 +89,9 @@ class SessionWatch:
                 problem = describe_error(error)
             if self._changes.wait(0):
                 return
-            failures = 1 if monotonic() - began >= STABLE_SECONDS else failures + 1
-            delay = min(MAX_DELAY, BASE_DELAY * 2.0 ** min(failures - 1, 32))
-            delay *= random.uniform(1.0, 1.25)
+            if monotonic() - began >= STABLE_SECONDS:
+                backoff.reset()
+            delay = backoff.next()
             _log.warning(
                 "watch of the infrastructure ended",
                 error=problem,
