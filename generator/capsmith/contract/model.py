@@ -448,7 +448,7 @@ class Comparison(StrEnum):
     """How to compare two values of a schema keyword."""
 
     STRUCTURE = "structure"
-    """The walk through both schemas compares the values."""
+    """The keyword has no comparison: its values are compared while both schemas are walked."""
     LOWER_LIMIT = "lower-limit"
     UPPER_LIMIT = "upper-limit"
     EXCLUSIVE_LIMIT = "exclusive-limit"

@@ -45,9 +45,10 @@ class Way:
 
 
 def find_next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | None:
-    """Return the step that a provider is in or must take next, or None if no contract is newer.
+    """Return the last step that a provider has begun, even if it is complete.
 
-    ``known`` lists all contracts, oldest first.
+    A provider that has followed only one contract gets the step to the next one; None if no
+    contract is newer.
     """
     followed = [*provider.former_contracts, *provider.contracts]
     names = sorted({contract.version for contract in followed})

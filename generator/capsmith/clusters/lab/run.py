@@ -110,10 +110,11 @@ class ProviderRun:
 
 
 def run(provider: ProviderRepository, lab: LabFolder, progress: Progress, failed: Failed) -> None:
-    """Run a provider until a signal arrives.
+    """Run a provider until a signal arrives or the lab ends.
 
-    ``progress`` receives messages about the current step, ``failed`` receives each current problem.
-    Raises Refused if another run is active, and LabError if the lab is not running.
+    ``progress`` is called with messages about the current step, and ``failed`` with each error that
+    keeps the provider from running. Raises Refused if another run is active, and LabError if the
+    lab is not running.
     """
     with _ended_by_signals(), _only_one(lab), ExitStack() as ends:
         connection = ends.enter_context(connect(lab))

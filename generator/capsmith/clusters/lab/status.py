@@ -25,7 +25,10 @@ class Status:
 
     @property
     def components(self) -> tuple[ComponentState, ...]:
-        """Return the lab's and the provider's processes. A stopped process has its last state."""
+        """Return the lab's processes, then the provider's.
+
+        If the lab is not running, its processes are returned as ``stopped``, without a pid.
+        """
         found = self.lab.components if self.lab else ()
         if not self.is_running:
             found = tuple(

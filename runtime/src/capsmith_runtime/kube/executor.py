@@ -34,7 +34,9 @@ SLOW_SECONDS: Final = 0.5
 ANSWERED_SECONDS: Final = 3600.0
 """Seconds for which a tenant counts as responsive after one of its calls has ended."""
 LENT_THREADS: Final = 4
-"""Maximum number of additional threads that replace those of slow calls, in multiples of `threads`.
+"""Maximum number of threads that replace those of slow calls, as a multiple of ``threads``.
+
+``threads`` is the number of threads of the executor.
 """
 
 

@@ -102,7 +102,10 @@ def _handles_alarms() -> bool:
 
 
 PAUSE_SECONDS: Final = 0.02
-"""Processor seconds of a full collection beyond which its survivors are excluded later."""
+"""Processor seconds that a full garbage collection may take.
+
+If one takes longer, the objects that survive it are excluded from later collections.
+"""
 _OLDEST: Final = 2
 _LEAST_SHARE: Final = 4
 """Divisor for the minimum share of objects to exclude: 4 means a quarter of them.

@@ -35,7 +35,7 @@ class InfrastructureDouble(ServiceDouble, Protocol):
         ...
 
     def clusters(self) -> list[str]:
-        """Return the names of existing infrastructure that whole clusters share, in any format."""
+        """Return one name for the shared infrastructure of each existing cluster, in any format."""
         ...
 
 

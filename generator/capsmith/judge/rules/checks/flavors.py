@@ -36,11 +36,11 @@ class Variables:
     """Variables that cluster templates should contain."""
 
     variables: tuple[str, ...]
-    """Variables that every cluster template should contain."""
+    """Variables that a cluster template should contain, except for those below."""
     of_machines: tuple[str, ...] = ()
-    """Variables for templates in which the control plane consists of Machines."""
+    """Variables that a template need not contain if its control plane has no Machines."""
     of_namespaces: tuple[str, ...] = ()
-    """Variables for templates in which at least one object has a namespace."""
+    """Variables that a template need not contain if none of its objects has a namespace."""
 
 
 @check("flavor-variables", Variables)

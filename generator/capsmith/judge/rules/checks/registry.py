@@ -31,7 +31,7 @@ class Violation:
     path: Path = ()
     """Keys and list indexes that lead to the place in the object."""
     harmless: bool = False
-    """Whether this violation breaks nothing, although the rule says that violations do."""
+    """Whether this violation breaks nothing, even though other violations of the rule do."""
     when: str = ""
     """Condition under which the effect occurs; empty if the rule's own condition applies.
 

@@ -29,7 +29,10 @@ STEP_SECONDS = 0.01
 
 
 class FakePoolMachines:
-    """Creates a Machine for each machine of a pool, gives it a Node, and removes both in order."""
+    """Acts as core for the machines of pools: creates a Machine for each, and sets its nodeRef.
+
+    When a Machine is deleted, removes its infrastructure machine first, then the Machine.
+    """
 
     def __init__(self, api: FakeApi, kind: str) -> None:
         self._api = api
