@@ -1,4 +1,4 @@
-"""`clusterctl move`: the cluster changes its management cluster, the infrastructure stays."""
+"""`clusterctl move` in an outage: another management cluster, the same infrastructure."""
 
 from __future__ import annotations
 
@@ -6,25 +6,32 @@ from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import steadily
 from tests.e2e.harness.cloud import Event
 from tests.e2e.scenario import Scenario, wait_moved_away, wait_nothing_left
-from tests.e2e.stack import Stack
+from tests.e2e.stack import Site, Stack
 
 _QUIET_SECONDS = 2.0
 
 
-def test_move(scenario: Scenario, stack: Stack) -> None:
-    """Proves: MV-02, MV-03, MV-06, MV-08, SM-09, ST-11."""
+def test_move(scenario: Scenario, stack: Stack, site: Site) -> None:
+    """The tenant's cloud is down all the while: calls hang at the source, and then at the target.
+
+    Proves: MV-02, MV-03, MV-06, MV-08, SM-09, ST-11.
+    """
     report, name = stack.report, stack.name
     target = stack.add_site("second")
     scenario.create(scenario.render(control_planes=1, workers=2))
     machines = scenario.wait_running(3)
     nodes = _nodes(scenario, machines)
     journal = scenario.journal()
-    with report.phase(name, "clusterctl move"):
-        stack.clusterctl.move(
-            scenario.management.kubeconfig, target.management.kubeconfig, scenario.namespace
-        )
-    wait_moved_away(scenario)
-    scenario.management = target.management
+    with stack.cloud.outage():
+        _touch(scenario, machines)
+        site.controllers.wait_calling(len(machines))
+        with report.phase(name, "clusterctl move"):
+            stack.clusterctl.move(
+                scenario.management.kubeconfig, target.management.kubeconfig, scenario.namespace
+            )
+        wait_moved_away(scenario)
+        scenario.management = target.management
+        target.controllers.wait_calling(1)
     with report.phase(name, "move: running again at the target"):
         machines = scenario.wait_running(3)
     assert _nodes(scenario, machines) == nodes, "Nodes were replaced"
@@ -36,6 +43,15 @@ def test_move(scenario: Scenario, stack: Stack) -> None:
     with report.phase(name, "move: delete at the target"):
         scenario.delete()
         wait_nothing_left(scenario)
+
+
+def _touch(scenario: Scenario, machines: list[JSON]) -> None:
+    """Let the manager reconcile all infrastructure machines."""
+    for machine in machines:
+        annotations = {"homelab.example.com/touched": "true"}
+        scenario.client.patch(
+            scenario.infrastructure_of(machine), {"metadata": {"annotations": annotations}}
+        )
 
 
 def _nodes(scenario: Scenario, machines: list[JSON]) -> dict[str, str]:

@@ -1,8 +1,10 @@
-"""Read-only view of the simulated cloud that a generated provider writes to a folder."""
+"""The simulated cloud that a generated provider writes to a folder, and outages of it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 from capsmith.clusters.lab.simulated.kubelet import Server
 
 VARIABLE = "CAPSMITH_SIMULATED_CLOUD_DIR"
+FAULTS_VARIABLE = "CAPSMITH_SIMULATED_FAULTS"
 _JOURNALED = ("server", "cluster")
 
 
@@ -36,6 +39,20 @@ class SimulatedCloud:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def faults(self) -> Path:
+        """The file that the provider's clients read at each call; no faults while it is missing."""
+        return self.folder / "faults"
+
+    @contextmanager
+    def outage(self) -> Iterator[None]:
+        """Let all calls hang; those that hang at the end fail."""
+        self.faults.write_text("hang=1")
+        try:
+            yield
+        finally:
+            self.faults.unlink()
 
     def servers(self, cluster: str | None = None) -> list[Server]:
         found = [

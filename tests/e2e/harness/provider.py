@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from capsmith.clusters.processes.repository import (
 )
 from tests.repositories import import_path
 
-from .cloud import VARIABLE, SimulatedCloud
+from .cloud import FAULTS_VARIABLE, VARIABLE, SimulatedCloud
 from .contract import ContractVersion
 from .hooks import ConversionServing, HookServing
 from .manager_log import bad_ends, complaints
@@ -33,6 +34,7 @@ from .manager_log import bad_ends, complaints
 _DIAGNOSTICS = "--diagnostics-address"
 _CERTIFICATES = "--diagnostics-cert-dir"
 _HEALTH = "--health-addr"
+_CALLS = re.compile(r"^hooks_in_flight\{.*\} (\S+)$", re.MULTILINE)
 
 Rewrite = Callable[[list[JSON]], list[JSON]]
 
@@ -227,12 +229,23 @@ class Controllers:
 
     def wait_leading(self) -> None:
         """Until it holds the lease: before that what it leaves alone says nothing."""
-        url = self._probes[0].rpartition("/")[0] + "/metrics"
-        self.process.wait_ready(lambda: b"\nleader 1.0\n" in fetch_text(url))
+        self.process.wait_ready(lambda: "\nleader 1.0\n" in self._metrics())
+
+    def wait_calling(self, calls: int) -> None:
+        """Until as many calls of the author's code are running."""
+
+        def calling() -> bool:
+            running = [float(each) for each in _CALLS.findall(self._metrics())]
+            return sum(running) >= calls
+
+        self.process.wait_ready(calling)
 
     def complaints(self) -> list[str]:
         """Lines of the log that a provider in order never writes: refusals and bugs."""
         return complaints(self._log())
+
+    def _metrics(self) -> str:
+        return fetch_text(self._probes[0].rpartition("/")[0] + "/metrics").decode()
 
     def kill(self) -> None:
         self.process.kill()
@@ -275,6 +288,7 @@ class Controllers:
             "PYTHONPATH": import_path(self._provider.repository),
             "KUBECONFIG": str(kubeconfig),
             VARIABLE: str(self._cloud.folder),
+            FAULTS_VARIABLE: f"@{self._cloud.faults}",
             "CAPSMITH_SIMULATED_USER_DATA": "true",
             **self._extra,
             **launch.env,
