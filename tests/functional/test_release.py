@@ -15,7 +15,7 @@ import yaml
 from capsmith import resources
 from capsmith.contract.load import load_contract
 from capsmith.findings import Severity
-from capsmith.judge.rules.evaluate import evaluate_manifests
+from capsmith.judge.checks.evaluate import evaluate_manifests
 from capsmith.manifests.parse import Manifest, parse_manifests
 from tests.functional.conftest import Repository
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from capsmith.judge.rules.checks.versions import Which
+from capsmith.judge.checks.versions import Which
 from capsmith.manifests.bundle import Artefact
 from tests.mutation.mutants import (
     Document,

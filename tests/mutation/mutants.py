@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from capsmith.judge.checks.registry import Context
 from capsmith.judge.release.release import ReleaseFiles
-from capsmith.judge.rules.checks.registry import Context
 from capsmith.manifests.bundle import Bundle
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import Manifest, parse_manifests

@@ -14,12 +14,12 @@ from capsmith import resources
 from capsmith.contract.compatibility import load_compatibility
 from capsmith.contract.load import list_versions, load_contract
 from capsmith.contract.model import Contract, Rule
+from capsmith.judge import checks
+from capsmith.judge.checks.registry import Context, NoParams, bind
 from capsmith.judge.release.judge import judge
 from capsmith.judge.release.model import ReleaseViolation, VerifyOptions
 from capsmith.judge.release.release import ReleaseFiles
 from capsmith.judge.release.targets import choose, list_targets, parse_core
-from capsmith.judge.rules import checks
-from capsmith.judge.rules.checks.registry import Context, NoParams, bind
 from capsmith.manifests.bundle import Installed, find_roles, split
 from capsmith.manifests.crds import Crd
 from tests.mutation import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from capsmith.judge.rules.checks.validations import RULES
+from capsmith.judge.checks.validations import RULES
 from tests.mutation.mutants import Mutant, Site, edited, operator, put
 
 _RULES = (

@@ -22,7 +22,7 @@ from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.servers import ApiServer, Etcd
 from capsmith.contract.load import load_contract
 from capsmith.contract.model import Contract
-from capsmith.judge.rules.evaluate import find_violations
+from capsmith.judge.checks.evaluate import find_violations
 from capsmith.manifests.bundle import Bundle
 from capsmith.manifests.parse import Manifest
 from tests.e2e.tools.required import required_toolbox

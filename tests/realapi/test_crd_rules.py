@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from capsmith.clusters.processes.kube import ApiError, KubeClient
-from capsmith.judge.rules.checks.validations import find_rule_faults, find_rule_places
+from capsmith.judge.checks.validations import find_rule_faults, find_rule_places
 from tests.realapi.test_rules import BAD, CRD, FIELDS, GOOD
 
 FOREIGN = """

@@ -14,7 +14,7 @@ from capsmith import resources
 from capsmith.contract.load import list_versions, load_contract, load_rules
 from capsmith.contract.model import Contract, Rule
 from capsmith.findings import Finding
-from capsmith.judge.rules.evaluate import evaluate_manifests
+from capsmith.judge.checks.evaluate import evaluate_manifests
 from capsmith.manifests.parse import Manifest, parse_manifests
 
 ROOT = Path(__file__).parent

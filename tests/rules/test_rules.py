@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capsmith.judge.rules.evaluate import find_violations
+from capsmith.judge.checks.evaluate import find_violations
 from capsmith.manifests.bundle import split
 from capsmith.manifests.kustomize import build
 from tests.rules.cases import ROOT, Case, cases, read, rules

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from capsmith import resources
-from capsmith.judge.rules import checks
-from capsmith.judge.rules.vocabulary import make_rules_schema, render_rules_schema
+from capsmith.judge import checks
+from capsmith.judge.checks.vocabulary import make_rules_schema, render_rules_schema
 from tests.rules.cases import rules
 from tests.rules.vocabulary import expected
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from capsmith.judge.rules.vocabulary import render_checks_page, render_rules_schema
+from capsmith.judge.checks.vocabulary import render_checks_page, render_rules_schema
 from tests.rules.cases import rules
 
 _ROOT = Path(__file__).parents[2]

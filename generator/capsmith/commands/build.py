@@ -197,7 +197,7 @@ def check_manifests(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
 
 def _evaluated(files: list[GeneratedFile], provider: Provider) -> tuple[Finding, ...]:
     # Imported when needed: a tree that was checked before does not need it.
-    from capsmith.judge.rules.evaluate import evaluate_manifests
+    from capsmith.judge.checks.evaluate import evaluate_manifests
     from capsmith.manifests.parse import parse_manifests
 
     parsed = [parse_manifests(file.text, file.path) for file in files]

@@ -12,7 +12,7 @@ import yaml
 from capsmith import resources
 from capsmith.contract.load import list_versions, load_contract
 from capsmith.contract.model import Contract, ContractField, TypeShape
-from capsmith.judge.rules.evaluate import evaluate_manifests
+from capsmith.judge.checks.evaluate import evaluate_manifests
 from capsmith.manifests.parse import parse_manifests
 
 CONTRACTS = {version: load_contract(version, resources.schemas()) for version in list_versions()}

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from capsmith.contract.model import Contract, EffectClass, Rule
 from capsmith.findings import Finding, Location
+from capsmith.judge.checks.evaluate import find_violations
+from capsmith.judge.checks.registry import Violation
 from capsmith.judge.release.model import Breach, ReleaseViolation, VerifyOptions
 from capsmith.judge.release.release import ReleaseFiles
 from capsmith.judge.release.targets import Core, choose, filter_installable, format_span, parse_core
-from capsmith.judge.rules.checks.registry import Violation
-from capsmith.judge.rules.evaluate import find_violations
 from capsmith.manifests.bundle import Artefact, Bundle, Installed, find_roles, split
 from capsmith.manifests.crds import Crd
 from capsmith.manifests.parse import list_of, text_of

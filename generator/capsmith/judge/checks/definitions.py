@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from capsmith.judge.rules.apiextensions.defaults import find_default_faults
-from capsmith.judge.rules.apiextensions.definition import Values, find_definition_faults, is_base64
-from capsmith.judge.rules.apiextensions.model import Fault
-from capsmith.judge.rules.apiextensions.structural import Keywords, find_structural_faults
-from capsmith.judge.rules.checks.registry import Context, Violation, check
+from capsmith.judge.checks.apiextensions.defaults import find_default_faults
+from capsmith.judge.checks.apiextensions.definition import Values, find_definition_faults, is_base64
+from capsmith.judge.checks.apiextensions.model import Fault
+from capsmith.judge.checks.apiextensions.structural import Keywords, find_structural_faults
+from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import find_wrong_types
 from capsmith.manifests.parse import Manifest, mapping_of, text_of

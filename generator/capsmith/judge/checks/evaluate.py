@@ -1,4 +1,4 @@
-"""Apply the static rules of a contract to manifests."""
+"""Run the checks that a contract's rules name on manifests."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from capsmith.contract.model import Contract, Rule
 from capsmith.findings import Finding, Location, Severity, sort_findings
-from capsmith.judge.rules import checks
-from capsmith.judge.rules.checks.registry import Context, NoParams, Violation, bind
+from capsmith.judge.checks.registry import Context, NoParams, Violation, bind, list_checks
 from capsmith.manifests.bundle import Bundle, split
 from capsmith.manifests.kustomize import build
 from capsmith.manifests.parse import Manifest
@@ -47,7 +46,7 @@ def find_violations(rule: Rule, bundle: Bundle, contract: Contract) -> Iterable[
     """
     if rule.check is None:
         return ()
-    named = checks.list_checks()[rule.check.name]
+    named = list_checks()[rule.check.name]
     params = bind(named.params, rule.check.params)
     context = Context(bundle, contract, rule)
     arguments = () if named.params is NoParams else (params,)

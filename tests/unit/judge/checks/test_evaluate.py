@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from capsmith import resources
 from capsmith.contract.load import load_contract
 from capsmith.findings import Finding
-from capsmith.judge.rules.evaluate import evaluate_manifests
+from capsmith.judge.checks.evaluate import evaluate_manifests
 from capsmith.manifests.parse import Manifest, parse_manifests
 
 METADATA = """\

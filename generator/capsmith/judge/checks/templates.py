@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from capsmith.cel_text import is_transition
-from capsmith.judge.rules.checks.registry import Context, Violation, check
+from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.crds import Crd, describe, find_field, is_open, is_required, walk_schema
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of, texts_of
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from capsmith.judge.rules.checks.registry import Context, Violation, check
+from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
 from capsmith.manifests.crds import find_field
 from capsmith.provider.naming import pluralise

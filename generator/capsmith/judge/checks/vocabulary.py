@@ -18,8 +18,7 @@ from typing import Any
 
 from capsmith.contract.files import RulesFile
 from capsmith.contract.model import Rule
-from capsmith.judge.rules import checks
-from capsmith.judge.rules.checks.registry import NamedCheck, NoParams
+from capsmith.judge.checks.registry import NamedCheck, NoParams, list_checks
 from capsmith.provider_yaml.jsonschema import DIALECT, tidy
 
 _RULE_IDS = re.compile(r"^[A-Z]{2,3}-[0-9]{2}(?:(?:, | to )[A-Z]{2,3}-[0-9]{2})*: ")
@@ -69,7 +68,7 @@ def render_checks_page(rules: Iterable[Rule]) -> str:
 
 
 def _all() -> list[NamedCheck]:
-    return [named for _, named in sorted(checks.list_checks().items())]
+    return [named for _, named in sorted(list_checks().items())]
 
 
 def _entry(named: NamedCheck) -> dict[str, Any]:

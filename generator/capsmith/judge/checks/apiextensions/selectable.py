@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from capsmith.judge.rules.apiextensions.model import Schema
+from capsmith.judge.checks.apiextensions.model import Schema
 from capsmith.manifests.parse import mapping_of, text_of
 from capsmith.provider_yaml.rules import find_unknown_field, is_field_path
 from capsmith.yamldoc.quote import quote

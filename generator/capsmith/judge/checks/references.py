@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from capsmith.judge.rules.checks.registry import Context, Violation, check
+from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact, Bundle
 from capsmith.manifests.parse import Manifest, has_variable, list_of, mapping_of, text_of, texts_of
 from capsmith.manifests.permissions import find_manager_grants, find_missing

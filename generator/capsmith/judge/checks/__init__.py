@@ -1,6 +1,9 @@
-"""The checks that rules name, with one module for each subject."""
+"""The code of static checks, with one module for each subject.
 
-from capsmith.judge.rules.checks import (
+Contract rules, which are data in ``schemas/contracts/*/rules/``, name these checks.
+"""
+
+from capsmith.judge.checks import (
     access,
     cluster_classes,
     components,
@@ -15,7 +18,7 @@ from capsmith.judge.rules.checks import (
     validations,
     versions,
 )
-from capsmith.judge.rules.checks.registry import NamedCheck, Violation, list_checks
+from capsmith.judge.checks.registry import NamedCheck, Violation, list_checks
 
 __all__ = ["NamedCheck", "Violation", "list_checks"]
 

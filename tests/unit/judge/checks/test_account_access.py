@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.judge.rules.evaluate import evaluate_manifests
+from capsmith.judge.checks.evaluate import evaluate_manifests
 from capsmith.manifests.parse import parse_manifests
 from tests.rules.cases import ROOT, contract
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from capsmith.contract.load import list_versions
-from capsmith.judge.rules.evaluate import evaluate_manifests
+from capsmith.judge.checks.evaluate import evaluate_manifests
 from capsmith.manifests.parse import Manifest
 from tests.rules.cases import Case, cases, contract, read
 

@@ -9,8 +9,8 @@ import pytest
 from capsmith import resources
 from capsmith.contract.load import load_rules
 from capsmith.contract.model import Rule
-from capsmith.judge.rules import checks
-from capsmith.judge.rules.checks.registry import bind, check
+from capsmith.judge import checks
+from capsmith.judge.checks.registry import bind, check
 
 RULES = load_rules(resources.schemas())
 

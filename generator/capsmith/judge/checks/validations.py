@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from capsmith.cel_text import is_transition
-from capsmith.judge.rules.checks.registry import Context, Violation, check
+from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.parse import list_of, mapping_of
 from capsmith.provider_yaml.rules import find_unknown_field, is_field_path
 from capsmith.yamldoc.compose import Path

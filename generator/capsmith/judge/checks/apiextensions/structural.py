@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from capsmith.judge.rules.apiextensions.lists import find_list_faults
-from capsmith.judge.rules.apiextensions.model import Fault, Schema
+from capsmith.judge.checks.apiextensions.lists import find_list_faults
+from capsmith.judge.checks.apiextensions.model import Fault, Schema
 from capsmith.manifests.parse import list_of, mapping_of
 from capsmith.provider_yaml.patterns import explain_refusal
 from capsmith.yamldoc.compose import Path

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from capsmith.judge.rules.apiextensions.model import Fault, Schema
-from capsmith.judge.rules.checks.validations import RULES, keep_types
+from capsmith.judge.checks.apiextensions.model import Fault, Schema
+from capsmith.judge.checks.validations import RULES, keep_types
 from capsmith.manifests.parse import list_of, mapping_of, text_of
 from capsmith.provider_yaml.values import find_value_errors
 from capsmith.yamldoc.compose import Path

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from capsmith.judge.rules.checks.registry import Context, Violation, check
+from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Bundle
 from capsmith.manifests.crds import Crd, find_field
 from capsmith.manifests.permissions import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from capsmith.judge.rules.apiextensions.model import Fault, Schema
+from capsmith.judge.checks.apiextensions.model import Fault, Schema
 from capsmith.manifests.parse import mapping_of, texts_of
 from capsmith.yamldoc.quote import quote
 

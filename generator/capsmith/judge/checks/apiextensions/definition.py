@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from capsmith.judge.rules.apiextensions.model import (
+from capsmith.judge.checks.apiextensions.model import (
     Fault,
     is_label,
     is_label_value,
     is_qualified_name,
     is_subdomain,
 )
-from capsmith.judge.rules.apiextensions.selectable import find_selectable_faults
+from capsmith.judge.checks.apiextensions.selectable import find_selectable_faults
 from capsmith.manifests.parse import list_of, mapping_of, text_of
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.quote import quote

@@ -1,1 +1,0 @@
-"""Static checks for contract rules."""
