@@ -14,10 +14,11 @@ from tests.traceability.catalogue import ROOT, RULE_ID, Place
 from tests.traceability.roots import TESTS
 
 _TEST = re.compile(
-    r"^[ ]*(?:async )?def (?P<name>test_\w+)\((?:[^()]|\([^()]*\))*\)[^:\n]*:\n"
+    r"^(?P<indent>[ ]*)(?:async )?def (?P<name>test_\w+)\((?:[^()]|\([^()]*\))*\)[^:\n]*:\n"
     r'\s*"""(?P<text>.*?)"""',
     re.MULTILINE | re.DOTALL,
 )
+_CLASS = re.compile(r"^class (?P<name>\w+)", re.MULTILINE)
 _LINE = re.compile(r"^[ \t]*Proves:(.*)$", re.MULTILINE)
 _IDS = re.compile(rf"[ ]{RULE_ID}(?:, {RULE_ID})*\.")
 _SAYS = re.compile(r"\bProves:")
@@ -30,6 +31,7 @@ class Claim:
     rule: str
     place: Place
     test: str
+    """As pytest prints it after the file: in a class, with the name of the class."""
 
     @property
     def file(self) -> str:
@@ -59,6 +61,7 @@ def _of_text(text: str, file: str) -> tuple[list[Claim], list[str]]:
     claims: list[Claim] = []
     mistakes: list[str] = []
     seen: set[int] = set()
+    classes = list(_CLASS.finditer(text))
     for test in _TEST.finditer(text):
         for line in _LINE.finditer(test["text"]):
             at = test.start("text") + line.start() + line[0].index("Proves:")
@@ -67,12 +70,19 @@ def _of_text(text: str, file: str) -> tuple[list[Claim], list[str]]:
             if not _IDS.fullmatch(line[1].rstrip()):
                 mistakes.append(f"{place}: it has to read `Proves: AB-01, AB-02.`")
                 continue
-            claims += [Claim(id, place, test["name"]) for id in re.findall(RULE_ID, line[1])]
+            name = _name(test, classes)
+            claims += [Claim(id, place, name) for id in re.findall(RULE_ID, line[1])]
     for stray in _SAYS.finditer(text):
         if stray.start() not in seen:
             place = Place(file, _number(text, stray.start()))
             mistakes.append(f"{place}: `Proves:` belongs on a line of a test's docstring")
     return claims, mistakes
+
+
+def _name(test: re.Match[str], classes: list[re.Match[str]]) -> str:
+    """Return the name of a test as in its id; tests that are indented are in the class above."""
+    above = [found["name"] for found in classes if found.start() < test.start()]
+    return f"{above[-1]}::{test['name']}" if test["indent"] and above else test["name"]
 
 
 def _number(text: str, offset: int) -> int:

@@ -119,6 +119,5 @@ def _proofs(row: Row) -> Iterator[str]:
 
 
 def _test(claim: Claim) -> str:
-    file = claim.file.removeprefix(PROJECT).removeprefix(CONFORMANCE)
-    file = file.removesuffix(".jinja").removeprefix("tests/")
+    file = claim.file.removeprefix(PROJECT).removeprefix(CONFORMANCE).removesuffix(".jinja")
     return link(f"{file}::{claim.test}", claim.file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import pytest
@@ -44,8 +45,10 @@ def test_there_is_a_file_for_each_page_of_the_contract(made: Table, files: dict[
 
 
 def test_pages_can_be_read(files: dict[str, str]) -> None:
-    for text in files.values():
-        assert max(len(line) for line in text.splitlines()) <= 200
+    # An id of a test and the link to its file cannot be wrapped.
+    ids = re.compile(r"^- \[(?:tests|conformance)/.*", re.MULTILINE)
+    texts = (ids.sub("", text) for text in files.values())
+    assert max(len(line) for text in texts for line in text.splitlines()) <= 200
 
 
 def test_links_lead_somewhere(files: dict[str, str]) -> None:
@@ -91,7 +94,23 @@ def test_a_rule_that_tests_prove(made: Table, files: dict[str, str]) -> None:
     }
     text = files["move.md"]
     assert "\n## MV-08 " in text
-    assert "[conformance/infrastructure/faults.py::test_a_move_keeps_what_exists]" in text
+    assert (
+        "[conformance/infrastructure/faults.py::TestInfrastructureFaults::test_a_move_keeps_what_exists]"
+        in text
+    )
+
+
+def test_every_printed_id_is_a_test(made: Table) -> None:
+    """Each id below ``tests/`` names a function of a module, or a method of a class in it."""
+    claims = {(c.file, c.test) for row in made.rows for c in row.evidence.claims}
+    named = {file: set[str]() for file, _ in claims if file.startswith("tests/")}
+    for file, names in named.items():
+        for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:
+            inner = node.body if isinstance(node, ast.ClassDef) else ()
+            above = f"{node.name}::" if isinstance(node, ast.ClassDef) else ""
+            functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+            names |= {f"{above}{n.name}" for n in (node, *inner) if isinstance(n, functions)}
+    assert [(f, t) for f, t in sorted(claims) if f in named and t not in named[f]] == []
 
 
 def test_information_needs_no_proof(made: Table) -> None:

@@ -52,7 +52,7 @@ def test_claims_of_tests(tmp_path: Path) -> None:
     read = claims_of(tmp_path, "tests/test_a.py", PLAIN)
     assert read.mistakes == ()
     assert [(c.rule, str(c.place), c.test) for c in read.claims] == [
-        ("CC-22", "tests/test_a.py:12", "test_two"),
+        ("CC-22", "tests/test_a.py:12", "TestMore::test_two"),
         ("IC-05", "tests/test_a.py:4", "test_one"),
         ("SM-01", "tests/test_a.py:4", "test_one"),
     ]
