@@ -16,7 +16,7 @@ from capsmith_runtime.contract.control_plane import (
     MachineSettings,
     is_waiting_for_pre_terminate,
 )
-from capsmith_runtime.contract.control_plane_shapes import CORE_MACHINES
+from capsmith_runtime.contract.control_plane_shapes import CONTROL_PLANE_SHAPES, CORE_MACHINES
 from capsmith_runtime.contract.model import Condition, ObjectRef
 
 VERSIONS = pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
@@ -89,6 +89,40 @@ def test_settings_of_both_versions() -> None:
     assert new["minReadySeconds"] == 0
     assert new["taints"] == [taint]
     assert old["readinessGates"] == new["readinessGates"] == [gate]
+
+
+_TIMEOUTS: dict[str, dict[str, Any]] = {
+    "v1beta1": {
+        "nodeDrainTimeout": "1m30s",
+        "nodeVolumeDetachTimeout": "20s",
+        "nodeDeletionTimeout": "7s",
+    },
+    "v1beta2": {
+        "spec": {
+            "deletion": {
+                "nodeDrainTimeoutSeconds": 90,
+                "nodeVolumeDetachTimeoutSeconds": 20,
+                "nodeDeletionTimeoutSeconds": 7,
+            }
+        }
+    },
+}
+
+
+@VERSIONS
+def test_each_timeout_of_the_control_plane_reaches_its_machines(version: str) -> None:
+    """Each of the three timeouts is read from the control plane and written into the Machine.
+
+    Proves: CP-14, CP-15.
+    """
+    control_plane = {"spec": {"machineTemplate": _TIMEOUTS[version]}}
+    found = CONTROL_PLANE_SHAPES[version].read_machine_template(control_plane).settings
+
+    timeouts = (found.drain_seconds, found.volume_detach_seconds, found.deletion_seconds)
+    assert timeouts == (90, 20, 7)
+    spec = CORE_MACHINES[version].build_spec({"spec": {}}, found)
+    expected = _TIMEOUTS[version].get("spec") or _TIMEOUTS[version]
+    assert {key: spec[key] for key in expected} == expected
 
 
 @VERSIONS

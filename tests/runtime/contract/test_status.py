@@ -127,6 +127,10 @@ def test_an_endpoint_of_the_user_is_kept(writer: Any, given: dict[str, Any]) -> 
 def test_half_an_endpoint_of_the_users_is_completed(
     writer: Any, given: dict[str, Any], host: str
 ) -> None:
+    """A host that the user gave is kept, and only what is missing is added.
+
+    Proves: IC-02, IC-03.
+    """
     spec = writer.build_cluster_spec({"spec": {"controlPlaneEndpoint": given}}, CLUSTER, ALL)
 
     assert spec == {"controlPlaneEndpoint": {"host": host, "port": 6443}}

@@ -126,7 +126,10 @@ def test_a_result_of_another_type_is_a_failure(answer: Any) -> None:
 
 
 def test_a_hook_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The response is sent before core's time-out, and other hooks are not blocked."""
+    """The response is sent before core's time-out, with the same message each time.
+
+    Proves: RX-06.
+    """
     asked = handler("BeforeClusterCreate", lifecycle.BEFORE_CLUSTER_CREATE, timeout_seconds=1)
     waits: list[float] = []
     came_back, go_on = threading.Event(), threading.Event()

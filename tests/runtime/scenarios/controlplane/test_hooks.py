@@ -77,6 +77,37 @@ class TestControlPlaneHooks(ControlPlaneConformance):
         assert asked == [gone]
 
     @scenario
+    async def test_before_remove_runs_once_core_has_drained_the_node(
+        self, env: ControlPlaneEnvironment, override: Override
+    ) -> None:
+        """The hook waits until core has reached the pre-terminate hooks.
+
+        Proves: SM-05.
+        """
+        asked: list[str] = []
+
+        def before_remove(self: Any, member: ControlPlaneMember[Any]) -> Waiting | None:
+            asked.append(member.machine.name)
+            return None
+
+        override(env, before_remove=before_remove)
+        await env.restart()
+        await env.running(3)
+        gone = env.names()[1]
+        env.machines.draining = True
+        key = NamespacedName(NAMESPACE, gone)
+        env.api.remove("Machine", key)
+        await env.eventually(
+            "its Node is being drained",
+            lambda: shows(env.api.find("Machine", key) or {}, "Deleting", "True"),
+        )
+        await env.quiet()
+        assert asked == []
+        env.machines.draining = False
+        await env.eventually("it is gone", lambda: gone not in env.names())
+        assert asked == [gone]
+
+    @scenario
     async def test_the_next_member_waits_for_the_author(
         self, env: ControlPlaneEnvironment, override: Override
     ) -> None:

@@ -28,6 +28,7 @@ class FakeMachines:
         self._kinds = ("FakeMachine", kind.bootstrap_kind)
         self._initialized = initialized
         self._hold = False
+        self._draining = False
 
     @property
     def hold(self) -> bool:
@@ -39,15 +40,25 @@ class FakeMachines:
         self._hold = value
         self._api.announce()
 
+    @property
+    def draining(self) -> bool:
+        """Whether Nodes of deleted Machines are being drained, which delays their deletion."""
+        return self._draining
+
+    @draining.setter
+    def draining(self, value: bool) -> None:
+        self._draining = value
+        self._api.announce()
+
     async def run(self) -> None:
         """Run until cancelled."""
         seen: object = None
         while True:
             # Nothing has changed, so core would have had no event.
-            while seen == (self._api.version, self.hold):
+            while seen == (self._api.version, self.hold, self.draining):
                 await self._api.wait_for_change()
             await asyncio.sleep(0.002)
-            seen = self._api.version, self.hold
+            seen = self._api.version, self.hold, self.draining
             for machine in self._api.all("Machine"):
                 if CONTROL_PLANE not in (machine["metadata"].get("labels") or {}):
                     continue
@@ -102,6 +113,9 @@ class FakeMachines:
                 self._set(found, condition_type, "True")
 
     def _end(self, machine: JSON, key: NamespacedName) -> None:
+        if self.draining:
+            self._set(machine, "Deleting", "True", "DrainingNode")
+            return
         annotations = machine["metadata"].get("annotations") or {}
         # Core deletes the infrastructure only after all such hooks have been removed (SM-05).
         if any(name.startswith(PRE_TERMINATE) for name in annotations):
