@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from capsmith import resources
-from capsmith.contract.load import list_versions, load_contract
+from capsmith.contract import load as contract_files
 from capsmith.contract.model import Contract
 from capsmith.findings import Finding
-from capsmith.provider.model import Provider
-from capsmith.provider_yaml.parse import parse
-from capsmith.resolving.resolve import link_rules, resolve
 from capsmith.workspace.reading import read_document
 
 if TYPE_CHECKING:
     from capsmith.blueprint.overlay import Overlay
     from capsmith.provider.draft import Draft
+    from capsmith.provider.model import Provider
     from capsmith.yamldoc.document import Document
 
 
@@ -41,8 +39,7 @@ def load_contracts() -> tuple[Contract, ...]:
 
     All calls return the same objects, whose parts are read when they are first used.
     """
-    schemas = resources.schemas()
-    return tuple(load_contract(version, schemas) for version in list_versions())
+    return contract_files.load_contracts(resources.schemas())
 
 
 def load(path: Path, blueprints: Path | None = None) -> Loaded:
@@ -66,6 +63,11 @@ def load_text(text: str, file: str) -> Loaded:
 
     Never raises an exception for invalid content, but returns findings and no provider.
     """
+    # Imported here because `verify` and others only need contracts, and the model of provider.yaml
+    # takes a sixth of their time.
+    from capsmith.provider_yaml.parse import parse
+    from capsmith.resolving.resolve import link_rules, resolve
+
     contracts = {contract.version: contract for contract in load_contracts()}
     parsed = parse(text, file)
     if parsed.spec is None or parsed.document is None:

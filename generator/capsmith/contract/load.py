@@ -64,11 +64,25 @@ def list_versions() -> tuple[str, ...]:
     return VERSIONS
 
 
+def load_contracts(reader: Traversable) -> tuple[Contract, ...]:
+    """Load all contracts, oldest first, from the schemas folder that ``reader`` reads.
+
+    Raises UnreadableInput for invalid data, also later, when a lazy part is first used.
+    """
+    # Each contract takes its rules from the same files, which are therefore read once.
+    rules = Lazy(lambda: load_rules(reader))
+    return tuple(_load_contract(version, reader, rules) for version in VERSIONS)
+
+
 def load_contract(version: str, reader: Traversable) -> Contract:
     """Load contract version ``version`` from the schemas folder that ``reader`` reads.
 
     Raises ValueError for an unsupported version and UnreadableInput for invalid data.
     """
+    return _load_contract(version, reader, Lazy(lambda: load_rules(reader)))
+
+
+def _load_contract(version: str, reader: Traversable, rules: Mapping[str, Rule]) -> Contract:
     from capsmith.contract.files import ContractFile
 
     if version not in VERSIONS:
@@ -88,7 +102,7 @@ def load_contract(version: str, reader: Traversable) -> Contract:
         label=content.label,
         # Lazy: most commands read the shapes of some roles and no rule, and a valid description has
         # no finding that a rule would explain.
-        rules=Lazy(lambda: load_rules(reader, version)),
+        rules=Lazy(lambda: {id: rule for id, rule in rules.items() if version in rule.contracts}),
         types=Shapes(
             [*_yaml_files(folder / "types"), *_own_kinds(kinds)],
             lambda: {**_fragments(common), **_fragments(kinds), **_fragments(folder)},

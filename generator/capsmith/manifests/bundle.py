@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -60,6 +60,13 @@ def artefact(manifest: Manifest) -> Artefact:
     return Artefact.ASIDE if aside else Artefact.SOURCE
 
 
+def _group_by_kind(manifests: Iterable[Manifest]) -> Mapping[str, tuple[Manifest, ...]]:
+    found: dict[str, list[Manifest]] = {}
+    for manifest in manifests:
+        found.setdefault(manifest.kind, []).append(manifest)
+    return {kind: tuple(each) for kind, each in found.items()}
+
+
 @dataclass(frozen=True, eq=False)
 class Installed:
     """All objects of the providers that are judged together, indexed by kind."""
@@ -73,10 +80,7 @@ class Installed:
 
     @cached_property
     def _by_kind(self) -> Mapping[str, tuple[Manifest, ...]]:
-        found: dict[str, list[Manifest]] = {}
-        for manifest in self.manifests:
-            found.setdefault(manifest.kind, []).append(manifest)
-        return {kind: tuple(manifests) for kind, manifests in found.items()}
+        return _group_by_kind(self.manifests)
 
     def of(self, kind: str) -> tuple[Manifest, ...]:
         """Return the objects of a kind from all the providers."""
@@ -155,7 +159,13 @@ class Bundle:
 
     def of(self, *kinds: str) -> tuple[Manifest, ...]:
         """Return the objects that clusterctl installs whose kind is one of ``kinds``."""
+        if len(kinds) == 1:
+            return self._by_kind.get(kinds[0], ())
         return tuple(manifest for manifest in self.objects if manifest.kind in kinds)
+
+    @cached_property
+    def _by_kind(self) -> Mapping[str, tuple[Manifest, ...]]:
+        return _group_by_kind(self.objects)
 
 
 def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[Bundle]:
@@ -178,17 +188,13 @@ def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[B
     if len(components) == 1:
         yield Bundle(tuple(manifests), roles)
         return
+    beside: dict[PurePosixPath, list[str]] = {}
+    for file in by_file.keys() - set(components):
+        beside.setdefault(PurePosixPath(file).parent, []).append(file)
     for file in components:
-        folder = PurePosixPath(file).parent
+        files = {file, *beside.get(PurePosixPath(file).parent, ())}
         yield Bundle(
-            tuple(
-                manifest
-                for other, found in by_file.items()
-                for manifest in found
-                if other == file
-                or (other not in components and PurePosixPath(other).parent == folder)
-            ),
-            roles,
+            tuple(each for file, found in by_file.items() if file in files for each in found), roles
         )
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import PurePosixPath
+from functools import lru_cache, partial
 from typing import Any
 
 import yaml
@@ -26,6 +25,10 @@ MAX_NODES = 2_000_000
 MAX_DEPTH = 200
 """Maximum nesting of a document, because libyaml's recursive composer crashes on deeper ones."""
 _STRUCTURE = re.compile(r"^[ \t?:-]{100}", re.MULTILINE)
+_STRING, _LIST, _MAP = (f"tag:yaml.org,2002:{name}" for name in ("str", "seq", "map"))
+_DOCUMENT_START = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
+_ALIAS = re.compile(r"\*(?<![^\s\[{,:?]\*)\S")
+"""Finds each alias, and some other text: a node can only begin after one of these characters."""
 # libyaml where PyYAML was built with it: components files are large, and the Python loader is slow.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -49,12 +52,13 @@ class Manifest:
     @property
     def base_name(self) -> str:
         """Return the name of the file without folders."""
-        return PurePosixPath(self.file.replace("\\", "/")).name
+        return self.file.replace("\\", "/").rpartition("/")[2]
 
     @property
     def kind(self) -> str:
         """Return the kind, or an empty string."""
-        return text_of(self.document, "kind")
+        value = self.document.get("kind")
+        return value if isinstance(value, str) else ""
 
     @property
     def api_group(self) -> str:
@@ -116,7 +120,7 @@ def read_substituted(
 def mapping_of(data: Any, *path: str) -> Mapping[str, Any]:
     """Return the mapping at ``path`` in plain data, or an empty one if there is none."""
     value = at(data, *path)
-    return value if isinstance(value, Mapping) else {}
+    return value if type(value) is dict or isinstance(value, Mapping) else {}
 
 
 def list_of(data: Any, *path: str) -> list[Any]:
@@ -139,15 +143,17 @@ def text_of(data: Any, *path: str) -> str:
 def at(data: Any, *path: str) -> Any:
     """Return the value at ``path`` in plain data, or None if there is none."""
     for key in path:
-        if not isinstance(data, Mapping):
+        # Nearly all mappings are dicts, and a check against an ABC takes ten times as long.
+        if type(data) is not dict and not isinstance(data, Mapping):
             return None
         data = data.get(key)
     return data
 
 
 def _documents(text: str) -> Iterator[tuple[int, Any]]:
-    if _may_be_deep(text):
-        _refuse_depth(text)
+    _refuse_depth(text)
+    # Without aliases, a document has at most one node for each character.
+    may_expand = len(text) >= MAX_NODES or _ALIAS.search(text) is not None
     loader = _LOADER(text)
     try:
         while loader.check_node():
@@ -156,11 +162,27 @@ def _documents(text: str) -> Iterator[tuple[int, Any]]:
                 continue
             # Aliases share a node, so composing is cheap; but each walk of a check visits what they
             # refer to as often as if it were written out.
-            if _weight(node, {}) > MAX_NODES:
+            if may_expand and _weight(node, {}) > MAX_NODES:
                 raise ValueError("its aliases expand to too many nodes")
-            yield node.start_mark.line + 1, loader.construct_document(node)
+            construct = loader.construct_document if may_expand else partial(_construct, loader)
+            yield node.start_mark.line + 1, construct(node)
     finally:
         loader.dispose()
+
+
+def _construct(loader: Any, node: yaml.Node) -> Any:
+    """Return the data of a node without aliases, as the loader's own constructor would.
+
+    The loader's constructor makes a generator for each collection, and takes twice as long.
+    """
+    if node.tag == _STRING:
+        return node.value
+    if node.tag == _LIST:
+        return [_construct(loader, each) for each in node.value]
+    # Other keys, such as numbers and merges, are left to the loader.
+    if node.tag == _MAP and all(key.tag == _STRING for key, _ in node.value):
+        return {key.value: _construct(loader, each) for key, each in node.value}
+    return loader.construct_object(node, deep=True)
 
 
 def _may_be_deep(text: str) -> bool:
@@ -169,6 +191,20 @@ def _may_be_deep(text: str) -> bool:
 
 
 def _refuse_depth(text: str) -> None:
+    """Raise ValueError if a document is nested too deeply for the composer."""
+    if not _may_be_deep(text):
+        return
+    # Brackets are closed at the end of a document, so few documents of a file need the parser.
+    suspects = [part for part in _DOCUMENT_START.split(text) if _may_be_deep(part)]
+    try:
+        for part in suspects:
+            _measure_depth(part)
+    except yaml.YAMLError:
+        # A document may need what comes before it, such as a directive.
+        _measure_depth(text)
+
+
+def _measure_depth(text: str) -> None:
     depth = 0
     # Events come from a parser that does not recurse, unlike the composer that would crash.
     for event in yaml.parse(text, Loader=_LOADER):

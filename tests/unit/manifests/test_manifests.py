@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from capsmith.manifests import parse as manifests
 from capsmith.manifests.parse import Manifest, at, list_of, mapping_of, parse_manifests
@@ -73,6 +74,10 @@ def test_what_is_not_there_is_empty() -> None:
         ("[" * 900 + "]" * 900, "manifest-yaml", 0),
         ("- " * 100000 + "1\n", "manifest-yaml", 0),
         ("".join(f"{' ' * n}b:\n" for n in range(250)), "manifest-yaml", 0),
+        ("kind: A\n---\n" + "[" * 900 + "]" * 900, "manifest-yaml", 0),
+        # A directive is part of the document, and what only looks like a marker is none.
+        ("%TAG !y! tag:yaml.org,2002:\n---\n!y!seq " + "[" * 900 + "]" * 900, "manifest-yaml", 0),
+        ("[\n---x, " * 900 + "]" * 900, "manifest-yaml", 0),
     ],
 )
 def test_broken_text_is_a_finding(text: str, id: str, line: int) -> None:
@@ -94,6 +99,29 @@ def test_aliases_may_repeat_but_not_explode() -> None:
     bomb += "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
     _, (finding,) = parse_manifests(bomb, "a.yaml")
     assert "aliases" in finding.message
+
+
+@pytest.mark.parametrize("alias", [" *x", "[*x]", "[1,*x]", "{a: *x}", '{"a":*x}'])
+def test_each_form_of_an_alias_is_counted(alias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = f"a: &x [{'1,' * 50}]\nb: [{','.join([alias] * 9)}]\n"
+    monkeypatch.setattr(manifests, "MAX_NODES", len(text) + 1)
+    _, (finding,) = parse_manifests(text, "a.yaml")
+    assert "aliases" in finding.message
+
+
+def test_values_are_those_of_the_yaml_library() -> None:
+    text = """\
+1: one
+text: [a, "", 'b', "1", !!str 2]
+numbers: {int: 1, octal: 010, hex: 0x1F, float: 1.5, time: 12:30:45}
+others: [null, ~, yes, off, 2026-01-02, 2026-01-02T03:04:05Z]
+merged: {<<: {a: 1, b: 2}, a: 3}
+twice: {a: 1, a: 2}
+sets: !!set {a, b}
+pairs: !!omap [{a: 1}]
+bytes: !!binary aGk=
+"""
+    assert only(text).document == yaml.safe_load(text)
 
 
 def test_files_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from capsmith.judge.checks.registry import Context, Violation, check
@@ -196,6 +197,10 @@ def check_variable_commented(context: Context) -> Iterator[Violation]:
             yield Violation(manifest, f"a comment contains variable {first.text}", first.line)
 
 
+# Several checks go through the files of a provider one after another.
+_scan = lru_cache(16)(scan)
+
+
 def _files(
     context: Context, artefacts: tuple[Artefact, ...]
 ) -> Iterator[tuple[Manifest, tuple[Variable, ...]]]:
@@ -204,4 +209,4 @@ def _files(
     for manifest in (m for artefact in artefacts for m in context.bundle.files(artefact)):
         if manifest.file not in seen:
             seen.add(manifest.file)
-            yield manifest, scan(manifest.text)
+            yield manifest, _scan(manifest.text)

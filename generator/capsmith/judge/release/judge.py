@@ -90,12 +90,11 @@ def _of_bundle(
 def _of_rule(
     rule: Rule, bundle: Bundle, contract: Contract, cores: Sequence[Core], release: ReleaseFiles
 ) -> Iterator[ReleaseViolation]:
-    crds = {id(crd.manifest): crd for crd in bundle.crds}
     for found in find_violations(rule, bundle, contract):
         # A file that was named by itself says nothing about the files next to it.
         if rule.id == _BESIDE and found.manifest.file in release.alone:
             continue
-        crd = crds.get(id(found.manifest))
+        crd = next((crd for crd in bundle.crds if crd.manifest is found.manifest), None)
         met = [core for core in cores if _concerns(rule, [core]) and _uses(core, crd, contract)]
         if found.only_contract:
             # A release of core that speaks both contracts finds the label of its other one.
