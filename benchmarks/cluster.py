@@ -31,13 +31,39 @@ from capsmith.commands.generate import create
 ROOT = Path(__file__).parent.parent
 NAMESPACE = "default"
 _KINDS = ("Cluster", "Machine", "MachinePool")
+_CRD = "CustomResourceDefinition"
+_UNUSED = ("admissionregistration.k8s.io", "cert-manager.io")
 _COUNTED = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.M)
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 @dataclass(frozen=True)
+class Infrastructure:
+    """The kinds of a provider, and the specs that the load creates."""
+
+    group: str
+    version: str
+    cluster_kind: str
+    machine_kind: str
+    cluster_spec: dict[str, Any]
+    machine_spec: dict[str, Any]
+    pools: tuple[str, ...] = ()
+    """Plurals of further kinds whose requests are counted."""
+
+    @property
+    def clusters(self) -> str:
+        """Plural of the cluster kind."""
+        return f"{self.cluster_kind.lower()}s"
+
+    @property
+    def machines(self) -> str:
+        """Plural of the machine kind."""
+        return f"{self.machine_kind.lower()}s"
+
+
+@dataclass(frozen=True)
 class Cluster:
-    """The API server and the generated provider that is installed in it."""
+    """The API server and the provider that is installed in it."""
 
     server: ApiServer
     etcd: Etcd
@@ -47,10 +73,16 @@ class Cluster:
     namespace: str
     """Of the provider."""
     repository: Path
-    group: str
-    version: str
-    resource: str
-    """Plural of the machine kind."""
+    """Of the provider, or an empty folder."""
+    infrastructure: Infrastructure
+
+    @property
+    def group(self) -> str:
+        return self.infrastructure.group
+
+    @property
+    def version(self) -> str:
+        return self.infrastructure.version
 
     @property
     def client(self) -> KubeClient:
@@ -64,8 +96,9 @@ class Cluster:
     def requests(self) -> Counter[tuple[str, str]]:
         """Requests so far for the kinds in question, by verb and code."""
         counted: Counter[tuple[str, str]] = Counter()
-        kinds = {self.resource, "machines", "clusters", "acmeclusters", "secrets", "events"}
-        kinds |= {"acmepools", "machinepools"}
+        infrastructure = self.infrastructure
+        kinds = {infrastructure.machines, infrastructure.clusters, *infrastructure.pools}
+        kinds |= {"machines", "clusters", "machinepools", "secrets", "events"}
         text = self.client.request("GET", "/metrics")["text"]
         for labels, value in _COUNTED.findall(text):
             label = dict(_LABEL.findall(labels))
@@ -75,8 +108,8 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, kinds: str = "") -> Iterator[Cluster]:
-    """Start everything in ``folder``, and stop it; ``kinds`` are further ones of the provider."""
+def start_servers(folder: Path) -> Iterator[tuple[Toolbox, ApiServer, Etcd, Pki]]:
+    """Start an API server without any kinds in ``folder``, and stop it."""
     tools = toolbox(["k8s", core_module(default_core())])
     pki = Pki(folder / "pki")
     etcd = Etcd(tools, folder)
@@ -84,16 +117,43 @@ def cluster(folder: Path, kinds: str = "") -> Iterator[Cluster]:
     server = ApiServer(tools, pki, etcd, folder, "benchmark")
     try:
         server.start()
-        yield install(tools, server, etcd, pki, folder, kinds)
+        yield tools, server, etcd, pki
     finally:
         server.stop()
         etcd.stop()
+
+
+@contextmanager
+def cluster(folder: Path, kinds: str = "") -> Iterator[Cluster]:
+    """Start everything in ``folder``, and stop it; ``kinds`` are further ones of the provider."""
+    with start_servers(folder) as servers:
+        yield install(*servers, folder, kinds)
 
 
 def install(
     tools: Toolbox, server: ApiServer, etcd: Etcd, pki: Pki, folder: Path, kinds: str = ""
 ) -> Cluster:
     """Install the CRDs of core and a generated provider."""
+    install_core_kinds(tools, server)
+    repository = _generate(folder, kinds)
+    documents = render_manifests(repository)
+    crds = [each["spec"] for each in documents if each["kind"] == _CRD]
+    machine = next(spec for spec in crds if spec["names"]["kind"] == "AcmeMachine")
+    infrastructure = Infrastructure(
+        machine["group"],
+        machine["versions"][0]["name"],
+        "AcmeCluster",
+        "AcmeMachine",
+        {"region": "north"},
+        {"size": "small", "image": "image"},
+        ("acmepools",),
+    )
+    namespace, kubeconfig = install_provider(server, pki, documents, folder)
+    return Cluster(server, etcd, pki, kubeconfig, namespace, repository, infrastructure)
+
+
+def install_core_kinds(tools: Toolbox, server: ApiServer) -> None:
+    """Install the CRDs of core that a provider watches."""
     text = tools.path(core_module(default_core()), "core-components.yaml").read_text(
         encoding="utf-8"
     )
@@ -101,11 +161,10 @@ def install(
         if _is_wanted(crd):
             crd["spec"].pop("conversion", None)  # core is not there to convert
             server.client.apply(crd)
-    return _installed(server, etcd, pki, _generate(folder, kinds), folder)
 
 
 def _is_wanted(document: dict[str, Any] | None) -> bool:
-    if document is None or document["kind"] != "CustomResourceDefinition":
+    if document is None or document["kind"] != _CRD:
         return False
     return document["spec"]["names"]["kind"] in _KINDS
 
@@ -121,7 +180,8 @@ def _generate(folder: Path, kinds: str) -> Path:
     return folder / "provider"
 
 
-def _installed(server: ApiServer, etcd: Etcd, pki: Pki, repository: Path, folder: Path) -> Cluster:
+def render_manifests(repository: Path) -> list[dict[str, Any]]:
+    """Return the manifests of a generated repository."""
     tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     built = subprocess.run(
         ["kubectl", "kustomize", "config/default"],
@@ -131,11 +191,20 @@ def _installed(server: ApiServer, etcd: Etcd, pki: Pki, repository: Path, folder
         capture_output=True,
         text=True,
     )
-    documents = [document for document in yaml.safe_load_all(built.stdout) if document]
-    crds = [each for each in documents if each["kind"] == "CustomResourceDefinition"]
-    others = [each for each in documents if each["kind"] not in ("Deployment", crds[0]["kind"])]
+    return [document for document in yaml.safe_load_all(built.stdout) if document]
+
+
+def install_provider(
+    server: ApiServer, pki: Pki, documents: list[dict[str, Any]], folder: Path
+) -> tuple[str, Path]:
+    """Install all manifests but the Deployment and webhooks, which processes have no use for.
+
+    Returns the provider's namespace, and a kubeconfig for its ServiceAccount.
+    """
+    crds = [each for each in documents if each["kind"] == _CRD]
+    others = [each for each in documents if each["kind"] not in ("Deployment", _CRD)]
     for document in sorted(others, key=lambda each: each["kind"] != "Namespace"):
-        if "admissionregistration" not in document["apiVersion"]:
+        if document["apiVersion"].partition("/")[0] not in _UNUSED:
             server.client.apply(document)
     for crd in crds:
         server.client.apply(crd)
@@ -144,22 +213,11 @@ def _installed(server: ApiServer, etcd: Etcd, pki: Pki, repository: Path, folder
     token = request_token(server.client, account["namespace"], account["name"])
     kubeconfig = folder / "controller.kubeconfig"
     kubeconfig.write_text(render_token_kubeconfig(server.url, pki.ca, token), encoding="utf-8")
-    machine = next(crd["spec"] for crd in crds if crd["spec"]["names"]["kind"] == "AcmeMachine")
-    return Cluster(
-        server,
-        etcd,
-        pki,
-        kubeconfig,
-        account["namespace"],
-        repository,
-        machine["group"],
-        machine["versions"][0]["name"],
-        machine["names"]["plural"],
-    )
+    return account["namespace"], kubeconfig
 
 
 def _established(client: KubeClient) -> bool:
-    crds: list[dict[str, Any]] = client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+    crds: list[dict[str, Any]] = client.list("apiextensions.k8s.io/v1", _CRD)
     return all(
         any(
             c["type"] == "Established" and c["status"] == "True"

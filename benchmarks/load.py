@@ -24,6 +24,7 @@ class Load:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._infrastructure = cluster.infrastructure
         self._api = f"{cluster.group}/{cluster.version}"
         self.sent = 0
         """Writes of our own, which the API server counts too."""
@@ -43,7 +44,7 @@ class Load:
                 "spec": {
                     "infrastructureRef": {
                         "apiGroup": self._cluster.group,
-                        "kind": "AcmeCluster",
+                        "kind": self._infrastructure.cluster_kind,
                         "name": "benchmark",
                     }
                 },
@@ -104,6 +105,14 @@ class Load:
             time.sleep(0.05)
         return time.monotonic() - began
 
+    def wait_gone(self, names: list[str], timeout: float) -> None:
+        """Until the infrastructure machines no longer exist.  Raises TimeoutError."""
+        end = time.monotonic() + timeout
+        while not self._watch.gone.issuperset(names):
+            if time.monotonic() > end:
+                raise TimeoutError(f"{len(set(names) - self._watch.gone)} still exist")
+            time.sleep(0.05)
+
     def converged(self, names: list[str]) -> int:
         return sum(1 for name in names if name in self._watch.done)
 
@@ -122,18 +131,27 @@ class Load:
         return self._cluster.client.create(document)
 
     def _infra_cluster(self) -> _Object:
-        return self._infra("AcmeCluster", "benchmark", {"region": "north"})
+        kinds = self._infrastructure
+        return self._infra(kinds.cluster_kind, "benchmark", kinds.cluster_spec)
 
     def _infra_machine(self, name: str) -> _Object:
-        return self._infra("AcmeMachine", name, {"size": "small", "image": "image"})
+        kinds = self._infrastructure
+        return self._infra(kinds.machine_kind, name, kinds.machine_spec)
 
     def _infra(self, kind: str, name: str, spec: _Object) -> _Object:
         labels = {"cluster.x-k8s.io/cluster-name": "benchmark"}
-        metadata = {"name": name, "namespace": NAMESPACE, "labels": labels}
+        metadata = {
+            "name": name,
+            "namespace": NAMESPACE,
+            "labels": labels,
+            # As core does; the provider in Go fails for a cluster without any annotation.
+            "annotations": {"cluster.x-k8s.io/cloned-from-name": "benchmark"},
+        }
         return {"apiVersion": self._api, "kind": kind, "metadata": metadata, "spec": spec}
 
     def _machine(self, name: str) -> _Object:
-        reference = {"apiGroup": self._cluster.group, "kind": "AcmeMachine", "name": name}
+        kind = self._infrastructure.machine_kind
+        reference = {"apiGroup": self._cluster.group, "kind": kind, "name": name}
         labels = {"cluster.x-k8s.io/cluster-name": "benchmark"}
         return {
             "apiVersion": _CORE,
@@ -188,7 +206,7 @@ class _Watch:
             address.hostname or "", address.port, timeout=5, context=context
         )
         c = self._cluster
-        path = f"/apis/{c.group}/{c.version}/namespaces/{NAMESPACE}/{c.resource}"
+        path = f"/apis/{c.group}/{c.version}/namespaces/{NAMESPACE}/{c.infrastructure.machines}"
         with closing(connection):
             connection.request("GET", f"{path}?watch=1&resourceVersion={self._version}")
             self._read(connection.getresponse())

@@ -34,7 +34,8 @@ class Contender:
     name: str
     process: Process
     ready: Callable[[], object]
-    cloud: Path
+    cloud: Path | None
+    """The folder of the simulated cloud; None if the servers are in memory."""
 
 
 def generated(cluster: Cluster, folder: Path) -> Contender:
@@ -65,7 +66,9 @@ def kopf(cluster: Cluster, folder: Path) -> Contender:
         {
             **os.environ,
             "KUBECONFIG": str(cluster.server.kubeconfig),
-            "BENCHMARK_RESOURCE": f"{cluster.group}/{cluster.version}/{cluster.resource}",
+            "BENCHMARK_RESOURCE": "/".join(
+                (cluster.group, cluster.version, cluster.infrastructure.machines)
+            ),
             "BENCHMARK_CLOUD": str(cluster.repository / "src" / cluster.package / "cloud.py"),
             "CAPSMITH_SIMULATED_CLOUD_DIR": str(cloud),
         },
@@ -85,7 +88,8 @@ def measure(cluster: Cluster, contender: Contender, count: int) -> dict[str, str
         rows |= _idle(cluster, process)
         rows |= _restart(load, contender, count)
         rows |= _kill(load, contender, count)
-        return rows | {"servers made twice": str(_made_twice(contender.cloud))}
+        rows |= _delete(load, process, names)
+        return rows | {"servers made twice": _made_twice(contender.cloud)}
     finally:
         load.stop()
         process.stop()
@@ -162,10 +166,22 @@ def _kill(load: Load, contender: Contender, count: int) -> dict[str, str]:
     return {f"kill -9 within {len(names)} more, s": f"{time.monotonic() - began:.1f}"}
 
 
-def _made_twice(cloud: Path) -> int:
+def _delete(load: Load, process: Process, names: list[str]) -> dict[str, str]:
+    """All pairs of the first load; until their infrastructure machines are gone."""
+    used, began = process.usage().cpu_seconds, time.monotonic()
+    load.delete(names)
+    load.wait_gone(names, TIMEOUT_SECONDS)
+    took = time.monotonic() - began
+    cpu = process.usage().cpu_seconds - used
+    return {f"deletion of {len(names)}, s / CPU, s": f"{took:.1f} / {cpu:.1f}"}
+
+
+def _made_twice(cloud: Path | None) -> str:
+    if cloud is None:
+        return "not recorded"
     lines = (cloud / "journal.log").read_text(encoding="utf-8").splitlines()
     made = Counter(line for line in lines if line.startswith("create server "))
-    return sum(1 for times in made.values() if times > 1)
+    return str(sum(1 for times in made.values() if times > 1))
 
 
 def main() -> int:
@@ -179,11 +195,16 @@ def main() -> int:
             with tempfile.TemporaryDirectory() as name, cluster(Path(name)) as api:
                 contender = make(api, Path(name))
                 columns[contender.name] = measure(api, contender, count)
-        rows = [[f"{count:,} pairs", *columns]]
-        keys = next(iter(columns.values()))
-        rows += [[key, *(column[key] for column in columns.values())] for key in keys]
-        table(rows)
+        print_columns(count, columns)
     return 0
+
+
+def print_columns(count: int, columns: dict[str, dict[str, str]]) -> None:
+    """Print a table with a column for each contender."""
+    rows = [[f"{count:,} pairs", *columns]]
+    keys = next(iter(columns.values()))
+    rows += [[key, *(column[key] for column in columns.values())] for key in keys]
+    table(rows)
 
 
 if __name__ == "__main__":
