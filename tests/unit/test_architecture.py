@@ -16,7 +16,7 @@ import pytest
 from capsmith.blueprint.plan import load_manifest
 from capsmith.commands.build import build
 from capsmith.commands.generate import generate
-from capsmith.commands.load import load, load_contracts
+from capsmith.commands.load import load, load_contract_data
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -88,7 +88,7 @@ def test_the_followed_line_is_in_the_files_named() -> None:
 def test_the_walk_is_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # With a cache conformance would be skipped for a tree that was checked before.
     monkeypatch.setenv("CAPSMITH_CACHE", "")
-    for cached in (load_contracts, load_manifest):  # which an earlier test has called
+    for cached in (load_contract_data, load_manifest):  # which an earlier test has called
         cached.cache_clear()
     walk = re.findall(r"^\|[^|]*\| `(capsmith\.[\w.]+)` \|", PAGE, re.MULTILINE)
     assert len(walk) > 20

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from capsmith.cli.options import FOLDER, format_option, handle_exit, import_pydantic
+from capsmith.cli.options import FOLDER, format_option, handle_exit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,7 +70,6 @@ def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
 
     Exit codes: 0 nothing breaks, 1 something breaks, 2 usage error or unreadable input.
     """
-    import_pydantic()
     from capsmith.commands.verify import VerifyRequest, run_verify
     from capsmith.console import Console
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from capsmith import resources
+from capsmith import __version__, resources
 from capsmith.contract import load as contract_files
+from capsmith.contract.compatibility import Compatibility, load_compatibility
 from capsmith.contract.model import Contract
 from capsmith.findings import Finding
+from capsmith.workspace.cache import FolderCache
 from capsmith.workspace.reading import read_document
 
 if TYPE_CHECKING:
@@ -33,13 +36,39 @@ class Loaded(NamedTuple):
     draft: Draft | None = None
 
 
-@cache
-def load_contracts() -> tuple[Contract, ...]:
-    """Return all contracts that capsmith knows, oldest first.
+class ContractData(NamedTuple):
+    """What capsmith knows about Cluster API."""
 
-    All calls return the same objects, whose parts are read when they are first used.
+    contracts: tuple[Contract, ...]
+    """All contracts, oldest first; their parts may be read when they are first used."""
+    supported: Compatibility
+    """Releases of core, Kubernetes and others that capsmith supports."""
+
+
+def load_contracts() -> tuple[Contract, ...]:
+    """Return all contracts that capsmith knows, oldest first; all calls return the same objects."""
+    return load_contract_data().contracts
+
+
+@cache
+def load_contract_data() -> ContractData:
+    """Return the data in capsmith's schemas folder, from the user's cache if they are there.
+
+    Reading and validating them takes longer than most commands need for the rest.
     """
-    return contract_files.load_contracts(resources.schemas())
+    schemas, user = resources.schemas(), FolderCache.of_user()
+    fingerprint = resources.compute_fingerprint() if user is not None else None
+    if user is None or fingerprint is None:
+        return ContractData(contract_files.load_contracts(schemas), load_compatibility(schemas))
+    key = f"contract-data-{__version__}-{fingerprint}"
+    content = user.get(key)
+    if content is not None:
+        recalled: ContractData = pickle.loads(content)
+        return recalled
+    contracts = map(contract_files.load_lazy_parts, contract_files.load_contracts(schemas))
+    loaded = ContractData(tuple(contracts), load_compatibility(schemas))
+    user.put(key, pickle.dumps(loaded, pickle.HIGHEST_PROTOCOL))
+    return loaded
 
 
 def load(path: Path, blueprints: Path | None = None) -> Loaded:

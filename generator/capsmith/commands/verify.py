@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from capsmith import resources
-from capsmith.commands.load import load_contracts
-from capsmith.contract.compatibility import load_compatibility
+from capsmith.commands.load import load_contract_data
 from capsmith.contract.load import load_keywords, load_live_rules, load_upgrade_rules
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.kustomized import (
@@ -73,10 +72,11 @@ def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
     Raises UnreadableInput if there is nothing to judge or a file cannot be read, and ValueError for
     an invalid option.
     """
-    contracts = {contract.version: contract for contract in load_contracts()}
+    data = load_contract_data()
+    contracts = {contract.version: contract for contract in data.contracts}
     known = sorted({role for contract in contracts.values() for role in contract.types})
     roles: dict[str, str] = {}
-    targets = list_targets(load_compatibility(resources.schemas()).core)
+    targets = list_targets(data.supported.core)
     cores = parse_target(request.target, targets) if request.target else targets.known
     options = VerifyOptions(cores, release=request.release, advice=request.advice)
     config = request.config or (Path(_CONFIG) if Path(_CONFIG).is_file() else None)

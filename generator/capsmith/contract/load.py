@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -72,6 +73,20 @@ def load_contracts(reader: Traversable) -> tuple[Contract, ...]:
     # Each contract takes its rules from the same files, which are therefore read once.
     rules = Lazy(lambda: load_rules(reader))
     return tuple(_load_contract(version, reader, rules) for version in VERSIONS)
+
+
+def load_lazy_parts(contract: Contract) -> Contract:
+    """Return a copy of a contract with all its parts loaded, so that it can be pickled.
+
+    Raises UnreadableInput for invalid data.
+    """
+    return replace(
+        contract,
+        rules=dict(contract.rules),
+        types=dict(contract.types),
+        hooks=dict(contract.hooks),
+        upgrades=dict(contract.upgrades),
+    )
 
 
 def load_contract(version: str, reader: Traversable) -> Contract:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capsmith.cel_text import is_transition, strip_literals
-from capsmith.provider_yaml.forms import FieldSchema, Validation
-from capsmith.yamldoc.document import PathReporter
 from capsmith.yamldoc.quote import quote, suggest
 
 if TYPE_CHECKING:
     from capsmith.provider_yaml.cel.compile import RuleProblem
+    from capsmith.provider_yaml.forms import FieldSchema, Validation
+    from capsmith.yamldoc.document import PathReporter
 
 
 _STEP = re.compile(r"\.([^.\[\]'\s]+)|\['((?:\\'|[^'\n])+)'\]")
