@@ -124,18 +124,25 @@ def start_servers(folder: Path) -> Iterator[tuple[Toolbox, ApiServer, Etcd, Pki]
 
 
 @contextmanager
-def cluster(folder: Path, kinds: str = "") -> Iterator[Cluster]:
+def cluster(folder: Path, kinds: str = "", *, with_credentials: bool = False) -> Iterator[Cluster]:
     """Start everything in ``folder``, and stop it; ``kinds`` are further ones of the provider."""
     with start_servers(folder) as servers:
-        yield install(*servers, folder, kinds)
+        yield install(*servers, folder, kinds, with_credentials=with_credentials)
 
 
 def install(
-    tools: Toolbox, server: ApiServer, etcd: Etcd, pki: Pki, folder: Path, kinds: str = ""
+    tools: Toolbox,
+    server: ApiServer,
+    etcd: Etcd,
+    pki: Pki,
+    folder: Path,
+    kinds: str = "",
+    *,
+    with_credentials: bool = False,
 ) -> Cluster:
     """Install the CRDs of core and a generated provider."""
     install_core_kinds(tools, server)
-    repository = _generate(folder, kinds)
+    repository = _generate(folder, kinds, with_credentials=with_credentials)
     documents = render_manifests(repository)
     crds = [each["spec"] for each in documents if each["kind"] == _CRD]
     machine = next(spec for spec in crds if spec["names"]["kind"] == "AcmeMachine")
@@ -169,11 +176,13 @@ def _is_wanted(document: dict[str, Any] | None) -> bool:
     return document["spec"]["names"]["kind"] in _KINDS
 
 
-def _generate(folder: Path, kinds: str) -> Path:
-    """The example without credentials, so that nothing but machines is measured."""
+def _generate(folder: Path, kinds: str, *, with_credentials: bool) -> Path:
+    """The example, as a rule without credentials, so that nothing but machines is measured."""
     example = (ROOT / "examples" / "acme" / "provider.yaml").read_text(encoding="utf-8")
     text = "".join(
-        line for line in example.splitlines(keepends=True) if not line.startswith("credentials:")
+        line
+        for line in example.splitlines(keepends=True)
+        if with_credentials or not line.startswith("credentials:")
     )
     report = create(text + kinds, folder / "provider")
     assert report.exit_code == 0, report.findings

@@ -20,10 +20,15 @@ _Object = dict[str, Any]
 
 
 class Load:
-    """All objects of one controller's run."""
+    """The objects of one Cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(
+        self, cluster: Cluster, namespace: str = NAMESPACE, identity: _Object | None = None
+    ) -> None:
+        """``identity`` is the reference of the infrastructure cluster, if it needs one."""
         self._cluster = cluster
+        self._namespace = namespace
+        self._identity = {"identityRef": identity} if identity else {}
         self._infrastructure = cluster.infrastructure
         self._api = f"{cluster.group}/{cluster.version}"
         self.sent = 0
@@ -31,7 +36,7 @@ class Load:
         self.released: dict[str, float] = {}
         """When an object got its owner, from where on the controller can work on it."""
         self._pairs: dict[str, tuple[_Object, _Object]] = {}
-        self._watch = _Watch(cluster)
+        self._watch = _Watch(cluster, namespace)
 
     def start(self) -> None:
         """Make the cluster and begin to watch."""
@@ -40,7 +45,7 @@ class Load:
             {
                 "apiVersion": _CORE,
                 "kind": "Cluster",
-                "metadata": {"name": "benchmark", "namespace": NAMESPACE},
+                "metadata": {"name": "benchmark", "namespace": self._namespace},
                 "spec": {
                     "infrastructureRef": {
                         "apiGroup": self._cluster.group,
@@ -132,7 +137,7 @@ class Load:
 
     def _infra_cluster(self) -> _Object:
         kinds = self._infrastructure
-        return self._infra(kinds.cluster_kind, "benchmark", kinds.cluster_spec)
+        return self._infra(kinds.cluster_kind, "benchmark", kinds.cluster_spec | self._identity)
 
     def _infra_machine(self, name: str) -> _Object:
         kinds = self._infrastructure
@@ -142,7 +147,7 @@ class Load:
         labels = {"cluster.x-k8s.io/cluster-name": "benchmark"}
         metadata = {
             "name": name,
-            "namespace": NAMESPACE,
+            "namespace": self._namespace,
             "labels": labels,
             # As core does; the provider in Go fails for a cluster without any annotation.
             "annotations": {"cluster.x-k8s.io/cloned-from-name": "benchmark"},
@@ -156,7 +161,7 @@ class Load:
         return {
             "apiVersion": _CORE,
             "kind": "Machine",
-            "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+            "metadata": {"name": name, "namespace": self._namespace, "labels": labels},
             "spec": {
                 "clusterName": "benchmark",
                 "bootstrap": {"dataSecretName": "bootstrap"},
@@ -174,10 +179,11 @@ def _owned_by(owner: _Object) -> _Object:
 class _Watch:
     """When each object had its provider id and was provisioned, by name."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
         self.done: dict[str, float] = {}
         self.gone: set[str] = set()
         self._cluster = cluster
+        self._namespace = namespace
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._version = "0"
@@ -206,9 +212,9 @@ class _Watch:
             address.hostname or "", address.port, timeout=5, context=context
         )
         c = self._cluster
-        path = f"/apis/{c.group}/{c.version}/namespaces/{NAMESPACE}/{c.infrastructure.machines}"
+        kind = f"{c.group}/{c.version}/namespaces/{self._namespace}/{c.infrastructure.machines}"
         with closing(connection):
-            connection.request("GET", f"{path}?watch=1&resourceVersion={self._version}")
+            connection.request("GET", f"/apis/{kind}?watch=1&resourceVersion={self._version}")
             self._read(connection.getresponse())
 
     def _read(self, answer: HTTPResponse) -> None:

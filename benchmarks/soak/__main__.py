@@ -1,4 +1,4 @@
-"""``python -m benchmarks.soak load|faults``; see README.md in the folder above."""
+"""``python -m benchmarks.soak load|faults|tenants``; see README.md in the folder above."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.soak import faults, load
+from benchmarks.soak import faults, load, tenants
 
 
 def main() -> int:
@@ -19,11 +19,16 @@ def main() -> int:
     hostile.add_argument("--minutes", type=float, default=60.0, help="60 unless given")
     hostile.add_argument("--seed", type=int, default=1, help="of the order of faults")
     hostile.add_argument("--folder", type=Path, help="keep logs here; it must be empty")
-    for command in (many, hostile):
+    several = commands.add_parser("tenants", help="some tenants' clouds have faults")
+    several.add_argument("--minutes", type=float, default=60.0, help="60 by default")
+    several.add_argument("--folder", type=Path, help="keep logs here; it must be empty")
+    for command in (many, hostile, several):
         command.add_argument("--format", choices=["text", "json"], default="text")
     options = parser.parse_args()
     if options.command == "faults":
         return faults.main(options.minutes, options.seed, options.format, options.folder)
+    if options.command == "tenants":
+        return tenants.main(options.minutes, options.format, options.folder)
     return load.main(options.pairs, options.pool, options.format)
 
 

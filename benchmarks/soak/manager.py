@@ -3,6 +3,7 @@
 Environment:
   SOAK_BLOCKS  file for callbacks that block the event loop, as lines of JSON
   SOAK_CLOCK   file with the seconds by which this process's wall clock is wrong
+  SOAK_TENANTS folder with the faults of tenants, each of which has a cloud of its own
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from benchmarks.soak.tenant_cloud import separate_tenants
 
 BLOCK_SECONDS = 0.02
 """Shorter callbacks are not recorded."""
@@ -74,6 +77,8 @@ def main() -> None:
     if clock := os.environ.get("SOAK_CLOCK"):
         shift_clock(Path(clock))
     package = sys.argv.pop(1)
+    if tenants := os.environ.get("SOAK_TENANTS"):
+        separate_tenants(package, Path(tenants))
     runpy.run_module(package, run_name="__main__", alter_sys=True)
 
 

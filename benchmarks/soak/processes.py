@@ -49,8 +49,12 @@ class Manager:
         kubeconfig: Path,
         *arguments: str,
         faults: Path | None = None,
+        tenants: Path | None = None,
     ) -> None:
-        """``faults`` is a file with the faults of the cloud; ``clock`` then shifts the clock."""
+        """``faults`` is a file with the faults of the cloud; ``clock`` then shifts the clock.
+
+        ``tenants`` is a folder with a file for each tenant whose cloud has a fault.
+        """
         self.name = name
         self.cloud = folder / "cloud"
         self.clock = folder / f"{name}.clock"
@@ -70,6 +74,7 @@ class Manager:
                 "CAPSMITH_SIMULATED_CLOUD_DIR": str(self.cloud),
                 "SOAK_BLOCKS": str(self._blocks),
                 "SOAK_CLOCK": "" if faults is None else str(self.clock),
+                "SOAK_TENANTS": str(tenants or ""),
                 "CAPSMITH_SIMULATED_FAULTS": "" if faults is None else f"@{faults}",
             },
         )
@@ -86,6 +91,11 @@ class Manager:
     def is_alive(self) -> bool:
         """Whether it answers its liveness probe, in bounded time."""
         return probe_http(f"{self._url}/healthz")()
+
+    @property
+    def threads(self) -> int:
+        """The number of its threads."""
+        return len(list(Path(f"/proc/{self.process.pid}/task").iterdir()))
 
     @property
     def leads(self) -> bool:
