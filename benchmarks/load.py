@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import time
@@ -15,17 +16,28 @@ from benchmarks.cluster import NAMESPACE, Cluster
 from capsmith.clusters.processes.kube import create_api_server_context
 
 _CORE = "cluster.x-k8s.io/v1beta2"
+_CLUSTER_LABEL = "cluster.x-k8s.io/cluster-name"
 _THREADS = 8
 _Object = dict[str, Any]
 
 
 class Load:
-    """The objects of one Cluster."""
+    """The objects of Clusters in one namespace."""
 
     def __init__(
-        self, cluster: Cluster, namespace: str = NAMESPACE, identity: _Object | None = None
+        self,
+        cluster: Cluster,
+        namespace: str = NAMESPACE,
+        identity: _Object | None = None,
+        clusters: int = 1,
     ) -> None:
-        """``identity`` is the reference of the infrastructure cluster, if it needs one."""
+        """``identity`` is the reference of the infrastructure clusters, if they need one.
+
+        Pairs belong to the ``clusters`` Clusters in turn.
+        """
+        others = (f"benchmark-{number}" for number in range(1, clusters))
+        self._clusters = ["benchmark", *others]
+        self._turns = itertools.cycle(self._clusters)
         self._cluster = cluster
         self._namespace = namespace
         self._identity = {"identityRef": identity} if identity else {}
@@ -39,29 +51,30 @@ class Load:
         self._watch = _Watch(cluster, namespace)
 
     def start(self) -> None:
-        """Make the cluster and begin to watch."""
-        infra = self._create(self._infra_cluster())
+        """Make the clusters and begin to watch."""
+        with ThreadPoolExecutor(_THREADS) as pool:
+            owners = list(pool.map(self._make_cluster, self._clusters))
+        self._owner = owners[0]
+        self.sent += 4 * len(owners)
+        self._watch.start()
+
+    def _make_cluster(self, name: str) -> _Object:
+        kinds, client = self._infrastructure, self._cluster.client
+        spec = kinds.cluster_spec | self._identity
+        infra = self._create(self._infra(kinds.cluster_kind, name, name, spec))
+        reference = {"apiGroup": kinds.group, "kind": kinds.cluster_kind, "name": name}
         owner = self._create(
             {
                 "apiVersion": _CORE,
                 "kind": "Cluster",
-                "metadata": {"name": "benchmark", "namespace": self._namespace},
-                "spec": {
-                    "infrastructureRef": {
-                        "apiGroup": self._cluster.group,
-                        "kind": self._infrastructure.cluster_kind,
-                        "name": "benchmark",
-                    }
-                },
+                "metadata": {"name": name, "namespace": self._namespace},
+                "spec": {"infrastructureRef": reference},
             }
         )
-        client = self._cluster.client
-        self._owner = client.patch(
-            owner, {"status": {"initialization": {"infrastructureProvisioned": True}}}, "status"
-        )
+        provisioned = {"status": {"initialization": {"infrastructureProvisioned": True}}}
+        owner = client.patch(owner, provisioned, "status")
         client.patch(infra, _owned_by(owner))
-        self.sent += 4
-        self._watch.start()
+        return owner
 
     def stop(self) -> None:
         self._watch.stop()
@@ -69,7 +82,8 @@ class Load:
     def make(self, names: list[str]) -> None:
         """Create pairs; the controller has to wait for the owner references."""
         with ThreadPoolExecutor(_THREADS) as pool:
-            self._pairs.update(zip(names, pool.map(self._pair, names), strict=True))
+            pairs = pool.map(self._pair, names, list(itertools.islice(self._turns, len(names))))
+            self._pairs.update(zip(names, pairs, strict=True))
         self.sent += 2 * len(names)
 
     def release(self, names: list[str]) -> None:
@@ -93,7 +107,7 @@ class Load:
 
     @property
     def owner(self) -> _Object:
-        """The Cluster."""
+        """The first Cluster."""
         return self._owner
 
     @property
@@ -124,8 +138,10 @@ class Load:
     def latencies(self, names: list[str]) -> list[float]:
         return sorted(self._watch.done[name] - self.released[name] for name in names)
 
-    def _pair(self, name: str) -> tuple[_Object, _Object]:
-        return self._create(self._infra_machine(name)), self._create(self._machine(name))
+    def _pair(self, name: str, owner: str) -> tuple[_Object, _Object]:
+        kinds = self._infrastructure
+        infra = self._infra(kinds.machine_kind, name, owner, kinds.machine_spec)
+        return self._create(infra), self._create(self._machine(name, owner))
 
     def _release(self, name: str) -> None:
         infra, machine = self._pairs[name]
@@ -135,39 +151,29 @@ class Load:
     def _create(self, document: _Object) -> _Object:
         return self._cluster.client.create(document)
 
-    def _infra_cluster(self) -> _Object:
-        kinds = self._infrastructure
-        return self._infra(kinds.cluster_kind, "benchmark", kinds.cluster_spec | self._identity)
-
-    def _infra_machine(self, name: str) -> _Object:
-        kinds = self._infrastructure
-        return self._infra(kinds.machine_kind, name, kinds.machine_spec)
-
-    def _infra(self, kind: str, name: str, spec: _Object) -> _Object:
-        labels = {"cluster.x-k8s.io/cluster-name": "benchmark"}
+    def _infra(self, kind: str, name: str, owner: str, spec: _Object) -> _Object:
         metadata = {
             "name": name,
             "namespace": self._namespace,
-            "labels": labels,
+            "labels": {_CLUSTER_LABEL: owner},
             # As core does; the provider in Go fails for a cluster without any annotation.
             "annotations": {"cluster.x-k8s.io/cloned-from-name": "benchmark"},
         }
         return {"apiVersion": self._api, "kind": kind, "metadata": metadata, "spec": spec}
 
-    def _machine(self, name: str) -> _Object:
+    def _machine(self, name: str, owner: str) -> _Object:
         kind = self._infrastructure.machine_kind
-        reference = {"apiGroup": self._cluster.group, "kind": kind, "name": name}
-        labels = {"cluster.x-k8s.io/cluster-name": "benchmark"}
-        return {
-            "apiVersion": _CORE,
-            "kind": "Machine",
-            "metadata": {"name": name, "namespace": self._namespace, "labels": labels},
-            "spec": {
-                "clusterName": "benchmark",
-                "bootstrap": {"dataSecretName": "bootstrap"},
-                "infrastructureRef": reference,
-            },
+        metadata = {
+            "name": name,
+            "namespace": self._namespace,
+            "labels": {_CLUSTER_LABEL: owner},
         }
+        spec = {
+            "clusterName": owner,
+            "bootstrap": {"dataSecretName": "bootstrap"},
+            "infrastructureRef": {"apiGroup": self._cluster.group, "kind": kind, "name": name},
+        }
+        return {"apiVersion": _CORE, "kind": "Machine", "metadata": metadata, "spec": spec}
 
 
 def _owned_by(owner: _Object) -> _Object:

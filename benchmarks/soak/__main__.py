@@ -15,6 +15,7 @@ def main() -> int:
     many = commands.add_parser("load", help="thousands of machines, and the limits of their cost")
     many.add_argument("--pairs", type=int, default=5000, help="Machines, each with its own object")
     many.add_argument("--pool", type=int, default=1000, help="machines of a pool")
+    many.add_argument("--clusters", type=int, default=1, help="that the Machines belong to")
     hostile = commands.add_parser("faults", help="faults at random moments, and what must hold")
     hostile.add_argument("--minutes", type=float, default=60.0, help="60 unless given")
     hostile.add_argument("--seed", type=int, default=1, help="of the order of faults")
@@ -29,7 +30,7 @@ def main() -> int:
         return faults.main(options.minutes, options.seed, options.format, options.folder)
     if options.command == "tenants":
         return tenants.main(options.minutes, options.format, options.folder)
-    return load.main(options.pairs, options.pool, options.format)
+    return load.main(options.pairs, options.pool, options.clusters, options.format)
 
 
 if __name__ == "__main__":

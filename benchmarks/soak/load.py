@@ -51,12 +51,12 @@ class Run:
         self.blocks += [(name, block) for block in self.manager.blocks()]
 
 
-def measure(pairs: int, replicas: int, folder: Path) -> list[Figure]:
+def measure(pairs: int, replicas: int, clusters: int, folder: Path) -> list[Figure]:
     """Run all phases; the figures in the order in which they were taken."""
     with cluster(folder, POOL_KIND) as api:
         manager = Manager(api, folder, "manager", api.kubeconfig, "--concurrency=10")
         manager.start()
-        load = Load(api)
+        load = Load(api, clusters=clusters)
         load.start()
         run = Run(api, load, Pool(api, load.owner), manager)
         names = [f"machine-{number}" for number in range(pairs)]
@@ -198,8 +198,9 @@ def _longest_blocks(blocks: list[tuple[str, Block]]) -> list[Figure]:
     return found
 
 
-def main(pairs: int, replicas: int, output: str) -> int:
+def main(pairs: int, replicas: int, clusters: int, output: str) -> int:
     """Measure and print; return 1 if a limit is exceeded."""
     with tempfile.TemporaryDirectory() as folder:
-        figures = measure(pairs, replicas, Path(folder))
-    return print_figures(figures, output, f"{pairs} pairs, a pool of {replicas}")
+        figures = measure(pairs, replicas, clusters, Path(folder))
+    title = f"{pairs} pairs in {clusters} clusters, a pool of {replicas}"
+    return print_figures(figures, output, title)
