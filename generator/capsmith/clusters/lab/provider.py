@@ -143,15 +143,15 @@ class ProviderRepository:
         return digest.hexdigest()
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that differs after any code file has changed."""
+        """Return a value that changes whenever a code file changes."""
         return frozenset(_stamps(self._files("src")))
 
     def release_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that differs after any file has changed from which a release is built."""
+        """Return a value that changes whenever a file changes that a release is built from."""
         return frozenset(_stamps(self._released_files()))
 
     def description_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that differs after provider.yaml has changed."""
+        """Return a value that changes whenever provider.yaml changes."""
         return frozenset(_stamps(self._files("provider.yaml")))
 
     def _cluster_scoped(self) -> set[str]:

@@ -59,7 +59,10 @@ class ReleaseComponent:
 
     @cached_property
     def label(self) -> str:
-        """Return the manifest label. Generated managers also use it as their field manager."""
+        """Return the manifest label, or a guess from the type and namespace if no object has it.
+
+        Generated managers use the label as their field manager, too.
+        """
         for each in self.of("Namespace") + self.crds:
             found = (each["metadata"].get("labels") or {}).get("cluster.x-k8s.io/provider")
             if found:

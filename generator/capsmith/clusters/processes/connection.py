@@ -63,7 +63,7 @@ class Connection:
         return self.may(CORE_USER, verb, group, plural)
 
     def may(self, user: str, verb: str, group: str, plural: str) -> bool:
-        """Return whether a user has a permission."""
+        """Ask the API server whether a user has a permission, and return its answer."""
         attributes = {"verb": verb, "group": group, "resource": plural}
         review: JSON = {
             "apiVersion": "authorization.k8s.io/v1",
@@ -74,7 +74,7 @@ class Connection:
         return bool(self.client.create({**review, "metadata": {}})["status"]["allowed"])
 
     def provider_resources(self) -> Iterable[tuple[str, str]]:
-        """Yield the group and plural of each kind of a provider that core reads."""
+        """Yield the group and plural of each kind that a provider defines and core reads."""
         for crd in self.client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition"):
             labels, spec = crd["metadata"].get("labels", {}), crd["spec"]
             label = labels.get("cluster.x-k8s.io/provider", "")

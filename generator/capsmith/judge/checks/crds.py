@@ -75,7 +75,10 @@ class Length:
 
 @check("crd-kind", Length)
 def check_crd_kind(context: Context, params: Length) -> Iterator[Violation]:
-    """CRD-04: The kind is in CamelCase and short enough for the suffix ``Template``."""
+    """CRD-04: The kind has valid characters and leaves room for the suffix ``Template``.
+
+    Letters, digits and hyphens are valid.
+    """
     for crd in context.crds():
         plain = crd.kind.removesuffix(_TEMPLATE)
         length = len(plain + _TEMPLATE)

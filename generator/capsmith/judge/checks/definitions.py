@@ -40,7 +40,7 @@ def check_crd_defaults(context: Context, params: Keywords) -> Iterator[Violation
 
 @check("crd-definition", Values)
 def check_crd_definition(context: Context, params: Values) -> Iterator[Violation]:
-    """CRD-26: The API server can decode the CRD, and takes all but its schemas."""
+    """CRD-26: The API server accepts everything in the CRD except, possibly, its schemas."""
     for manifest in _manifests(context):
         for fault in _undecodable(manifest) or find_definition_faults(manifest.document, params):
             yield Violation(manifest, f"{manifest}: {fault.message}", path=fault.path)

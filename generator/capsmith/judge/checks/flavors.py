@@ -75,7 +75,7 @@ def check_class_file_name(context: Context) -> Iterator[Violation]:
 
 @check("class-plain")
 def check_class_plain(context: Context) -> Iterator[Violation]:
-    """CC-74: A class has no variables or namespaces, and shares nothing with another class."""
+    """CC-74: A ClusterClass file has no variables, namespaces or objects of another file."""
     owners: dict[tuple[str, str], str] = {}
     for file, found in _by_file(context, Artefact.CLUSTER_CLASS).items():
         for variable in scan(found[0].text):
@@ -173,7 +173,11 @@ class Given:
 
 @check("variable-unasked", Given)
 def check_variable_unasked(context: Context, params: Given) -> Iterator[Violation]:
-    """CC-42: clusterctl requires every variable whose first occurrence has no default."""
+    """CC-42: Each variable that has no default somewhere has none at its first occurrence.
+
+    clusterctl requires a value only if the first occurrence has no default; elsewhere, a missing
+    value becomes an empty string.
+    """
     for manifest, variables in _files(context, _ALWAYS):
         known = {*find_required(variables), *params.given}
         for variable in variables:

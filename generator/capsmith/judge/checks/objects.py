@@ -52,7 +52,7 @@ class Mismatch(NamedTuple):
 
 @check("objects-fit")
 def check_objects_fit(context: Context) -> Iterator[Violation]:
-    """CC-80: Every object of a cluster template or class is valid for its CRD.
+    """CC-80: Every object in a cluster template or ClusterClass matches the schema of its CRD.
 
     The same mismatch in several objects of a kind is reported only once.
     """

@@ -144,7 +144,7 @@ class Injections:
 
 @check("webhook-ca", Injections)
 def check_webhook_ca(context: Context, params: Injections) -> Iterator[Violation]:
-    """CC-37: The certificate of each webhook is made, and its CA reaches the API server."""
+    """CC-37: Each webhook has a certificate, and the API server gets the CA of that certificate."""
     bundle = context.bundle
     certificates = {each.name: each for each in bundle.all_of("Certificate")}
     for client in _clients(bundle):
@@ -230,7 +230,7 @@ def check_certificate_references(context: Context) -> Iterator[Violation]:
 
 @check("pod-references")
 def check_pod_references(context: Context) -> Iterator[Violation]:
-    """CC-39: What a Deployment needs for its Pods to start is in the release."""
+    """CC-39: The release contains what the Pods of its Deployments need to start."""
     bundle = context.bundle
     if not _is_whole_release(bundle):
         return
@@ -293,7 +293,7 @@ _FILES = (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS)
 
 @check("template-kinds")
 def check_template_kinds(context: Context) -> Iterator[Violation]:
-    """CC-77: Each kind of the provider's in a template or class has a CRD in the release."""
+    """CC-77: Each provider kind that a template or class uses has a CRD in the release."""
     known = context.bundle.known_crds
     # Several providers share a group, so a kind is the provider's if it begins as its kinds do.
     own = {(crd.group, _first_word(crd.kind)) for crd in context.bundle.crds}

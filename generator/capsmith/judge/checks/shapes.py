@@ -141,7 +141,10 @@ class External:
 
 @check("control-plane-external", External)
 def check_control_plane_external(context: Context, params: External) -> Iterator[Violation]:
-    """CP-25: A control plane without Machines says so where workers are Machines."""
+    """CP-25: A control plane without Machines can report that it is externally managed.
+
+    It needs the field only if the release also has a kind for worker Machines.
+    """
     for crd, version in context.versions():
         part = SchemaPart(params.path, "boolean")
         if find_field(version.schema, params.path) is not None:

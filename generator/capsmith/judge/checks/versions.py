@@ -61,7 +61,10 @@ class Labelled:
 
 @check("contract-label-served", Labelled)
 def check_contract_label_served(context: Context, params: Labelled) -> Iterator[Violation]:
-    """GEN-02, GEN-16: Versions in a contract label are served."""
+    """GEN-02, GEN-16: The API versions in a contract label are served.
+
+    The parameter selects the version that core uses or all others.
+    """
     for crd in context.crds():
         served = [version.name for version in crd.versions if version.served]
         names = crd.labelled(context.contract.label)

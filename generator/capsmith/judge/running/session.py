@@ -92,7 +92,10 @@ class Session(BaseSession):
         self.client.apply(self._secret(SECRET, {"value": _DATA, "format": "cloud-config"}))
 
     def create_cluster(self, name: str, annotations: Mapping[str, str] | None = None) -> None:
-        """Create an infrastructure cluster and the Cluster that refers to it."""
+        """Create an infrastructure cluster with ``annotations``, and a Cluster that refers to it.
+
+        Both are called ``name``.
+        """
         self._prepare(name)
         infrastructure = self.objects.cluster(name, self.namespace)
         _annotate(infrastructure, annotations)

@@ -89,23 +89,23 @@ def _replace(
 # an annotation lists the author's types; it is written before the conditions, which makes it
 # complete after a crash between the two.
 def record_annotation(group: str) -> str:
-    """Return the name of the annotation that stores condition types."""
+    """Return the name of the annotation that lists the condition types set by the author's code."""
     return f"{group}/conditions"
 
 
 def recorded_types(obj: Object, group: str) -> frozenset[str]:
-    """Return the condition types that :func:`record_types` stored in the object's annotation.
+    """Return the condition types that the object's annotation lists; empty if it has none.
 
-    The author's code wrote these conditions. Empty if none are stored.
+    The author's code has set conditions of these types.  See :func:`record_types`.
     """
     text = metadata.annotations(obj).get(record_annotation(group), "")
     return frozenset(name for name in text.split(",") if name)
 
 
 def record_types(obj: Object, group: str, types: Set[str]) -> dict[str, str]:
-    """Return the object's annotations with the condition types ``types`` stored in one of them.
+    """Return a copy of the object's annotations in which one annotation lists ``types``.
 
-    If ``types`` is empty, that annotation is left out.
+    The annotation is left out if ``types`` is empty.  The object is not changed.
     """
     others = {k: v for k, v in metadata.annotations(obj).items() if k != record_annotation(group)}
     return {**others, record_annotation(group): ",".join(sorted(types))} if types else others

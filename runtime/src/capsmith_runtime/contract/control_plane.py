@@ -105,7 +105,7 @@ class CoreMachines(Protocol):
         ...
 
     def read(self, obj: Object) -> ControlPlaneMachine:
-        """Return the view of a Machine."""
+        """Return the fields of a control plane Machine that providers use."""
         ...
 
     def read_failure_domains(self, cluster: Object) -> tuple[str, ...]:
@@ -138,7 +138,10 @@ def read_control_plane_machine(
     bootstrap: ObjectRef | None,
     conditions: Sequence[Object],
 ) -> ControlPlaneMachine:
-    """Return the view of a Machine, given the fields that depend on core's version."""
+    """Return a view of a Machine.
+
+    The keyword arguments are the fields that are read differently in each version of core.
+    """
     return ControlPlaneMachine(
         name=metadata.name(obj),
         namespace=metadata.namespace(obj),

@@ -186,7 +186,7 @@ class CoreMachinesV1Beta1:
     version = "v1beta1"
 
     def read(self, obj: Object) -> ControlPlaneMachine:
-        """Return the view of a Machine.
+        """Return the fields of a control plane Machine that providers use.
 
         Core v1.9 and later writes metav1 conditions in addition to the v1beta1 ones.
         """
@@ -268,7 +268,7 @@ class CoreMachinesV1Beta2:
     version = "v1beta2"
 
     def read(self, obj: Object) -> ControlPlaneMachine:
-        """Return the view of a Machine."""
+        """Return the fields of a control plane Machine that providers use."""
         return read_control_plane_machine(
             obj,
             infrastructure=v1beta2.read_reference(

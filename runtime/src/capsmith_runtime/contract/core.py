@@ -102,11 +102,11 @@ class CoreReader(Protocol):
         ...
 
     def read_cluster(self, obj: Object) -> Cluster:
-        """Return the view of a Cluster."""
+        """Return the fields of a Cluster that providers use, read from the API object."""
         ...
 
     def read_machine(self, obj: Object) -> Machine:
-        """Return the view of a Machine."""
+        """Return the fields of a Machine that providers use, read from the API object."""
         ...
 
 
@@ -117,7 +117,10 @@ def read_cluster(
     control_plane_initialized: bool,
     infrastructure: ObjectRef | None,
 ) -> Cluster:
-    """Return the view of a Cluster, given the fields that depend on core's version."""
+    """Return a view of a Cluster.
+
+    The keyword arguments are the fields that are read differently in each version of core.
+    """
     return Cluster(
         name=metadata.name(obj),
         namespace=metadata.namespace(obj),
@@ -137,7 +140,10 @@ def read_cluster(
 
 
 def read_machine(obj: Object, *, infrastructure: ObjectRef | None) -> Machine:
-    """Return the view of a Machine, given the field that depends on core's version."""
+    """Return a view of a Machine.
+
+    The keyword argument is the field that is read differently in each version of core.
+    """
     return Machine(
         name=metadata.name(obj),
         namespace=metadata.namespace(obj),

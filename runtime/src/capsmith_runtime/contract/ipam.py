@@ -56,7 +56,10 @@ class IpamDialect(ABC):
     version: ClassVar[str]
 
     def read_claim(self, obj: Object) -> IPAddressClaim:
-        """Return the view of a claim."""
+        """Return the fields of an IPAddressClaim that providers use.
+
+        The Cluster's name comes from the spec or, if it is not set there, from the label.
+        """
         return IPAddressClaim(
             name=metadata.name(obj),
             namespace=metadata.namespace(obj),
@@ -68,7 +71,7 @@ class IpamDialect(ABC):
         )
 
     def read_address(self, obj: Object) -> IPAddress:
-        """Return the view of an address."""
+        """Return the fields of an IPAddress that providers use."""
         prefix = metadata.lookup(obj, "spec", "prefix")
         return IPAddress(
             name=metadata.name(obj),

@@ -64,7 +64,7 @@ class PoolMachine:
 
 
 def read_machine_pool(obj: Object) -> MachinePool:
-    """Return the view of a MachinePool."""
+    """Return the fields of a MachinePool that providers use, read from the API object."""
     replicas = metadata.lookup(obj, "spec", "replicas")
     template = metadata.mapping(obj, "spec", "template", "spec")
     secret = metadata.lookup(template, "bootstrap", "dataSecretName")
@@ -87,7 +87,7 @@ def read_machine_pool(obj: Object) -> MachinePool:
 
 
 def read_pool_machine(obj: Object) -> PoolMachine:
-    """Return the view of a Machine that belongs to a pool."""
+    """Return the fields of a pool's Machine that the pool's controller uses."""
     found = metadata.items(obj, "status", "conditions")
     remediation = conditions.find(found, OWNER_REMEDIATED_CONDITION)
     return PoolMachine(

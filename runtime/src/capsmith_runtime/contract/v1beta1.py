@@ -52,7 +52,7 @@ class CoreV1Beta1:
     version = "v1beta1"
 
     def read_cluster(self, obj: Object) -> Cluster:
-        """Return the view of a Cluster."""
+        """Return the fields of a Cluster that providers use, read from the API object."""
         return read_cluster(
             obj,
             infrastructure_provisioned=(
@@ -63,7 +63,7 @@ class CoreV1Beta1:
         )
 
     def read_machine(self, obj: Object) -> Machine:
-        """Return the view of a Machine."""
+        """Return the fields of a Machine that providers use, read from the API object."""
         return read_machine(obj, infrastructure=_infrastructure(obj))
 
 

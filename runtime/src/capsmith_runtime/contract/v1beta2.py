@@ -42,7 +42,7 @@ class CoreV1Beta2:
     version = "v1beta2"
 
     def read_cluster(self, obj: Object) -> Cluster:
-        """Return the view of a Cluster."""
+        """Return the fields of a Cluster that providers use, read from the API object."""
         done = metadata.mapping(obj, "status", "initialization")
         return read_cluster(
             obj,
@@ -52,7 +52,7 @@ class CoreV1Beta2:
         )
 
     def read_machine(self, obj: Object) -> Machine:
-        """Return the view of a Machine."""
+        """Return the fields of a Machine that providers use, read from the API object."""
         return read_machine(obj, infrastructure=_infrastructure(obj))
 
 

@@ -60,7 +60,7 @@ class Handler:
 
 
 class Dispatcher:
-    """Handles requests; never raises."""
+    """Calls the author's method for each hook request, and turns every error into a response."""
 
     def __init__(
         self, extension: object, handlers: Iterable[Handler], metrics: Metrics, *, threads: int

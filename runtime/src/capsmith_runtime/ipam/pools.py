@@ -108,7 +108,11 @@ class PoolRegistry:
     def release_scope(
         self, claim: NamespacedName, identity: str, pool: NamespacedName, address: JSON | None
     ) -> AddressRelease:
-        """Return the argument of ``release`` for a claim."""
+        """Create the object that the author's ``release`` receives for a claim.
+
+        ``identity`` is the claim's external id.  The pool's spec and the address are None if the
+        pool or the IPAddress no longer exists.
+        """
         obj = self.pools.get(pool)
         number = (
             parse_number(metadata.text(address, "spec", "address")) if address is not None else None

@@ -163,7 +163,11 @@ class Cache:
         return changes
 
     def project(self, obj: JSON) -> JSON:
-        """Return the part of an object that the cache keeps."""
+        """Remove the parts of an object that the cache does not keep, and return the rest.
+
+        The argument is modified: ``managedFields`` and kubectl's last applied configuration are
+        removed from it.
+        """
         metadata = obj["metadata"]
         metadata.pop("managedFields", None)
         if annotations := metadata.get("annotations"):

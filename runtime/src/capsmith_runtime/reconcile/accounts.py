@@ -38,10 +38,11 @@ class AccountCheck:
         """Whether the account is being recorded; still true if the request failed."""
 
     async def run(self, account: str | None) -> None:
-        """Record the account of an object that has none; ``account`` is None if it is not compared.
+        """Compare the session's account with the recorded one, or record it if there is none yet.
 
-        Raises ReconcileError if the object has recorded another account, also if ``account`` is
-        empty, which means that it is unknown.
+        Nothing is compared if ``account`` is None; an empty account is an unknown one, and is never
+        recorded.  An account is recorded only for an object that has the finalizer and is not being
+        deleted.  Raises ReconcileError if another account is recorded.
         """
         obj, group = self._patcher.obj, self._kind.resource.group
         recorded = read_recorded(obj, group)

@@ -169,7 +169,10 @@ class Caches:
 
 
 def owning_cluster(obj: JSON) -> str | None:
-    """Return the name of the Cluster that owns an infrastructure cluster (IC-17)."""
+    """Return the name of the Cluster that owns an infrastructure cluster; None if none does.
+
+    See IC-17.
+    """
     return metadata.owner_name(obj, CLUSTER_KIND, CORE_GROUP)
 
 

@@ -71,7 +71,7 @@ class Patcher:
         await self._write(metadata=changed)
 
     async def protect(self, finalizer: str) -> None:
-        """Add ``finalizer``, to an object that has no infrastructure and needs no external id."""
+        """Add ``finalizer`` without an external id, for an object that has no infrastructure."""
         finalizers = [*metadata.finalizers(self.obj), finalizer]
         await self._write(metadata={**self.obj["metadata"], "finalizers": finalizers})
 

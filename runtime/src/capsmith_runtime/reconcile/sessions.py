@@ -220,9 +220,10 @@ class ScopeSession:
         self._factory, self._error = factory, error
 
     def get(self, factory: type[SessionFactory[S]]) -> S:
-        """Return the session.
+        """Return the session of this call.
 
-        Raises TypeError if the reconciler does not name this factory.
+        Raises TypeError if the reconciler does not name this factory, and the error passed to
+        ``fail`` if the session could not be opened.
         """
         # A session from a unit test has no factory, and is returned for each.
         is_of_test = self._factory is None and self._session is not None

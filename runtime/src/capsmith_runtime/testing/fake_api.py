@@ -153,13 +153,19 @@ class FakeApi:
             await self._news.wait()
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
-        """Return an object."""
+        """Return an object.
+
+        Raises NotFoundError if it does not exist.
+        """
         async with _travel():
             self.requests.append(("get", resource.kind, key))
             return self._found(resource.kind, key)
 
     async def create(self, resource: ResourceType, obj: JSON) -> JSON:
-        """Create an object."""
+        """Create an object, as ``admission`` changes it, and return it.
+
+        Raises AlreadyExistsError if the name is in use.
+        """
         key = NamespacedName(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         async with _travel():
             self._count("create", resource.kind, key, obj)
@@ -182,7 +188,8 @@ class FakeApi:
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
         """Create an object, or change it and remove fields that are no longer applied; return it.
 
-        All fields belong to the provider, so there is never a conflict.
+        All fields belong to the provider, so the only conflict is a UID in ``obj`` that the object
+        does not have.  It raises ConflictError.
         """
         key = NamespacedName(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         async with _travel():
@@ -201,7 +208,10 @@ class FakeApi:
             return self._store(old, merged(merged(old, removal(applied, obj)), sent))
 
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
-        """Delete an object, or mark it as being deleted if it has finalizers."""
+        """Delete an object, or mark it as being deleted if it has finalizers.
+
+        Raises NotFoundError if it does not exist, and ConflictError if ``uid`` is set and differs.
+        """
         async with _travel():
             self._count("delete", resource.kind, key, {})
             if uid and self._found(resource.kind, key)["metadata"]["uid"] != uid:
@@ -245,7 +255,10 @@ class FakeApi:
         return None if obj is None else copy_object(obj)
 
     def add(self, obj: JSON) -> JSON:
-        """Create an object as another client; the object may have a status."""
+        """Create an object as another client, and return it; the object may have a status.
+
+        Raises AlreadyExistsError if the name is in use.
+        """
         new = copy_object(obj)
         metadata = new["metadata"]
         key = NamespacedName(metadata.get("namespace", ""), metadata["name"])
@@ -255,12 +268,18 @@ class FakeApi:
         return self._store({}, new)
 
     def change(self, kind: str, key: NamespacedName, body: JSON) -> JSON:
-        """Apply a merge patch as another client; it may also change the status."""
+        """Apply a merge patch as another client, and return the object.
+
+        The patch may also change the status.  Raises NotFoundError if the object does not exist.
+        """
         old = self._found(kind, key)
         return self._store(old, merged(old, body))
 
     def remove(self, kind: str, key: NamespacedName) -> None:
-        """Delete an object as another client; finalizers delay the deletion."""
+        """Delete an object as another client; finalizers delay the deletion.
+
+        Raises NotFoundError if the object does not exist.
+        """
         old = self._found(kind, key)
         if old["metadata"].get("finalizers"):
             # A fixed time, so that failures do not depend on when the tests run.
@@ -270,7 +289,7 @@ class FakeApi:
             self._drop(old)
 
     def written(self, kind: str, key: NamespacedName) -> list[str]:
-        """Return the verbs of the provider's writes to an object."""
+        """Return the verbs of the provider's writes to an object, oldest first."""
         return [verb for verb, of, on in self.requests if (of, on) == (kind, key) and verb != "get"]
 
     def _patch(self, kind: str, key: NamespacedName, body: JSON, version: str) -> JSON:

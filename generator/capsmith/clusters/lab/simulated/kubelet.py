@@ -1,4 +1,4 @@
-"""Simulate machines, their kubelets, which register a Node for every server, and kubeadm.
+"""Simulate machines, with kubeadm and kubelets that register a Node for every server.
 
 Each Kubelet manages one set of servers, and only the Nodes that it created, so that several can
 share a workload API server.  For kubeadm, etcd runs outside the machines: on each machine, the

@@ -34,7 +34,11 @@ def claim_name(text: str, kind: str) -> str:
 
 
 def ensure_claims(session: IpamSession) -> None:
-    """Create claims that must wait, then a claim on each pool, and wait for its address."""
+    """Create claims that must get no address, then a regular claim on each pool.
+
+    Waits until each regular claim has its address, and then for the quiet time.  Does nothing if
+    called again.
+    """
 
     def create() -> None:
         for kind in session.pools.names:

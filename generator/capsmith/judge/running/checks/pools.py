@@ -67,7 +67,10 @@ def require_pool_kinds(session: Session) -> list[str]:
 
 
 def create_pools(session: Session) -> None:
-    """Create pools that must wait, then a regular pool of each kind."""
+    """Create pools that the manager must leave alone, and then a regular pool of each kind.
+
+    Does nothing if called again.
+    """
     ensure_main_cluster(session)
     kinds = require_pool_kinds(session)
 

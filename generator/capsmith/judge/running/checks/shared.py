@@ -124,9 +124,10 @@ def ensure_ownerless(session: Session) -> None:
 
 
 def ensure_blocked(session: Session) -> None:
-    """Create objects that must wait, then a machine, and wait until the machine is provisioned.
+    """Create objects that must not be provisioned yet, and then a machine that can be.
 
-    By then, the manager has had time for the objects that must wait.
+    Waits until that machine is provisioned: by then, the manager would have acted on the earlier
+    objects as well.
     """
     ensure_main_machine(session)
 

@@ -99,7 +99,10 @@ class SecretStore:
         return await self._client.get(SECRET, key)
 
     async def create(self, secret: JSON, extract: Extract[T]) -> CachedSecret[T] | None:
-        """Create a Secret; return the existing one if the name is already in use."""
+        """Create a Secret, and return it; return the existing Secret if the name is already in use.
+
+        Returns None if the existing Secret is deleted in the meantime.
+        """
         try:
             return self._update_cache(await self._client.create(SECRET, secret), extract)
         except AlreadyExistsError:

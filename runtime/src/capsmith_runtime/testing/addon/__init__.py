@@ -50,7 +50,10 @@ class WorkloadObjects:
         return copy.deepcopy(merged)
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
-        """Return an object."""
+        """Return an object.
+
+        Raises NotFoundError if it does not exist.
+        """
         found = self._objects.get((resource.kind, key))
         if found is None:
             raise create_api_error(404, "NotFound", f"{resource.kind} {key}")

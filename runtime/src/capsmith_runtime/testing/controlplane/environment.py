@@ -95,7 +95,10 @@ class ControlPlaneEnvironment(TestEnvironment):
         await self.quiet()
 
     async def up_to_date(self, replicas: int) -> None:
-        """Wait until ``replicas`` Machines exist and are up to date; writes may continue."""
+        """Wait until exactly ``replicas`` Machines exist and all of them are up to date.
+
+        Unlike :meth:`settled`, does not wait until the manager has stopped writing.
+        """
         await self.eventually(
             f"{replicas} machines are up to date", lambda: self._is_settled(replicas)
         )
@@ -105,7 +108,7 @@ class ControlPlaneEnvironment(TestEnvironment):
         self.api.change(self.kind.resource.kind, CONTROL_PLANE, {"spec": spec})
 
     def obj(self) -> JSON:
-        """Return the control plane."""
+        """Return the control plane's current object; the test fails if it does not exist."""
         found = self.api.find(self.kind.resource.kind, CONTROL_PLANE)
         assert found is not None, "the control plane is gone"
         return found

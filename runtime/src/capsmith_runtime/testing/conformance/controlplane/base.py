@@ -26,7 +26,7 @@ class ControlPlaneConformance(Conformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ControlPlaneKind]]:
-        """Return each kind with each version of core."""
+        """Return a case for each combination of kind and version of core."""
         return kind_cases(provider, ControlPlaneControllers, lambda group: group.kinds)
 
     @pytest.fixture
@@ -61,7 +61,7 @@ class ManagedControlPlaneConformance(Conformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[ManagedControlPlaneKind]]:
-        """Return each kind with each version of core."""
+        """Return a case for each combination of kind and version of core."""
         return kind_cases(provider, ManagedControlPlaneControllers, lambda group: group.kinds)
 
     @pytest.fixture

@@ -36,7 +36,7 @@ class TestInfrastructureCalls(InfrastructureConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
-        """Return each pair of kinds with each version of core."""
+        """Return a case for each version of core and each pair of kinds."""
         return super().cases(provider) if simulates_faults(provider) else []
 
     @pytest.mark.parametrize("failure", FAILURES)

@@ -206,7 +206,7 @@ class TestTerminatedMachines(InfrastructureConformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
-        """Return each pair of kinds with each version of core."""
+        """Return a case for each version of core and each pair of kinds."""
         if not hasattr(provider.infrastructure, "remove_server"):
             return []
         return super().cases(provider)

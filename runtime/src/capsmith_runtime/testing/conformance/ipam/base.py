@@ -20,7 +20,7 @@ class IPAMConformance(Conformance):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[PoolKind]]:
-        """Return each kind with each version of core."""
+        """Return a case for each combination of kind and version of core."""
         return kind_cases(provider, IPAMControllers, lambda group: group.kinds)
 
     @pytest.fixture

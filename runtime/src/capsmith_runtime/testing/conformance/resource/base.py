@@ -41,7 +41,7 @@ class ResourceConformance(WithInfrastructure):
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[ResourceCase]:
-        """Return each kind with each version of core."""
+        """Return a case for each combination of kind and version of core."""
         return [
             ResourceCase(
                 provider=provider,
