@@ -22,6 +22,7 @@ def test_clusterclass(scenario: Scenario) -> None:
         machines = scenario.wait_running(3)
         wait_reconciled(scenario)
     _check_no_fight(scenario, machines)
+    _check_metadata_is_core_s(scenario)
     with report.phase(stack, "topology: template change rolls all machines"):
         change_templates(scenario, documents)
         machines = wait_rolled(scenario, machines)
@@ -32,6 +33,7 @@ def test_clusterclass(scenario: Scenario) -> None:
         machines = wait_rolled(scenario, machines)
         assert {machine["spec"]["version"] for machine in machines} == {KUBERNETES_NEXT}
     with report.phase(stack, "topology: delete"):
+        _check_metadata_is_core_s(scenario)
         scenario.delete()
         scenario.delete_classes()
         wait_nothing_left(scenario)
@@ -47,6 +49,33 @@ def _check_no_fight(scenario: Scenario, machines: list[JSON]) -> None:
         return {each["metadata"]["name"]: each["metadata"]["generation"] for each in objects}
 
     settled(generations, seconds=_QUIET_SECONDS, what="generations")
+
+
+def _check_metadata_is_core_s(scenario: Scenario) -> None:
+    """The infrastructure cluster has no labels and annotations but core's.
+
+    Cluster API's own tests expect that.  What the manager has recorded is its own: the topology
+    controller owns no part of it.
+    """
+    cluster = scenario.cluster()
+    infrastructure = scenario.infrastructure_of(cluster)
+    metadata = infrastructure["metadata"]
+    assert metadata["labels"] == {
+        "cluster.x-k8s.io/cluster-name": cluster["metadata"]["name"],
+        "topology.cluster.x-k8s.io/owned": "",
+    }
+    assert metadata["annotations"].keys() == {
+        "cluster.x-k8s.io/cloned-from-groupkind",
+        "cluster.x-k8s.io/cloned-from-name",
+    }
+    assert infrastructure["spec"]["recorded"]["externalID"]
+    owners = {
+        entry["manager"]
+        for entry in metadata["managedFields"]
+        if "f:recorded" in entry.get("fieldsV1", {}).get("f:spec", {})
+    }
+    assert len(owners) == 1
+    assert "capi-topology" not in owners
 
 
 def _check_change_arrived(scenario: Scenario, machines: list[JSON]) -> None:

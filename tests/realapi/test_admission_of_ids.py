@@ -15,6 +15,7 @@ from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.wait import eventually
 from tests.golden.cases import EXAMPLES, Case, generated
 
+CLUSTERS = "tidalclusters"
 MACHINES = ("tidalmachines", "tidalmachinepools")
 PROVIDER_ID = {"providerID": "tidal://of-another"}
 
@@ -25,6 +26,7 @@ def repository(api: KubeClient, tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder = tmp_path_factory.mktemp("ids") / "repository"
     generated(Case("pools", EXAMPLES / "pools" / "provider.yaml"), folder)
     installed = [
+        *_documents(folder, f"config/crd/bases/*_{CLUSTERS}.yaml"),
         *_documents(folder, "config/crd/bases/*_tidalmachines.yaml"),
         *_documents(folder, "config/crd/bases/*_tidalmachinepools.yaml"),
         *_documents(folder, "config/admission/ids.yaml"),
@@ -40,14 +42,15 @@ def repository(api: KubeClient, tmp_path_factory: pytest.TempPathFactory) -> Ite
 def user(api: KubeClient, repository: Path, pki: Pki) -> Iterator[KubeClient]:
     """A user who may change machines and pools, but not their status."""
     group = _sample(repository, "tidal_machine")["apiVersion"].partition("/")[0]
-    yield from _account(api, pki, group, "user", list(MACHINES))
+    yield from _account(api, pki, group, "user", [CLUSTERS, *MACHINES])
 
 
 @pytest.fixture(scope="module")
 def manager(api: KubeClient, repository: Path, pki: Pki) -> Iterator[KubeClient]:
     """An account with the permissions of the manager."""
     group = _sample(repository, "tidal_machine")["apiVersion"].partition("/")[0]
-    resources = [*MACHINES, *(f"{each}/status" for each in MACHINES)]
+    owned = (CLUSTERS, *MACHINES)
+    resources = [*owned, *(f"{each}/status" for each in owned)]
     yield from _account(api, pki, group, "manager", resources)
 
 
@@ -109,6 +112,27 @@ def test_users_cannot_write_or_remove_the_account(
     user.delete(machine)
 
 
+def test_users_cannot_write_or_remove_the_records_of_a_cluster(
+    repository: Path, user: KubeClient, manager: KubeClient
+) -> None:
+    """A cluster's records survive the writes of users, also without them, as of a manifest."""
+    cluster = _sample(repository, "tidal_cluster")
+    cluster["metadata"]["name"] = "recorded"
+    mine, others = {"externalID": "recorded.uid-1"}, {"externalID": "another.uid-2"}
+    assert _is_refused(user, {**cluster, "spec": {**cluster["spec"], "recorded": others}})
+    user.create(cluster)
+    with pytest.raises(ApiError, match="written by the manager only"):
+        user.patch(cluster, {"spec": {"recorded": others}})
+    manager.patch(cluster, {"spec": {"recorded": mine}})
+    user.patch(cluster, {"metadata": {"labels": {"team": "a"}}})
+    for value in ({"account": "second"}, {"externalID": None}, None):
+        with pytest.raises(ApiError, match="written by the manager only"):
+            user.patch(cluster, {"spec": {"recorded": value}})
+    manager.patch(cluster, {"spec": {"recorded": {"account": "first"}}})
+    manager.patch(cluster, {"spec": {"recorded": {"account": None}}})
+    user.delete(cluster)
+
+
 def test_administrators_create_objects_with_ids(api: KubeClient, repository: Path) -> None:
     """As clusterctl move and restored backups do."""
     machine = _sample(repository, "tidal_machine")
@@ -116,6 +140,9 @@ def test_administrators_create_objects_with_ids(api: KubeClient, repository: Pat
     machine["metadata"]["annotations"] = {f"{group}/external-id": "sample.uid-1"}
     machine["spec"] |= PROVIDER_ID
     assert not _is_refused(api, machine)
+    cluster = _sample(repository, "tidal_cluster")
+    cluster["spec"]["recorded"] = {"externalID": "sample.uid-1", "account": "first"}
+    assert not _is_refused(api, cluster)
 
 
 def _documents(folder: Path, pattern: str) -> list[JSON]:

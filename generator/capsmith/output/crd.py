@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from capsmith.cel_text import remove_transition_rules
 from capsmith.contract.model import Contract, ContractField, TypeShape
-from capsmith.provider.contract_fields import apply_own_schemas, choose_schema
+from capsmith.provider.contract_fields import RECORDED, apply_own_schemas, choose_schema
 from capsmith.provider.model import ApiVersion, Component, Resource, Role, Schema
 from capsmith.provider.versions import select_version
 
@@ -219,8 +219,14 @@ def build_spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]
 
 
 def _contract_spec(shape: TypeShape, resource: Resource) -> list[ContractField]:
-    """Return the contract's fields in spec; a control plane's template omits some of them."""
+    """Return the contract's fields in spec.
+
+    A template omits the manager's records, which no two objects share; a control plane's template
+    also omits what core's topology controller sets.
+    """
     own, chosen = resource.contract_fields, _chosen(shape.spec, resource)
+    if resource.role.is_template:
+        chosen = [field for field in chosen if field.name != RECORDED]
     if resource.role is not Role.CONTROL_PLANE_TEMPLATE:
         return apply_own_schemas(chosen, "spec", own)
     if own is not None and own.has_own_spec:

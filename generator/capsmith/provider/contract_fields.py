@@ -9,6 +9,8 @@ from capsmith.contract.model import ContractField
 from capsmith.provider.model import ContractFields, OwnField, Provider, Resource, Schema
 from capsmith.provider.naming import pluralise
 
+RECORDED = "recorded"
+"""Field of a spec in which the manager keeps its records, and the feature of the same name."""
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 
 

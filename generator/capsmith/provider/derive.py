@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from capsmith.provider.contract_fields import RECORDED
 from capsmith.provider.described_kinds import (
     MANAGED,
     has_template,
@@ -105,10 +106,21 @@ def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> froze
     switched = described.features or {}
     managed = switched.get(MANAGED, False)
     off = _OFF_BY_DEFAULT | _OFF_BY_SHAPE.get((described.implements, managed), frozenset())
+    off |= {RECORDED} if has_own_records(described) else frozenset()
     # A feature that no contract of the provider knows stays off, whatever the author switched; a
     # check reports it.
     known = _known_features(described.implements, contracts)
     return frozenset(feature for feature in known if switched.get(feature, feature not in off))
+
+
+def has_own_records(described: KindSpec) -> bool:
+    """Return whether the author has a field with the name of the one for the manager's records.
+
+    The manager then keeps its records in annotations, as in repositories that are older than the
+    field.
+    """
+    versions = (described.versions or {}).values()
+    return any(RECORDED in (spec or {}) for spec in (described.spec, *(v.spec for v in versions)))
 
 
 def list_switchable_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:

@@ -115,7 +115,7 @@ def _check_kind(
     followed_first = _followed_first(draft, contracts)
     check_scope(kind, reporter)
     check_features(kind, reporter)
-    check_fields(draft, kind.spec, followed_first, reporter)
+    check_fields(draft, kind, kind.spec, followed_first, reporter)
     check_contract_fields(draft, kind, contracts, reporter)
     check_columns(kind.spec, followed_first, reporter)
     check_kind_versions(draft, kind, reporter)

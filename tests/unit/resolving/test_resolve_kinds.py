@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from capsmith.output.crd import build_status_schema, build_version_schema
+from capsmith.output.crd import build_spec_schema, build_status_schema, build_version_schema
 from capsmith.output.topology import build_topology
 from tests.invalid.cases import CONTRACTS
 from tests.unit.provider.described import BASE, example, provider, resolved, resource
@@ -144,12 +144,39 @@ def test_features_are_on_unless_they_need_the_author() -> None:
         "controlPlaneEndpoint",
         "credentials",
         "failureDomains",
+        "recorded",
     }
     assert resource(made, "AcmeMachine").features == {"addresses", "credentials", "failureDomain"}
     everything = example("everything")
     assert resource(everything, "NimbusMachineTemplate").features >= {"capacity", "interruptible"}
     assert "failureDomain" not in resource(everything, "NimbusServer").features
     assert "credentials" not in resource(provider(), "AcmeCluster").features
+
+
+@pytest.mark.parametrize("of_version", [False, True], ids=["of-the-kind", "of-a-version"])
+def test_a_field_of_the_author_s_may_have_the_name_of_the_records(of_version: bool) -> None:
+    """Repositories that are older than the field of that name go on; records are annotations."""
+    fields = {"spec": {"recorded": "string"}}
+    cluster = {"implements": "InfraCluster", **({} if of_version else fields)}
+    if of_version:
+        cluster["versions"] = {"v1alpha1": fields}
+    section = {**BASE["infrastructure"], "AcmeCluster": cluster}
+    versions = ["v1alpha1", "v1alpha2"]
+    made = provider(infrastructure=section, apiVersions=versions)
+    own = resource(made, "AcmeCluster")
+    assert "recorded" not in own.features
+    older = next(each for each in own.versions if each.name == "v1alpha1")
+    schema = build_version_schema(own, older)["properties"]["spec"]["properties"]
+    assert schema["recorded"]["type"] == "string"
+
+
+def test_records_are_in_objects_and_not_in_templates() -> None:
+    made = provider()
+    for kind, has_records in (("AcmeCluster", True), ("AcmeClusterTemplate", False)):
+        each = resource(made, kind)
+        assert ("recorded" in build_spec_schema(each, each.storage_version)["properties"]) is (
+            has_records
+        )
 
 
 def test_scope_is_that_of_the_contract_data() -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from capsmith.contract.model import Contract
 from capsmith.output.example import build_example
-from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft
+from capsmith.provider.contract_fields import RECORDED
+from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider.naming import name_attribute
 from capsmith.provider_yaml.field_schemas import convert_field, is_required
 from capsmith.provider_yaml.values import find_value_errors
@@ -38,9 +39,15 @@ _CONDITIONS_READ_BY_CORE = frozenset(
 
 
 def check_fields(
-    draft: Draft, described: KindSpec, contracts: list[Contract], reporter: PathReporter
+    draft: Draft,
+    kind: DraftKind,
+    described: KindSpec,
+    contracts: list[Contract],
+    reporter: PathReporter,
 ) -> None:
     """Report fields of a kind that clash, are invalid, or must not be required.
+
+    ``described`` is the kind's entry, or that entry with the fields of another API version.
 
     Ids: ``field-reserved``, ``field-attribute-clash``, ``field-example``, ``field-required``, ST-04
     and ST-05.  A field of any contract version is reserved in all of them: it must not have another
@@ -48,6 +55,8 @@ def check_fields(
     """
     for part, fields in (("spec", described.spec), ("status", described.status)):
         reserved = _reserved(part, described.implements, contracts, draft)
+        if part == "spec" and RECORDED not in kind.features:
+            reserved.pop(RECORDED, None)
         if part == "spec" and "failureDomain" in (fields or {}):
             _check_failure_domain(
                 (fields or {})["failureDomain"], draft, reserved, reporter.at(part)

@@ -8,6 +8,7 @@ from capsmith.cel_text import is_transition
 from capsmith.findings import Finding
 from capsmith.output.crd import ZEROS, build_spec_schema, build_version_schema
 from capsmith.output.topology import sample_spec
+from capsmith.provider.contract_fields import RECORDED
 from capsmith.provider.model import ApiVersion, Provider, Resource
 from capsmith.provider_yaml.model import TemplateSpec, TemplateVersionSpec
 from capsmith.provider_yaml.rules import check_expressions
@@ -86,10 +87,18 @@ def _check_sources(
         return
     # Findings from here on are about these rules; the version is added to their messages below.
     before = len(here.findings)
-    read = build_spec_schema if key == _OF_SPEC else _object_schema
+    read = _spec_schema if key == _OF_SPEC else _object_schema
     check_expressions(kept, read(resource, version), here.at(key))
     if own and written is None:
         _name_version(here.findings, before, key, version)
+
+
+def _spec_schema(resource: Resource, version: ApiVersion) -> dict[str, Any]:
+    """Return the schema of the spec without the manager's records, which authors do not read."""
+    schema = build_spec_schema(resource, version)
+    own = {field.name for field in resource.spec_fields}
+    read = {k: v for k, v in schema["properties"].items() if k != RECORDED or k in own}
+    return {**schema, "properties": read}
 
 
 def _is_in_template(key: str, rule: Validation, resource: Resource) -> bool:

@@ -238,7 +238,7 @@ def check_version_fields(
             here.add_error_at_key("version-fields-stored", message, hint)
             continue
         own = {"spec": written.spec, "status": written.status}
-        check_fields(draft, kind.spec.model_copy(update=own), contracts, here)
+        check_fields(draft, kind, kind.spec.model_copy(update=own), contracts, here)
         merged = {part: fields or getattr(kind.spec, part) for part, fields in own.items()}
         columns = {"printer_columns": written.printer_columns}
         check_columns(kind.spec.model_copy(update=merged | columns), contracts, here)

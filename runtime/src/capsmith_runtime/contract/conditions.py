@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import records
 from capsmith_runtime.contract.model import Condition, Object, shorten_message
 
 _WORDS: Mapping[bool | None, str] = {True: "True", False: "False", None: "Unknown"}
@@ -86,26 +86,17 @@ def _replace(
 
 
 # Conditions of other writers must stay (ST-10), and nothing in a condition names its writer. So
-# an annotation lists the author's types; it is written before the conditions, which makes it
-# complete after a crash between the two.
-def record_annotation(group: str) -> str:
-    """Return the name of the annotation that lists the condition types set by the author's code."""
-    return f"{group}/conditions"
+# a record lists the author's types; it is written before the conditions, which makes it complete
+# after a crash between the two.
+def read_recorded_types(obj: Object, group: str) -> frozenset[str]:
+    """Return the recorded types of the conditions that the author's code wrote.
 
-
-def recorded_types(obj: Object, group: str) -> frozenset[str]:
-    """Return the condition types that the object's annotation lists; empty if it has none.
-
-    The author's code has set conditions of these types.  See :func:`record_types`.
+    Empty if none are recorded.
     """
-    text = metadata.annotations(obj).get(record_annotation(group), "")
+    text = records.read(obj, group, records.CONDITION_TYPES) or ""
     return frozenset(name for name in text.split(",") if name)
 
 
-def record_types(obj: Object, group: str, types: Set[str]) -> dict[str, str]:
-    """Return a copy of the object's annotations in which one annotation lists ``types``.
-
-    The annotation is left out if ``types`` is empty.  The object is not changed.
-    """
-    others = {k: v for k, v in metadata.annotations(obj).items() if k != record_annotation(group)}
-    return {**others, record_annotation(group): ",".join(sorted(types))} if types else others
+def format_types(types: Set[str]) -> str | None:
+    """Return the record of condition types; None for no types, which need no record."""
+    return ",".join(sorted(types)) or None

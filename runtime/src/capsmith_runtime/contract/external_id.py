@@ -1,8 +1,8 @@
 """External ids: stable identities by which the author's code finds its infrastructure.
 
-``clusterctl move`` changes an object's uid but keeps its annotations.  So the id is written once,
-together with the finalizer and before the first side effect, and never changes for the same object
-(SM-09).
+``clusterctl move`` changes an object's uid but keeps what is recorded in it.  So the id is written
+once, together with the finalizer and before the first side effect, and never changes for the same
+object (SM-09).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import metadata, records
 from capsmith_runtime.contract.model import Object
 
 SHORT_CHARACTERS: Final = 32
@@ -18,7 +18,7 @@ SHORT_CHARACTERS: Final = 32
 
 def annotation(group: str) -> str:
     """Return the name of the external id annotation for the kinds of an API group."""
-    return f"{group}/external-id"
+    return records.EXTERNAL_ID.build_annotation_name(group)
 
 
 def create(obj: Object) -> str:
@@ -30,8 +30,8 @@ def stored(obj: Object, group: str) -> str | None:
     """Return the stored external id; None if there is none, or if it was copied from another
     object.
     """
-    value = metadata.annotations(obj).get(annotation(group))
-    # `kubectl get -o yaml` copies annotations to the new name; a UID contains no dot, names may.
+    value = records.read(obj, group, records.EXTERNAL_ID)
+    # `kubectl get -o yaml` copies records to the new name; a UID contains no dot, names may.
     if value is None or value.rpartition(".")[0] != metadata.name(obj):
         return None
     return value

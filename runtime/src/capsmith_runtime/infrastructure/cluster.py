@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from capsmith_runtime.api.serialization import encode_status
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import metadata, records
 from capsmith_runtime.contract.core import (
     Cluster,
     is_deleted_for_move,
@@ -52,7 +52,13 @@ class InfraClusterController:
             informer,
             context,
             self._reporter,
-            new_patcher=partial(Patcher, context.client, informer, context.writer),
+            new_patcher=partial(
+                Patcher,
+                context.client,
+                informer,
+                context.writer,
+                has_records=records.FEATURE in kind.features,
+            ),
             forget=self._forget,
         )
 

@@ -2,30 +2,24 @@
 
 An identity can be changed to credentials of another account, whose API does not find the object's
 infrastructure.  The author's code would conclude that it is gone, and create it again or forget it.
-So the account is recorded in an annotation before the first call that may create something: unlike
-the status it survives ``clusterctl move``, and a policy lets only the manager and administrators
-write it.
+So the account is recorded before the first call that may create something; a policy lets only the
+manager and administrators change the record.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract import constants, metadata, records
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.errors import ReconcileError
 from capsmith_runtime.reconcile.kinds import Kind
 from capsmith_runtime.reconcile.patcher import Patcher
 
 
-def build_annotation_name(group: str) -> str:
-    """Return the name of the annotation that holds the account."""
-    return f"{group}/account"
-
-
 def read_recorded(obj: Object, group: str) -> str | None:
     """Return the account in which an object's infrastructure is; None if none is recorded."""
-    return metadata.annotations(obj).get(build_annotation_name(group))
+    return records.read(obj, group, records.ACCOUNT)
 
 
 class AccountCheck:
@@ -58,5 +52,5 @@ class AccountCheck:
         has_finalizer = self._kind.finalizer in metadata.finalizers(obj)
         if account and has_finalizer and not metadata.is_deleting(obj):
             self.is_writing = True
-            await self._patcher.annotate(build_annotation_name(group), account)
+            await self._patcher.record(records.ACCOUNT, account)
             self.is_writing = False

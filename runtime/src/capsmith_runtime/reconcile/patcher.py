@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from typing import Any
 
-from capsmith_runtime.contract import conditions, constants, external_id, metadata
+from capsmith_runtime.contract import conditions, constants, external_id, metadata, records
 from capsmith_runtime.contract.model import Condition, Object, Severity
+from capsmith_runtime.contract.records import Record
 from capsmith_runtime.contract.status_writer import ConditionWriter
 from capsmith_runtime.errors import NotFoundError
 from capsmith_runtime.kube.client import JSON, KubeClient
@@ -35,8 +36,12 @@ class Patcher:
         writer: ConditionWriter,
         obj: JSON,
         now: Callable[[], str] = utc_now,
+        *,
+        has_records: bool = False,
     ) -> None:
+        """Initialise for one object; ``has_records`` is true if its kind has ``spec.recorded``."""
         self.obj = obj
+        self._has_records = has_records
         self._client = client
         self._informer = informer
         self._writer = writer
@@ -62,13 +67,13 @@ class Patcher:
         finalizers = metadata.finalizers(self.obj)
         if kind.finalizer not in finalizers:
             changed["finalizers"] = [*finalizers, kind.finalizer]
-        # An id is never replaced: infrastructure that exists is found by it.
-        if external_id.stored(self.obj, kind.resource.group) is None:
-            name = external_id.annotation(kind.resource.group)
-            recorded[name] = external_id.create(self.obj)
         if recorded:
             changed["annotations"] = recorded
-        await self._write(metadata=changed)
+        new: JSON = {**self.obj, "metadata": changed}
+        # An id is never replaced: infrastructure that exists is found by it.
+        if external_id.stored(self.obj, kind.resource.group) is None:
+            new = self._put(new, records.EXTERNAL_ID, external_id.create(self.obj))
+        await self._write_main(new)
 
     async def protect(self, finalizer: str) -> None:
         """Add ``finalizer`` without an external id, for an object that has no infrastructure."""
@@ -79,6 +84,10 @@ class Patcher:
         """Set an annotation on the object."""
         annotations = {**metadata.annotations(self.obj), name: value}
         await self._write(metadata={**self.obj["metadata"], "annotations": annotations})
+
+    async def record(self, record: Record, value: str) -> None:
+        """Record a value that has to survive ``clusterctl move``."""
+        await self._write_main(self._put(self.obj, record, value))
 
     async def remove_finalizer(self, finalizer: str) -> None:
         """Remove the finalizer after the infrastructure was deleted (SM-08)."""
@@ -91,27 +100,29 @@ class Patcher:
         A single patch contains both.
         """
         types = self.recorded_conditions | {condition.type for condition in conditions}
-        await self._write(spec=dict(spec), **self._record(types))
+        await self._write_main(self._put_types({**self.obj, "spec": dict(spec)}, types))
 
     @property
     def recorded_conditions(self) -> frozenset[str]:
         """Return the types of the conditions that the author's code has set, as recorded."""
-        return conditions.recorded_types(self.obj, self._informer.resource.group)
+        return conditions.read_recorded_types(self.obj, self._informer.resource.group)
 
     async def record_conditions(self, types: Set[str]) -> None:
         """Record the types of the conditions that the author's code sets, if they have changed."""
-        await self._write(**self._record(types))
+        await self._write_main(self._put_types(self.obj, types))
 
     def drop_conditions(self, types: Set[str]) -> None:
         """Remove conditions of these types from the status with the next write and later ones."""
         self._dropped = frozenset(types)
 
-    def _record(self, types: Set[str]) -> dict[str, JSON]:
+    def _put_types(self, obj: JSON, types: Set[str]) -> JSON:
         if types == self.recorded_conditions:
-            return {}
+            return obj
+        return self._put(obj, records.CONDITION_TYPES, conditions.format_types(types))
+
+    def _put(self, obj: JSON, record: Record, value: str | None) -> JSON:
         group = self._informer.resource.group
-        annotations = conditions.record_types(self.obj, group, types)
-        return {"metadata": {**self.obj["metadata"], "annotations": annotations}}
+        return records.put(obj, group, record, value, has_field=self._has_records)
 
     async def write_status(
         self, status: Object, wanted: Sequence[Condition], *, complete: bool = True
@@ -142,6 +153,10 @@ class Patcher:
         if entry is None or entry.get("status") != status:
             return False
         return not reason or entry.get("reason") == reason
+
+    async def _write_main(self, new: JSON) -> None:
+        """Write the changed fields of the metadata and the spec in one patch."""
+        await self._write(**{part: new[part] for part in ("metadata", "spec") if part in new})
 
     async def _write(self, **parts: JSON) -> None:
         if self._dropped and "conditions" in parts.get("status", {}):

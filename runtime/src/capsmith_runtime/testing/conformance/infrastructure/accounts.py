@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from capsmith_runtime.contract import metadata
-from capsmith_runtime.reconcile.accounts import build_annotation_name
+from capsmith_runtime.contract import metadata, records
 from capsmith_runtime.reconcile.sessions import SessionFactory
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import (
@@ -35,7 +34,7 @@ class TestAccounts(InfrastructureConformance):
         only: the runtime compares nothing else.
         """
         kind = env.machine_kind.resource
-        name = build_annotation_name(kind.group)
+        name = records.ACCOUNT.build_annotation_name(kind.group)
         cluster = await env.running_cluster()
         key = await env.running_machine(cluster)
         account = metadata.annotations(env.core.infra_machine(key))[name]

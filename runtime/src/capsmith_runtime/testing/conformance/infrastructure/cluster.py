@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from capsmith_runtime.contract.external_id import annotation
+from capsmith_runtime.contract import external_id
 from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.testing.conformance.base import scenario
@@ -69,8 +69,7 @@ class TestInfraCluster(InfrastructureConformance):
 
         env.api.fault = None
         await env.eventually("it is there", lambda: env.has_cluster(key))
-        metadata = env.core.infra_cluster(key)["metadata"]
-        assert metadata["annotations"][annotation(kind.group)].startswith(f"{key.name}.")
+        assert external_id.stored(env.core.infra_cluster(key), kind.group) is not None
 
     @scenario
     async def test_an_externally_managed_cluster_is_left_alone(

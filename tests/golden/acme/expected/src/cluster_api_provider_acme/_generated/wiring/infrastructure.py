@@ -38,7 +38,9 @@ COMPONENT: Final = Component(
                         plural="acmeclusters",
                     ),
                     finalizer="acmecluster.infrastructure.cluster.x-k8s.io",
-                    features=frozenset({"controlPlaneEndpoint", "credentials", "failureDomains"}),
+                    features=frozenset(
+                        {"controlPlaneEndpoint", "credentials", "failureDomains", "recorded"}
+                    ),
                     spec=AcmeClusterSpec,
                     reconciler=AcmeClusterReconciler,
                 ),

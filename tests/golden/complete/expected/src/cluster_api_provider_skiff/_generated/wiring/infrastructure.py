@@ -39,7 +39,7 @@ COMPONENT: Final = Component(
                         plural="skiffclusters",
                     ),
                     finalizer="skiffcluster.infrastructure.cluster.x-k8s.io",
-                    features=frozenset({"controlPlaneEndpoint", "failureDomains"}),
+                    features=frozenset({"controlPlaneEndpoint", "failureDomains", "recorded"}),
                     spec=SkiffClusterSpec,
                     reconciler=SkiffClusterReconciler,
                 ),

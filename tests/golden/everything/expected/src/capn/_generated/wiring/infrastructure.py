@@ -154,7 +154,9 @@ COMPONENT: Final = Component(
                         plural="nimbusclusters",
                     ),
                     finalizer="nimbuscluster.infrastructure.nimbus.example.com",
-                    features=frozenset({"controlPlaneEndpoint", "credentials", "failureDomains"}),
+                    features=frozenset(
+                        {"controlPlaneEndpoint", "credentials", "failureDomains", "recorded"}
+                    ),
                     spec=NimbusClusterSpec,
                     reconciler=NimbusClusterReconciler,
                 ),
@@ -166,7 +168,7 @@ COMPONENT: Final = Component(
                         plural="nimbusmetalclusters",
                     ),
                     finalizer="nimbusmetalcluster.infrastructure.nimbus.example.com",
-                    features=frozenset({"controlPlaneEndpoint", "credentials"}),
+                    features=frozenset({"controlPlaneEndpoint", "credentials", "recorded"}),
                     spec=NimbusMetalClusterSpec,
                     reconciler=NimbusMetalClusterReconciler,
                 ),

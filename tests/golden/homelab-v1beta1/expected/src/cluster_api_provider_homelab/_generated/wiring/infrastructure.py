@@ -38,7 +38,9 @@ COMPONENT: Final = Component(
                         plural="homelabclusters",
                     ),
                     finalizer="homelabcluster.infrastructure.homelab.example.com",
-                    features=frozenset({"controlPlaneEndpoint", "credentials", "failureDomains"}),
+                    features=frozenset(
+                        {"controlPlaneEndpoint", "credentials", "failureDomains", "recorded"}
+                    ),
                     spec=HomelabClusterSpec,
                     reconciler=HomelabClusterReconciler,
                 ),

@@ -48,7 +48,7 @@ COMPONENT: Final = Component(
                         plural="lagoonclusters",
                     ),
                     finalizer="lagooncluster.infrastructure.cluster.x-k8s.io",
-                    features=frozenset(),
+                    features=frozenset({"recorded"}),
                     spec=LagoonClusterSpec,
                     reconciler=LagoonClusterReconciler,
                 ),

@@ -58,7 +58,7 @@ COMPONENT: Final = Component(
                         plural="tidalclusters",
                     ),
                     finalizer="tidalcluster.infrastructure.cluster.x-k8s.io",
-                    features=frozenset({"controlPlaneEndpoint", "failureDomains"}),
+                    features=frozenset({"controlPlaneEndpoint", "failureDomains", "recorded"}),
                     spec=TidalClusterSpec,
                     reconciler=TidalClusterReconciler,
                 ),

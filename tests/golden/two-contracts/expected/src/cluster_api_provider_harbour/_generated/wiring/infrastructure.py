@@ -66,7 +66,9 @@ COMPONENT: Final = Component(
                         plural="harbourclusters",
                     ),
                     finalizer="harbourcluster.infrastructure.cluster.x-k8s.io",
-                    features=frozenset({"controlPlaneEndpoint", "credentials", "failureDomains"}),
+                    features=frozenset(
+                        {"controlPlaneEndpoint", "credentials", "failureDomains", "recorded"}
+                    ),
                     spec=HarbourClusterSpec,
                     reconciler=HarbourClusterReconciler,
                 ),

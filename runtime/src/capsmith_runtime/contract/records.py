@@ -1,0 +1,64 @@
+"""What the manager records in an object because it must survive ``clusterctl move``.
+
+A move copies metadata and spec, but not the status.  Kinds that have the field ``spec.recorded``
+keep their records there, and other kinds in annotations.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.model import Object
+
+FEATURE: Final = "recorded"
+"""Name of the field in the spec, and of the feature of kinds that have it."""
+
+
+class Record(NamedTuple):
+    """The two names of a record."""
+
+    annotation: str
+    """Name of the annotation, without the group."""
+    field: str
+    """Name of the field below ``spec.recorded``."""
+
+    def build_annotation_name(self, group: str) -> str:
+        """Return the name of the annotation for the kinds of an API group."""
+        return f"{group}/{self.annotation}"
+
+
+EXTERNAL_ID: Final = Record("external-id", "externalID")
+ACCOUNT: Final = Record("account", "account")
+CONDITION_TYPES: Final = Record("conditions", "conditionTypes")
+
+
+def read(obj: Object, group: str, record: Record) -> str | None:
+    """Return the value of a record, wherever it is; None if there is none."""
+    value = metadata.lookup(obj, "spec", FEATURE, record.field)
+    if isinstance(value, str):
+        return value
+    return metadata.annotations(obj).get(record.build_annotation_name(group))
+
+
+def put(
+    obj: Object, group: str, record: Record, value: str | None, *, has_field: bool
+) -> dict[str, Any]:
+    """Return a copy of an object with another value of a record; None removes the record.
+
+    ``has_field`` is true for kinds that have ``spec.recorded``.
+    """
+    name = record.build_annotation_name(group)
+    annotations = dict(metadata.annotations(obj))
+    fields = metadata.mapping(obj, "spec", FEATURE)
+    # A record that is in an annotation stays there: a manager of an older release, after a
+    # rollback, reads no other place, and would take a moved object's infrastructure for lost.
+    if has_field and (name not in annotations or record.field in fields):
+        changed = _drop_none({**fields, record.field: value})
+        return {**obj, "spec": {**metadata.mapping(obj, "spec"), FEATURE: changed}}
+    changed = _drop_none({**annotations, name: value})
+    return {**obj, "metadata": {**metadata.mapping(obj, "metadata"), "annotations": changed}}
+
+
+def _drop_none(values: dict[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value is not None}
