@@ -69,7 +69,11 @@ def to_yaml(value: Any, indent: int = 0) -> SafeText:
 
 
 def py_literal(value: Any) -> SafeText:
-    """Return plain data as the source of a Python literal."""
+    """Return the source of a Python literal for plain data.
+
+    Raises TypeError if ``value`` contains anything but strings, numbers, booleans, None, mappings,
+    lists, tuples and frozensets.
+    """
     if isinstance(value, str):
         return SafeText(repr(str(value)))
     if value is None or isinstance(value, bool | int | float):

@@ -70,7 +70,7 @@ class Cache(Protocol):
         """Return the value stored under ``key``, or None if there is none."""
 
     def put(self, key: str, value: bytes) -> None:
-        """Store ``value`` under ``key`` if possible."""
+        """Store ``value`` under ``key``; do nothing if it cannot be stored."""
 
 
 class UnsafeText(Exception):

@@ -37,7 +37,7 @@ class Loaded(NamedTuple):
 
 
 class ContractData(NamedTuple):
-    """What capsmith knows about Cluster API."""
+    """The provider contracts and supported releases that ship with capsmith."""
 
     contracts: tuple[Contract, ...]
     """All contracts, oldest first; their parts may be read when they are first used."""

@@ -41,7 +41,7 @@ _CHOICES = ("oneOf", "anyOf", "allOf")
 
 
 def normalize(schema: Schema) -> dict[str, Any]:
-    """Return the normal form of a schema, without changing values of an unexpected type.
+    """Return the normal form of a schema; values of an unexpected type stay unchanged.
 
     Schemas with equal normal forms accept, prune, default and merge the same objects: descriptions
     and the order of keys, of ``required`` and of rules do not matter.  The converse does not hold:

@@ -46,7 +46,10 @@ def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
 
 
 def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entry:
-    """Return the scope, group and plural of a kind without a role, without default values."""
+    """Return those of the keys ``scope``, ``group`` and ``plural`` that are not the default.
+
+    Empty for a kind with a role, whose role determines all of them.
+    """
     crd, found = source.crd, dict[str, Any]()
     if source.role != RESOURCE:
         return found

@@ -73,7 +73,7 @@ class Reason(StrEnum):
 
 
 class Decision(NamedTuple):
-    """What to do with one path."""
+    """The planned action for one path, and the reason for it."""
 
     path: str
     outcome: Outcome

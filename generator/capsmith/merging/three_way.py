@@ -141,7 +141,10 @@ def _regions(mine: tuple[_Hunk, ...], other: tuple[_Hunk, ...]) -> Iterator[tupl
 
 
 def count_common_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]:
-    """Return how many lines are common at the start and, of the remaining lines, at the end."""
+    """Return how many lines two sequences share at their start, and then at their end.
+
+    No line counts twice.
+    """
     shortest = min(len(one), len(other))
     head = next((i for i in range(shortest) if one[i] != other[i]), shortest)
     most = shortest - head

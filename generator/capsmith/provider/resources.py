@@ -378,7 +378,7 @@ def _first_keys(path: str) -> str:
 
 
 def build_identity(identity: DraftIdentity, group: DnsSubdomain, versions: Versions) -> Resource:
-    """Build the resource for an identity kind."""
+    """Build the resource for an identity kind in ``group``."""
     parts = {SECRET_REF: identity.secret, "allowedNamespaces": not identity.namespaced}
     words = WORDS[Role.IDENTITY] if identity.secret else _WITHOUT_SECRET
     return create_resource(

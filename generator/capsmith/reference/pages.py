@@ -175,7 +175,7 @@ _FIELD_HEAD = ("Path", "Type", "Limits", "Necessity", "Rules", "Releases of core
 
 
 class Subject(NamedTuple):
-    """What a page is about; each contract version has one such page."""
+    """A topic of the contract; each contract version has one page about it."""
 
     name: str
     """Name of the page, and of the file with its rules."""

@@ -64,7 +64,7 @@ class Change:
     def write(
         self, path: str, content: str | bytes, executable: bool | None = False, mode: int = 0
     ) -> None:
-        """Add to the change that ``content`` is written to ``path``; a string is encoded as UTF-8.
+        """Record that ``content`` is to be written to ``path``; a string is encoded as UTF-8.
 
         If ``mode`` is not 0, it sets the permissions.  Otherwise ``executable`` does: None keeps
         the permissions of an existing file.
@@ -74,7 +74,7 @@ class Change:
         self.writes[str(RelativePath(path))] = Write(data, mode or usual)
 
     def remove(self, path: str) -> None:
-        """Add to the change that ``path`` is removed."""
+        """Record that ``path`` is to be removed."""
         self.removals.add(str(RelativePath(path)))
 
     def __bool__(self) -> bool:

@@ -129,7 +129,7 @@ class Repository:
             self._read.setdefault(path, digest_file(resolve_inside(self.folder, path)))
 
     def read_existing(self, paths: Iterable[str], theirs: Container[str] = ()) -> dict[str, bytes]:
-        """Return the content of those of the given files that exist, by path.
+        """Return the contents of the given files that exist, by path.
 
         ``theirs`` are the author's files, of which only the existence matters: symlinks and
         unreadable files count as empty.  For other paths, raises the same errors as

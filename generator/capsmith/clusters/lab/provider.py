@@ -143,15 +143,15 @@ class ProviderRepository:
         return digest.hexdigest()
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes whenever a code file changes."""
+        """Return a value that changes with any code file."""
         return frozenset(_stamps(self._files("src")))
 
     def release_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes whenever a file changes that a release is built from."""
+        """Return a value that changes with the files that a release is built from."""
         return frozenset(_stamps(self._released_files()))
 
     def description_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes whenever provider.yaml changes."""
+        """Return a value that changes with provider.yaml."""
         return frozenset(_stamps(self._files("provider.yaml")))
 
     def _cluster_scoped(self) -> set[str]:

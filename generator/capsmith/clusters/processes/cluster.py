@@ -18,7 +18,7 @@ from capsmith.clusters.processes.tools import Toolbox
 
 @dataclass(frozen=True)
 class Base:
-    """What all management clusters of a session share."""
+    """The tools, certificates, etcd and folder that a session's management clusters share."""
 
     tools: Toolbox
     pki: Pki

@@ -268,7 +268,7 @@ def check_manager_arguments(context: Context, params: RequiredArguments) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """What the manager's container must have."""
+    """Settings that the manager's container must have."""
 
     container: str
     """Name of the manager's container."""

@@ -173,7 +173,7 @@ class Given:
 
 @check("variable-unasked", Given)
 def check_variable_unasked(context: Context, params: Given) -> Iterator[Violation]:
-    """CC-42: Each variable that has no default somewhere has none at its first occurrence.
+    """CC-42: A variable that lacks a default anywhere lacks one at its first occurrence, too.
 
     clusterctl requires a value only if the first occurrence has no default; elsewhere, a missing
     value becomes an empty string.

@@ -130,7 +130,7 @@ class External:
     path: str
     """Path to the boolean field."""
     machines: tuple[str, ...]
-    """Paths of which a control plane with Machines declares one."""
+    """Paths that show that a control plane has Machines, if any of them is declared."""
     roles: tuple[str, ...]
     """Roles of the kinds of worker Machines."""
     pool: str

@@ -59,7 +59,7 @@ class ProviderObjects:
         return str(self.template_document["apiVersion"])
 
     def cluster(self, cluster: str, namespace: str) -> JSON:
-        """Return the infrastructure cluster for a test cluster."""
+        """Return the infrastructure cluster, renamed for the test cluster ``cluster``."""
         return _renamed(self.cluster_document, cluster, namespace, cluster)
 
     @property
@@ -68,12 +68,12 @@ class ProviderObjects:
         return [str(each["kind"]) for each in self.pool_documents]
 
     def pool(self, kind: str, cluster: str, namespace: str, name: str) -> JSON:
-        """Return a new machine pool of a kind."""
+        """Return a kind's machine pool, renamed to ``name`` and for the Cluster ``cluster``."""
         document = next(each for each in self.pool_documents if each["kind"] == kind)
         return _renamed(document, cluster, namespace, name)
 
     def template(self, cluster: str, namespace: str, name: str) -> JSON:
-        """Return a new template for infrastructure machines."""
+        """Return the template for infrastructure machines, renamed to ``name``."""
         return _renamed(self.template_document, cluster, namespace, name)
 
     def machine(self, cluster: str, namespace: str, name: str) -> JSON:

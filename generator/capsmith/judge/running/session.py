@@ -338,7 +338,7 @@ def _change(client: KubeClient, obj: JSON, body: JSON) -> None:
 
 
 def make_node(name: str, id: str) -> JSON:
-    """Return a Node that has the given provider ID."""
+    """Return a Node called ``name`` whose provider ID is ``id``."""
     metadata = {"name": name}
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"providerID": id}}
 

@@ -112,5 +112,5 @@ def owner_keys(config: JSON) -> Iterable[str]:
 
 
 def owner_key(kind: str, namespace: str, name: str) -> str:
-    """Return the index key that finds an owner's configuration."""
+    """Return the index key under which the configuration of an owner is found."""
     return f"{kind}/{namespace}/{name}"

@@ -175,7 +175,10 @@ def data_annotations(config: Object, content: DataContent) -> dict[str, str | No
 
 
 def read_data_secret(secret: Object, config: Object) -> DataContent:
-    """Return the content of a configuration's Secret."""
+    """Return the content of a configuration's Secret, decoded from base64.
+
+    Missing keys and annotations are empty, except the format, which has a default.
+    """
     data, annotations = metadata.mapping(secret, "data"), metadata.annotations(secret)
     group = _group(config)
     return DataContent(

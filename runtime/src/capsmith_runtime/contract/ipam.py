@@ -84,7 +84,7 @@ class IpamDialect(ABC):
         )
 
     def build_claim_spec(self, pool: ObjectRef, cluster_name: str) -> dict[str, Any]:
-        """Return the spec of a new claim (IP-05)."""
+        """Return the spec of a claim on ``pool`` for the Cluster ``cluster_name`` (IP-05)."""
         cluster = {"clusterName": cluster_name} if cluster_name else {}
         return {**cluster, "poolRef": _reference(pool)}
 

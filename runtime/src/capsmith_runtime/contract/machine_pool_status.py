@@ -56,7 +56,10 @@ class MachinePoolStatusWriter(Protocol):
         ...
 
     def build_status(self, obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
-        """Return the whole status, without conditions."""
+        """Return the pool's whole status with ``facts``; conditions are left as they are.
+
+        ``features`` names the optional fields that the kind has.
+        """
         ...
 
 

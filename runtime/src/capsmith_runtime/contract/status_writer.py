@@ -96,13 +96,13 @@ class StatusWriter(ConditionWriter, Protocol):
     def build_machine_spec(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole spec with the observed values."""
+        """Return the machine's whole spec with its provider id and other observed values."""
         ...
 
     def build_machine_status(
         self, obj: Object, facts: MachineFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the status for a provisioned machine."""
+        """Return the whole status of a provisioned machine, without new conditions."""
         ...
 
 

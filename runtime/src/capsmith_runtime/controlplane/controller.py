@@ -245,7 +245,10 @@ class ControlPlaneReporter(StatusReporter):
 
 
 class NormalReconciler:
-    """The phases of a reconcile without a deletion; each may record a wait and end it early."""
+    """The phases of a reconcile without a deletion.
+
+    Each phase may record a wait and end the reconcile.
+    """
 
     def __init__(
         self,

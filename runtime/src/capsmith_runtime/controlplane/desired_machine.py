@@ -148,7 +148,10 @@ class DesiredMachine:
         )
 
     def infrastructure(self, name: str, kind: ResourceType, template: Object) -> dict[str, Any]:
-        """Create a Machine's infrastructure manifest from its template (CRD-09)."""
+        """Create the manifest of an infrastructure object called ``name`` from a template.
+
+        See CRD-09.
+        """
         inner = metadata.mapping(template, "spec", "template")
         group = metadata.text(template, "apiVersion").partition("/")[0]
         own: Metadata = {

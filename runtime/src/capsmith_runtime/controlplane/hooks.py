@@ -275,7 +275,10 @@ def build_scope(
     spec: Any,
     workload: WorkloadReader,
 ) -> ControlPlaneScope[Any]:
-    """Create the scope that hooks receive."""
+    """Create the scope that the author's hooks receive.
+
+    Must be called on the event loop, on which the scope later reads the workload cluster.
+    """
     return ControlPlaneScope(
         **fields,
         spec=spec,

@@ -77,7 +77,7 @@ class MachineClient:
     async def clean_up(
         self, desired: DesiredMachine, pending: PendingMachine, key: NamespacedName
     ) -> bool:
-        """Delete the objects of a Machine that was not created itself; return whether none is left.
+        """Delete the objects of a Machine that does not exist; return whether none is left.
 
         Once the Machine exists, it owns these objects, and core deletes them.
         """

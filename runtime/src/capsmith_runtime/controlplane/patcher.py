@@ -59,7 +59,8 @@ class ControlPlanePatcher(Patcher):
     ) -> None:
         """Write the changed fields of ``status`` and the conditions in ``present``.
 
-        Conditions whose type is in ``absent`` are removed.
+        Conditions whose type is in ``absent`` are removed.  The observed generation is written only
+        if ``complete`` is true (CRD-14).
         """
         full = self._writer.merge_conditions(self.obj, status, present, self._now())
         for name in absent:

@@ -143,7 +143,7 @@ class MachineScaler:
         return await self._clean_up(control_plane, pending, summary)
 
     async def is_cache_fresh(self, control_plane: ControlPlane) -> bool:
-        """Return whether the cache has the same Machines as the API server, which is asked.
+        """Return whether the cache has the same Machines as the API server, by asking the latter.
 
         Caches of different kinds do not advance together: after a change of leaders, the removal of
         a record may be visible before the Machine that was created for it.

@@ -85,7 +85,11 @@ async def find_served_version(client: KubeClient) -> str:
 def build_extension_config(
     registration: Registration, scope: WatchScope, ca_bundle: bytes, api_version: str
 ) -> JSON:
-    """Create the ExtensionConfig to apply."""
+    """Create the ExtensionConfig with which core finds and trusts the extension.
+
+    ``ca_bundle`` may be empty if core trusts the issuer already.  The watch filter and the
+    namespace of ``scope`` limit the Clusters for which core calls the extension.
+    """
     service = {"namespace": scope.own_namespace, "name": registration.service}
     client: JSON = {"url": registration.url} if registration.url else {"service": service}
     # Without a bundle, core trusts the issuer of the certificate already.

@@ -126,7 +126,7 @@ class IdentitySecretMetadata:
         return self._context.caches.secrets.informers[self._kind.resource.namespaced]
 
     async def update_finalizers(self, namespace: str, identity: JSON | None) -> None:
-        """Keep an identity's Secret while it is in use, and release Secrets that no longer are.
+        """Keep an identity's Secret while it is in use, and release Secrets no longer in use.
 
         ``namespace`` is the identity's namespace; ``identity`` is None if it was deleted.  A
         manager that watches only some of the identity's users adds no finalizer.

@@ -105,7 +105,10 @@ class PoolUsage:
         return True
 
     def holders(self, number: int) -> tuple[Holder, ...]:
-        """Return the holders of an address."""
+        """Return the objects that hold an address, which is given as an integer.
+
+        More than one object means a conflict.  Empty if the address is free.
+        """
         return tuple(self._holders.get(number, ()))
 
     def first_free(self) -> int | None:
@@ -270,7 +273,7 @@ class AddressIndex:
     def conflicting_addresses(
         self, pool: PoolKey, number: int, own: NamespacedName
     ) -> list[NamespacedName]:
-        """Return the other IPAddresses that hold the same address."""
+        """Return the keys of the IPAddresses except ``own`` that hold the address ``number``."""
         keys: dict[NamespacedName, None] = {}
         for holder in self.usage(pool).holders(number):
             key = holder.key if isinstance(holder, ListedAddress) else holder

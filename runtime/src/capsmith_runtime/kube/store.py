@@ -58,7 +58,10 @@ class Cache:
         self._own: dict[NamespacedName, set[int]] = {}
 
     def add_index(self, name: str, function: IndexFunction) -> None:
-        """Add an index; the cache must still be empty."""
+        """Add an index under ``name``; ``function`` yields an object's index keys.
+
+        Call this before the cache has objects.
+        """
         assert not self._objects, "an index of objects that are cached already would be empty"
         self._functions[name] = function
         self._indexes[name] = {}

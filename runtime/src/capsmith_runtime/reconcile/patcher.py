@@ -184,7 +184,7 @@ class Patcher:
 
 
 def ready(status: bool, reason: str, message: str, severity: Severity = "Warning") -> Condition:
-    """Return a Ready condition (ST-06)."""
+    """Return a Ready condition; ``severity`` is only written in contract v1beta1 (ST-06)."""
     return Condition(
         type=constants.READY_CONDITION,
         status=status,

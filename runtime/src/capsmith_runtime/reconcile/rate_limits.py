@@ -67,7 +67,10 @@ class RateLimiter:
         return not self._line and monotonic() >= max(self._paused_until, self._used + IDLE_SECONDS)
 
     def admit(self, caller: Hashable) -> bool:
-        """Return whether ``caller`` may call now; if not, the caller must call `wait`."""
+        """Take a token for one call and return True, or return False if none is available.
+
+        If it returns False, the caller must call `wait`.
+        """
         self._used = monotonic()
         was_admitted = self._admitted.pop(caller, None) is not None
         if monotonic() < self._paused_until:

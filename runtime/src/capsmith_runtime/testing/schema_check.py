@@ -57,7 +57,7 @@ def complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:
 
 
 def with_defaults(schema: dict[str, Any], value: Any) -> Any:
-    """Return the value with the schema's defaults applied."""
+    """Return a copy of ``value`` in which missing fields have the schema's defaults."""
     if isinstance(value, list):
         return [with_defaults(schema.get("items", {}), item) for item in value]
     if not isinstance(value, dict):

@@ -55,7 +55,7 @@ class Keywords:
     unsupported: tuple[str, ...]
     """Keywords of JSON Schema that no schema of a CRD can have."""
     own: tuple[str, ...]
-    """Keywords of fields, which schemas below allOf, anyOf, oneOf and not cannot have."""
+    """Keywords that only fields may have, and no schema below allOf, anyOf, oneOf or not."""
     not_at_root: tuple[str, ...]
     """Keywords that the root of a version with a status subresource cannot have."""
     list_types: tuple[str, ...]

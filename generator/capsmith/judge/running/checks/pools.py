@@ -135,7 +135,7 @@ def has_machines(session: Session, kind: str, count: int) -> bool:
 
 
 def find_machine_objects(session: Session, kind: str, name: str) -> list[JSON]:
-    """Return the infrastructure machines whose owner is the pool."""
+    """Return the infrastructure machines that the pool called ``name`` owns."""
     pool = session.history.latest(kind, name)
     # By owner and not by label: a label is what the check of machine objects judges.
     uid = pool["metadata"]["uid"] if pool else ""

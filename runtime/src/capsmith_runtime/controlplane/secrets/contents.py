@@ -96,7 +96,10 @@ def find_cluster(key: NamespacedName) -> NamespacedName | None:
 
 
 def create_key_pair(purpose: Purpose, now: datetime) -> KeyPair:
-    """Generate a key pair for ``purpose``."""
+    """Generate a certificate authority that is valid from ``now``, or keys without a certificate.
+
+    ``purpose`` decides which; only the ServiceAccount keys have no certificate.
+    """
     return (
         create_authority(purpose.common_name, now) if purpose.common_name else create_signing_keys()
     )
@@ -272,7 +275,7 @@ class SecretReport:
         self.faults.append(f"Secret {name} is missing and must be restored")
 
     def add_unusable(self, name: str, why: str) -> None:
-        """Report a Secret with unusable content."""
+        """Record that a Secret cannot be used; ``why`` is shown to the user."""
         self.faults.append(f"Secret {name} cannot be used: {why}")
 
     def add_unlabelled(self, name: str, cluster: str) -> None:

@@ -207,7 +207,7 @@ class PoolMachineClient:
         await _for_each(names, delete_one)
 
     async def delete_machine(self, pool: JSON, machine: JSON) -> None:
-        """Delete a Machine unless it is already being deleted."""
+        """Request the deletion of a Machine, unless it is being deleted or was replaced."""
         await self._delete(pool, self._lister.machine_type, machine)
 
     async def _delete(self, pool: JSON, resource: ResourceType, obj: JSON) -> None:

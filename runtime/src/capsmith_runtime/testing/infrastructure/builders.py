@@ -222,5 +222,8 @@ def infra_machine_template(
 
 
 def given_credentials(given: Mapping[str, str] | None) -> Credentials:
-    """Return ``given`` if it is a Credentials object, otherwise Credentials with its content."""
+    """Return ``given`` as Credentials; without keys if ``given`` is None.
+
+    An instance of Credentials is returned unchanged.
+    """
     return given if isinstance(given, Credentials) else Credentials(given)

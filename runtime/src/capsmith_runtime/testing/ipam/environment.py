@@ -56,7 +56,7 @@ class IPAMEnvironment(TestEnvironment):
         return key
 
     def add_cluster(self, name: str = "c1", *, paused: bool = False) -> NamespacedName:
-        """Add a Cluster."""
+        """Add a Cluster, and return its key."""
         key = NamespacedName(NAMESPACE, name)
         self.api.add(
             {
@@ -89,7 +89,10 @@ class IPAMEnvironment(TestEnvironment):
     def add_address(
         self, pool: NamespacedName, name: str, address: str, claim: str = "unknown"
     ) -> NamespacedName:
-        """Add an IPAddress as a user would."""
+        """Add an IPAddress as a user would, and return its key.
+
+        ``claim`` is the name in its ``claimRef``; a claim of this name need not exist.
+        """
         key = NamespacedName(NAMESPACE, name)
         self.api.add(
             {
