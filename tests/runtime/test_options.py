@@ -80,8 +80,32 @@ def test_one_of_several_components_has_to_be_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "watched", "excluded"),
+    [
+        (["--namespace="], (), ()),
+        (["--namespace=*", "--excluded-namespaces=-"], (), ()),
+        (["--namespace=b,a", "--namespace", "b"], ("a", "b"), ()),
+        (["--excluded-namespaces=kube-system, b"], (), ("b", "kube-system")),
+    ],
+)
+def test_several_namespaces(
+    arguments: list[str], watched: tuple[str, ...], excluded: tuple[str, ...]
+) -> None:
+    """Flags are repeated or have commas; marks are the defaults of clusterctl's variables.
+
+    Proves: CC-33.
+    """
+    options = parse(arguments, ["infrastructure"])
+    assert (options.namespaces, options.excluded_namespaces) == (watched, excluded)
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
+        ["--namespace=A"],
+        ["--namespace=a,,b"],
+        ["--excluded-namespaces=a/b"],
+        ["--namespace=a", "--excluded-namespaces=b"],
         ["--leader-elect=maybe"],
         ["--concurrency", "0"],
         ["--diagnostics-address", "8443"],

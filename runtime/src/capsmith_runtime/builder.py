@@ -51,7 +51,7 @@ class ManagerBuilder:
             component.watches,
             client,
             metrics,
-            namespace=scope.namespace,
+            scope=scope,
             own=[informer for group in self.groups for informer in group.informers],
         )
         self.groups.append(further)

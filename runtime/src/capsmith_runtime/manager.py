@@ -233,7 +233,8 @@ class Manager:
     async def _work(self) -> None:
         reader = await self._core_reader()
         scope = WatchScope(
-            namespace=self._options.namespace,
+            namespaces=self._options.namespaces,
+            excluded_namespaces=self._options.excluded_namespaces,
             watch_filter=self._options.watch_filter,
             own_namespace=self._options.own_namespace,
         )
@@ -374,10 +375,14 @@ class Manager:
         return builder.executor.is_healthy and all(each.healthy for each in builder.groups)
 
     def _new_elector(self, set_alarm: SetAlarm) -> LeaderElector:
-        scope = (self._options.watch_filter, self._options.namespace)
-        key = NamespacedName(
-            self._options.lease_namespace, lease_name(self._component.label, *scope)
+        options = self._options
+        name = lease_name(
+            self._component.label,
+            options.watch_filter,
+            options.namespaces,
+            options.excluded_namespaces,
         )
+        key = NamespacedName(options.lease_namespace, name)
         return LeaderElector(
             self._client,
             key,
@@ -388,17 +393,22 @@ class Manager:
         )
 
 
-def lease_name(label: str, watch_filter: str, namespace: str) -> str:
+def lease_name(
+    label: str, watch_filter: str, namespaces: Sequence[str], excluded: Sequence[str] = ()
+) -> str:
     """Return the lease name for a provider's managers that reconcile the same objects.
 
-    Managers that are limited to some objects by a filter or a namespace have a separate lease: each
-    part of the objects has one leader, even if all managers share a namespace.
+    Managers that are limited to some objects by a filter or by namespaces have a separate lease:
+    each part of the objects has one leader, even if all managers share a namespace.  The order of
+    the namespaces does not matter.
     """
     name = f"{label}-leader-election"
-    if not watch_filter and not namespace:
+    if not watch_filter and not namespaces and not excluded:
         return name
-    digest = hashlib.sha256(f"{watch_filter}\n{namespace}".encode()).hexdigest()
-    return f"{name}-{digest[:8]}"
+    text = f"{watch_filter}\n{','.join(sorted(namespaces))}"
+    if excluded:
+        text += f"\n{','.join(sorted(excluded))}"
+    return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _start(work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:

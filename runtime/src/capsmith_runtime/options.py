@@ -32,6 +32,7 @@ _DECLARED: Final = "declared"
 _DEFAULT: Final = "default"
 """Defaults of flags that must not be empty: clusterctl requires a value for such variables."""
 _KIND: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 
@@ -41,7 +42,10 @@ class Options:
 
     component: str = ""
     """Type of the provider to run."""
-    namespace: str = ""
+    namespaces: tuple[str, ...] = ()
+    """The namespaces to watch; empty for all."""
+    excluded_namespaces: tuple[str, ...] = ()
+    """The namespaces not to watch, if all others are watched."""
     watch_filter: str = ""
     own_namespace: str = ""
     leader_elect: bool = False
@@ -137,11 +141,11 @@ def parse(
     parser = _parser(components, extras, distribution)
     found = parser.parse_args(arguments)
     own = os.environ.get("POD_NAMESPACE", "")
-    if found.diagnostics_cert_dir and found.health_addr in ("", found.diagnostics_address):
-        parser.error("--diagnostics-cert-dir requires --health-addr: probes are served over HTTP")
+    _reject_contradictions(parser, found)
     return Options(
         component=found.component,
-        namespace=found.namespace,
+        namespaces=_read_names(found.namespace),
+        excluded_namespaces=_read_names(found.excluded_namespaces),
         watch_filter=found.watch_filter,
         own_namespace=own,
         leader_elect=found.leader_elect,
@@ -168,6 +172,13 @@ def parse(
         kubeconfig=found.kubeconfig,
         extra={each.name: each.read(found) for each in extras},
     )
+
+
+def _reject_contradictions(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
+    if found.diagnostics_cert_dir and found.health_addr in ("", found.diagnostics_address):
+        parser.error("--diagnostics-cert-dir requires --health-addr: probes are served over HTTP")
+    if _read_names(found.namespace) and _read_names(found.excluded_namespaces):
+        parser.error("--namespace already excludes all other namespaces")
 
 
 def _read_timings(parser: argparse.ArgumentParser, found: argparse.Namespace) -> LeaseTimings:
@@ -207,7 +218,7 @@ def _parser(
     add = parser.add_argument
     only, several = (components[0], False) if len(components) == 1 else (None, True)
     add("--component", choices=components, default=only, required=several, help="provider to run")
-    add("--namespace", default="", help="watch only this namespace; all if empty")
+    _add_namespace_flags(parser)
     add("--watch-filter", default="", help="required value of the watch-filter label")
     _add_leader_flags(parser)
     _add_diagnostics_flags(parser)
@@ -238,6 +249,21 @@ def _parser(
     add("-v", "--v", default=2, type=int, metavar="LEVEL", help="verbosity; 4 and above is debug")
     add("--logging-format", default="text", choices=("text", "json"))
     return parser
+
+
+def _add_namespace_flags(parser: argparse.ArgumentParser) -> None:
+    for flag, help in (
+        ("--namespace", "watch only these namespaces, with commas between them; all if empty or *"),
+        ("--excluded-namespaces", "watch all namespaces but these; none if empty or -"),
+    ):
+        parser.add_argument(
+            flag, default=[], action="append", type=_namespaces, metavar="NAMES", help=help
+        )
+
+
+def _read_names(found: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Return the names of all occurrences of a flag, sorted and each once."""
+    return tuple(sorted({name for names in found for name in names}))
 
 
 def _add_kube_flags(parser: argparse.ArgumentParser) -> None:
@@ -288,6 +314,17 @@ def _positive(text: str) -> int:
     if number < 1:
         raise ValueError(f"not a positive number: {text!r}")
     return number
+
+
+def _namespaces(text: str) -> list[str]:
+    # The marks are defaults of clusterctl's variables, which must not be empty; no name has them.
+    if text in ("", "*", "-"):
+        return []
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if not _LABEL.fullmatch(name):
+            raise ValueError(f"not the name of a namespace: {name!r}")
+    return names
 
 
 def _concurrency(text: str) -> dict[str, int]:

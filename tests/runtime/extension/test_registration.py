@@ -18,6 +18,7 @@ from capsmith_runtime.extension.controllers import (
     Registration,
     RuntimeExtensionGroup,
     RuntimeExtensionServer,
+    build_extension_config,
 )
 from capsmith_runtime.extension.dispatch import API_VERSION, Handler
 from capsmith_runtime.extension.responses import Proceed
@@ -240,8 +241,25 @@ def test_scope_and_url(tmp_path: Path) -> None:
             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "here"}},
         }
 
-    scope = WatchScope(namespace="here", watch_filter="blue", own_namespace="acme-system")
+    scope = WatchScope(namespaces=("here",), watch_filter="blue", own_namespace="acme-system")
     run(tmp_path, scenario, Api("v1beta2"), scope=scope, url="https://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("scope", "expression"),
+    [
+        (WatchScope(namespaces=("a", "b")), {"operator": "In", "values": ["a", "b"]}),
+        (WatchScope(excluded_namespaces=("c",)), {"operator": "NotIn", "values": ["c"]}),
+    ],
+)
+def test_core_calls_only_for_watched_namespaces(scope: WatchScope, expression: JSON) -> None:
+    """The registration selects the same namespaces as the manager's watches.
+
+    Proves: CC-33.
+    """
+    registration = Registration(name="acme", label="extension-acme", service="acme", role="acme")
+    selector = build_extension_config(registration, scope, b"", "v1")["spec"]["namespaceSelector"]
+    assert selector == {"matchExpressions": [{"key": "kubernetes.io/metadata.name", **expression}]}
 
 
 @pytest.mark.parametrize(

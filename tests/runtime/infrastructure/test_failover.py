@@ -83,17 +83,29 @@ class TestFailover(ScriptedMachines):
             stop.set()
 
     @pytest.mark.parametrize(
-        ("watch_filter", "namespace", "name"),
+        ("watch_filter", "namespaces", "suffix"),
         [
-            ("", "", "infrastructure-acme-leader-election"),
-            ("a", "", "infrastructure-acme-leader-election-87428fc5"),
-            ("", "a", "infrastructure-acme-leader-election-7361a6f4"),
+            ("", [], ""),
+            ("a", [], "-87428fc5"),
+            ("", ["a"], "-7361a6f4"),
+            ("", ["a", "b"], "-975305d2"),
+            ("", ["b", "a"], "-975305d2"),
         ],
     )
     def test_a_manager_without_limits_keeps_the_name_of_its_lease(
-        self, watch_filter: str, namespace: str, name: str
+        self, watch_filter: str, namespaces: list[str], suffix: str
     ) -> None:
-        assert lease_name("infrastructure-acme", watch_filter, namespace) == name
+        name = lease_name("infrastructure-acme", watch_filter, namespaces)
+        assert name == f"infrastructure-acme-leader-election{suffix}"
+
+    def test_managers_that_exclude_a_namespace_have_another_lease(self) -> None:
+        """One manager may watch a namespace that all others exclude."""
+        names = [
+            lease_name("acme", "", *namespaces)
+            for namespaces in [([], []), (["a"], []), ([], ["a"]), ([], ["a", "b"])]
+        ]
+        assert len(set(names)) == len(names)
+        assert lease_name("acme", "", [], ["b", "a"]) == names[-1]
 
 
 class LaggingApi:

@@ -98,7 +98,7 @@ def test_the_first_list_lets_others_run() -> None:
             turns[-1] += 1
 
         async with woken(env.component, env.api) as found:
-            client = found.builder.caches.machines._client
+            client = found.builder.caches.client
             informer = Informer(client, found.builder.caches.machines.resource, Metrics())
             informer.add_handler(handled)
             tasks = [asyncio.create_task(each) for each in (others(), informer.run())]

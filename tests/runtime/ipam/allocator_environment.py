@@ -58,7 +58,7 @@ class AllocatorEnvironment:
         addresses = cast(Informer, self.addresses)
         client = cast(KubeClient, self.client)
         self.index = AddressIndex([POOL_TYPE], DIALECTS["v1beta2"], addresses)
-        self.live_list = LiveAddressList(client, ADDRESS_TYPE, Selection(), self.index)
+        self.live_list = LiveAddressList(client, ADDRESS_TYPE, (Selection(),), self.index)
         self.requeued: list[PoolKey] = []
         context = AllocatorContext(
             client=client,

@@ -72,7 +72,8 @@ class Manager:
         self.namespace = namespace
         self.client = Client(server)
         client, metrics = cast(KubeClient, self.client), Metrics()
-        self._caches = Caches(client, metrics, CoreV1Beta2(), WatchScope(namespace=namespace))
+        scope = WatchScope(namespaces=(namespace,) if namespace else ())
+        self._caches = Caches(client, metrics, CoreV1Beta2(), scope)
         executor = HandlerExecutor(metrics)
         context = ControllerContext(
             client=client,

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from capsmith_runtime.kube.client import NamespacedName, Selection
+from capsmith_runtime.reconcile.caches import WatchScope
 from tests.runtime.support.following import Following, following
 from tests.runtime.support.proxy import FaultProxy
 from tests.runtime.support.server import Api
@@ -39,7 +40,7 @@ async def test_the_first_list_is_cached_in_batches(
     api: Api, kubeconfig: Path, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No more objects than a batch are cached before other work of the event loop has its turn."""
-    monkeypatch.setattr("capsmith_runtime.kube.informer._BATCH", 10)
+    monkeypatch.setattr("capsmith_runtime.kube.reflector._BATCH", 10)
     await asyncio.to_thread(fill, api, namespace, 35)
     lengths = [0]
 
@@ -127,3 +128,44 @@ async def test_a_failing_handler_does_not_stop_the_others(
         api.create(namespace, "a")
         await eventually(lambda: found.names() == {"a"})
         assert len(found.follower.changes) == 1
+
+
+async def test_roles_of_single_namespaces_suffice_to_watch_them(
+    api: Api, proxy: FaultProxy, tmp_path: Path
+) -> None:
+    """Several namespaces are listed and watched one by one, without any ClusterRoleBinding."""
+    watched = [api.new_namespace() for _ in range(2)]
+    other = api.new_namespace()
+    account = api.new_account(watched)
+    path = tmp_path / "kubeconfig"
+    path.write_text(api.kubeconfig(proxy.url, api.new_token(account)))
+    for namespace in (*watched, other):
+        api.create(namespace, "first")
+    async with following(path, [Selection(name) for name in watched]) as found:
+        await found.synced()
+        assert found.follower.objects.keys() == {(name, "first") for name in watched}
+
+        for namespace in (*watched, other):
+            api.create(namespace, "second")
+        api.delete(watched[0], "first")
+        first, second = watched
+        expected = {(first, "second"), (second, "first"), (second, "second")}
+        await eventually(
+            lambda: {*found.follower.objects} == expected, what="the changes of both namespaces"
+        )
+        assert found.follower.faults == []
+
+
+async def test_excluded_namespaces_are_never_sent(
+    api: Api, kubeconfig: Path, namespace: str
+) -> None:
+    """The API server leaves them out of lists and of watches."""
+    excluded = api.new_namespace()
+    (selection,) = WatchScope(excluded_namespaces=("kube-system", excluded)).select()
+    async with following(kubeconfig, selection) as found:
+        await found.synced()
+        for name in (excluded, namespace):
+            api.create(name, "some")
+        key = NamespacedName(namespace, "some")
+        await eventually(lambda: key in found.follower.objects, what="the other namespace")
+        assert excluded not in {key.namespace for key in found.follower.objects}

@@ -153,7 +153,7 @@ async def test_pages_that_expire_for_real(
     api: Api, proxy: FaultProxy, kubeconfig: Path, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """etcd is compacted and the server restarted between two pages."""
-    monkeypatch.setattr("capsmith_runtime.kube.informer._PAGE", 2)
+    monkeypatch.setattr("capsmith_runtime.kube.reflector._PAGE", 2)
     for number in range(5):
         api.create(namespace, f"w-{number}")
     compacted = threading.Event()

@@ -22,6 +22,11 @@ def widget(name: str, version: int, *, uid: str = "1", **metadata: Any) -> JSON:
     return {"metadata": {**common, **metadata}, "spec": {"version": version}}
 
 
+def elsewhere(name: str, version: int) -> JSON:
+    """Return a widget in another namespace."""
+    return widget(name, version, namespace="other")
+
+
 def gone(name: str, version: int) -> JSON:
     return widget(name, version, deletionTimestamp="2026-01-01T00:00:00Z")
 
@@ -103,6 +108,35 @@ def test_a_restored_server_is_believed() -> None:
     changes = cache.replace([widget("a", 5)], 6)
     assert [version_of(obj) for obj in cache.items()] == [5]
     assert [change.new is None for change in changes] == [False, True]
+
+
+def test_watches_of_namespaces_advance_separately() -> None:
+    """What one watch has delivered says nothing about the objects of another."""
+    cache = Cache(namespaces=("ns", "other"))
+    cache.replace([widget("a", 1)], 5, "ns")
+    cache.replace([elsewhere("a", 2)], 6, "other")
+    cache.advance("ns", 20)
+    assert (cache.seen, cache.seen_in("ns")) == (6, 20)
+
+    # The watch of its namespace has not delivered this write; the other one has passed its version.
+    assert cache.update_from_write(elsewhere("a", 9)) is not None
+    assert cache.update_from_write(widget("a", 9)) is None
+    cached = [cache.get(NamespacedName(name, "a")) for name in ("ns", "other")]
+    assert cached == [widget("a", 1), elsewhere("a", 9)]
+
+
+def test_a_list_of_one_namespace_keeps_the_objects_of_others() -> None:
+    """Objects that a list of their namespace lacks are removed, and no others."""
+    cache = Cache(namespaces=("ns", "other"))
+    cache.replace([widget("a", 1), widget("b", 2)], 5, "ns")
+    cache.replace([elsewhere("a", 3)], 5, "other")
+    cache.update_from_write(elsewhere("a", 7))
+
+    changes = cache.replace([widget("a", 1)], 8, "ns")
+
+    assert [(change.key.name, change.new) for change in changes] == [("b", None)]
+    assert cache.get(NamespacedName("other", "a")) == elsewhere("a", 7)
+    assert cache.observe(elsewhere("a", 7)) is None, "the event of this process's own write"
 
 
 @dataclass

@@ -76,7 +76,9 @@ def test_without_core(served: list[str], command: str) -> None:
 def test_without_a_crd(group: str, commands: list[str], caplog: pytest.LogCaptureFixture) -> None:
     client = cast(KubeClient, BareCluster())
     caches = Caches(client, Metrics(), choose(["v1beta2"]), WatchScope())
-    informer = caches.informer(ResourceType(group, "v1", "Some", "somes"), WatchScope().own_objects)
+    informer = caches.informer(
+        ResourceType(group, "v1", "Some", "somes"), WatchScope().select_own()
+    )
 
     message, values = logged(informer.run(), caplog)
 

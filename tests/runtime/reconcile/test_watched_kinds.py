@@ -9,6 +9,7 @@ import pytest
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.reconcile.caches import WatchScope
 from capsmith_runtime.reconcile.watched_kinds import Watch, WatchedKinds
 from capsmith_runtime.testing.fake_api import FakeApi
 from capsmith_runtime.testing.manifests import Manifests
@@ -35,7 +36,7 @@ def test_a_field_names_objects(path: str, spec: dict[str, Any], names: list[str]
     api = FakeApi("v1beta2", Manifests(()))
     own = Informer(api, OWN, Metrics())
     watch = Watch(kind="AcmeMachine", resource=SECRET, path=tuple(path.split(".")))
-    WatchedKinds([watch], api, Metrics(), namespace="", own=[own])
+    WatchedKinds([watch], api, Metrics(), scope=WatchScope(), own=[own])
     metadata = {"name": "m", "namespace": "n", "uid": "1", "resourceVersion": "1"}
 
     own._cache.observe({"metadata": metadata, "spec": spec})

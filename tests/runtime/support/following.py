@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,7 +101,11 @@ async def connected(
 
 @asynccontextmanager
 async def following(
-    kubeconfig: Path, selection: Selection, *, informer: Any = None, **options: Any
+    kubeconfig: Path,
+    selection: Selection | Sequence[Selection],
+    *,
+    informer: Any = None,
+    **options: Any,
 ) -> AsyncIterator[Following]:
     """An informer of Widgets that runs beside the body; options are the client's."""
     metrics, follower = Metrics(), Follower()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -104,8 +105,25 @@ class Api:
     def new_proxy(self) -> FaultProxy:
         return FaultProxy(urlsplit(self.server.url).port or 0, self.pki)
 
-    def new_token(self) -> str:
-        return request_token(self.client, "default", ACCOUNT)
+    def new_token(self, account: str = ACCOUNT) -> str:
+        return request_token(self.client, "default", account)
+
+    def new_account(self, namespaces: Iterable[str]) -> str:
+        """Create a ServiceAccount with the operator's rights in these namespaces only."""
+        rbac, name = "rbac.authorization.k8s.io", f"a-{uuid.uuid4().hex[:8]}"
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": "default"}
+        account = {"name": name, "namespace": "default"}
+        self.client.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+        for namespace in namespaces:
+            common = {
+                "apiVersion": f"{rbac}/v1",
+                "metadata": {"name": name, "namespace": namespace},
+            }
+            role = {"apiGroup": rbac, "kind": "Role", "name": name}
+            self.client.create({**common, "kind": "Role", "rules": _RULES})
+            binding = {"kind": "RoleBinding", "roleRef": role, "subjects": [subject]}
+            self.client.create({**common, **binding})
+        return name
 
     def kubeconfig(self, url: str, token: str) -> str:
         """The text of a kubeconfig for the operator's account."""

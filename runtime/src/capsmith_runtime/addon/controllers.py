@@ -14,7 +14,7 @@ from capsmith_runtime.addon.installations import (
     recorded_clusters,
 )
 from capsmith_runtime.contract import constants, metadata
-from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of, version_of
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of, version_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
@@ -49,11 +49,7 @@ class AddonGroup(ControllerGroup):
         self._clients = WorkloadClients(context.client, caches.metrics, field_manager=context.label)
         # Core labels all Secrets of a cluster, so data would include keys: only the versions are
         # needed.
-        selection = Selection(
-            namespace=caches.scope.namespace,
-            labels=constants.CLUSTER_NAME_LABEL,
-            metadata_only=True,
-        )
+        selection = caches.scope.select(labels=constants.CLUSTER_NAME_LABEL, metadata_only=True)
         self._secrets = Informer(
             caches.client, SECRET, caches.metrics, selection=selection, projection=_identity
         )
@@ -118,7 +114,7 @@ class _KindControllers:
         context: ControllerContext,
         open_workload: OpenWorkload,
     ) -> None:
-        self.informer = caches.informer(kind.resource, caches.scope.own_objects)
+        self.informer = caches.informer(kind.resource, caches.scope.select_own())
         statuses = InstallationStatuses()
         self._caches = caches
         self._name = kind.resource.kind

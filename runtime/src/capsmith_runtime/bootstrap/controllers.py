@@ -12,7 +12,7 @@ from capsmith_runtime.contract.bootstrap import BOOTSTRAP_STATUS_WRITERS
 from capsmith_runtime.contract.constants import MACHINE_KIND, MACHINE_POOL_KIND
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.machine_pool import read_machine_pool
-from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.informer import Handler, Informer
 from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.kube.store import Delta
@@ -53,12 +53,11 @@ class BootstrapGroup(ControllerGroup):
         self._context = context
         indexes = {BY_OWNER: owner_keys, _WITHOUT_DATA: self._index_without_data}
         self._configs = {
-            kind.resource.kind: caches.informer(kind.resource, caches.scope.own_objects, indexes)
+            kind.resource.kind: caches.informer(kind.resource, caches.scope.select_own(), indexes)
             for kind in kinds
         }
         pools = core_type(caches.reader.version, MACHINE_POOL_KIND, "machinepools")
-        watched = Selection(namespace=caches.scope.namespace)
-        self._pools = caches.informer(pools, watched, {BY_CLUSTER: spec_cluster})
+        self._pools = caches.informer(pools, caches.scope.select(), {BY_CLUSTER: spec_cluster})
 
     @property
     def informers(self) -> Sequence[Informer]:

@@ -55,7 +55,7 @@ class ControlPlaneGroup(ControllerGroup):
         self._workers = ClusterWorkers(caches)
         self._informers = {
             kind.resource.kind: caches.informer(
-                kind.resource, caches.scope.own_objects, {BY_CLUSTER: cluster_of}
+                kind.resource, caches.scope.select_own(), {BY_CLUSTER: cluster_of}
             )
             for kind in kinds
         }

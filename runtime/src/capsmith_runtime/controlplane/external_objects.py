@@ -231,8 +231,7 @@ class ExternalObjects:
         return ExternalObject(informer, obj) if obj is not None else None
 
     def _start(self, resource: ResourceType, labels: str, handler: EventHandler) -> Informer:
-        selection = Selection(namespace=self._caches.scope.namespace, labels=labels)
-        informer = self._caches.informer(resource, selection)
+        informer = self._caches.informer(resource, self._caches.scope.select(labels=labels))
         # Status changes are ignored: only core reads the status of these objects.
         informer.add_handler(on_change(_relevant_fields, handler))
         self._informers[(resource.group, resource.kind)] = informer

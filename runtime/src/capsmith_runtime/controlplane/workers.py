@@ -8,7 +8,7 @@ from typing import Any, Final
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.constants import MACHINE_POOL_KIND
 from capsmith_runtime.contract.control_plane import is_control_plane
-from capsmith_runtime.kube.client import JSON, Selection
+from capsmith_runtime.kube.client import JSON
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, Caches, spec_cluster
 from capsmith_runtime.reconcile.kinds import core_type
@@ -29,7 +29,7 @@ class ClusterWorkers:
         self._machines = caches.machines
         self.machine_pools = caches.informer(
             core_type(caches.reader.version, MACHINE_POOL_KIND, "machinepools"),
-            Selection(namespace=caches.scope.namespace),
+            caches.scope.select(),
             {BY_CLUSTER: spec_cluster},
             _keep_cluster_name,
         )

@@ -99,16 +99,29 @@ def build_extension_config(
     if scope.watch_filter:
         labels[WATCH_FILTER_LABEL] = scope.watch_filter
     spec: JSON = {"clientConfig": client}
-    if scope.namespace:
-        namespace_labels = {"kubernetes.io/metadata.name": scope.namespace}
-        # Core would otherwise call this extension for Clusters that the manager cannot even read.
-        spec["namespaceSelector"] = {"matchLabels": namespace_labels}
+    # Core would otherwise call this extension for Clusters that the manager cannot even read.
+    if selector := _namespace_selector(scope):
+        spec["namespaceSelector"] = selector
     return {
         "apiVersion": api_version,
         "kind": "ExtensionConfig",
         "metadata": {"name": registration.name, "labels": labels},
         "spec": spec,
     }
+
+
+def _namespace_selector(scope: WatchScope) -> JSON:
+    """Return the selector of the namespaces in scope; empty if all are."""
+    label = "kubernetes.io/metadata.name"
+    if len(scope.namespaces) == 1:
+        return {"matchLabels": {label: scope.namespaces[0]}}
+    lists = (("In", scope.namespaces), ("NotIn", scope.excluded_namespaces))
+    expressions = [
+        {"key": label, "operator": operator, "values": list(names)}
+        for operator, names in lists
+        if names
+    ]
+    return {"matchExpressions": expressions} if expressions else {}
 
 
 async def _owner_reference(client: KubeClient, name: str) -> JSON | None:

@@ -84,7 +84,7 @@ class InfrastructureCaches:
     def __init__(self, core: Caches, kinds: InfrastructureKinds) -> None:
         self.core = core
         self.kinds = kinds
-        own = core.scope.own_objects
+        own = core.scope.select_own()
         self.clusters = {
             kind.resource.kind: core.informer(
                 kind.resource, own, {BY_CLUSTER: cluster_of, BY_IDENTITY: kinds.identity_keys}
@@ -126,11 +126,10 @@ class InfrastructureCaches:
         """Add the caches for identities, the namespaces that they allow, and their Secrets."""
         core, kinds, scope = self.core, self.kinds, self.core.scope
         # The watch filter applies to objects that refer to identities, not to identities.
-        around = Selection(namespace=scope.namespace)
         self.identities = {
             kind.resource.kind: core.informer(
                 kind.resource,
-                around if kind.resource.namespaced else Selection(),
+                scope.select() if kind.resource.namespaced else Selection(),
                 {BY_SECRET: _secret_key},
             )
             for kind in kinds.identities

@@ -70,9 +70,9 @@ class IdentitySecrets:
         self._reading: WeakValueDictionary[NamespacedName, asyncio.Lock] = WeakValueDictionary()
         scope = core.scope
         selections = {
-            False: Selection(namespace=scope.own_namespace, metadata_only=True),
+            False: (Selection(namespace=scope.own_namespace, metadata_only=True),),
             # Secrets of Helm, of core and of ServiceAccounts have other types, and are many.
-            True: Selection(namespace=scope.namespace, fields="type=Opaque", metadata_only=True),
+            True: scope.select(fields="type=Opaque", metadata_only=True),
         }
         self.informers = {
             namespaced: core.informer(SECRET, selections[namespaced], _INDEXES)

@@ -16,7 +16,7 @@ from capsmith_runtime.contract.model import ObjectRef
 from capsmith_runtime.errors import AlreadyExistsError, NotFoundError
 from capsmith_runtime.infrastructure.api import ClaimedAddress
 from capsmith_runtime.infrastructure.context import InfrastructureContext
-from capsmith_runtime.kube.client import JSON, NamespacedName, Selection
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.informer import Handler, Informer
 from capsmith_runtime.kube.patch import write
 from capsmith_runtime.kube.store import Delta
@@ -37,9 +37,8 @@ class MachineAddresses(ControllerGroup):
         core = context.caches.core
         self._dialect = DIALECTS[core.reader.version]
         self._client = core.client
-        self._claims = core.informer(claim_type(self._dialect.version), core.scope.own_objects)
-        here = Selection(namespace=core.scope.namespace)
-        self._addresses = core.informer(address_type(self._dialect.version), here)
+        self._claims = core.informer(claim_type(self._dialect.version), core.scope.select_own())
+        self._addresses = core.informer(address_type(self._dialect.version), core.scope.select())
         self._enqueue_machine: Handler = enqueue_owners({})
         context.caches.addresses = self
 

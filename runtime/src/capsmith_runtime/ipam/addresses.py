@@ -189,7 +189,9 @@ class OrphanedAddressController:
         """Delete an address whose claim has been missing for the grace period."""
         obj = self._addresses.get(key)
         pool = None
-        if obj is not None and not is_deleted_for_move(obj):
+        # Addresses of cluster-scoped pools are cached from all namespaces.
+        is_in_scope = self._caches.scope.covers_namespace(key.namespace)
+        if obj is not None and is_in_scope and not is_deleted_for_move(obj):
             view = self._dialect.read_address(obj)
             pool = self._index.pool_key(view.pool, view.namespace)
         if obj is None or pool is None or self._claims.get(key) is not None:

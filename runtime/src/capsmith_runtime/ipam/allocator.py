@@ -25,7 +25,14 @@ from capsmith_runtime.errors import (
 )
 from capsmith_runtime.ipam.address_index import NOT_FOUND, AddressIndex, PoolKey, PoolUsage
 from capsmith_runtime.ipam.address_ranges import address_of, parse_number
-from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, Selection
+from capsmith_runtime.kube.client import (
+    JSON,
+    KubeClient,
+    NamespacedName,
+    ResourceType,
+    Selection,
+    Selections,
+)
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import merge_patch
 from capsmith_runtime.reconcile.results import Waiting
@@ -119,11 +126,15 @@ class LiveAddressList:
     """Adds to the index the IPAddresses that are on the API server but not yet in the cache."""
 
     def __init__(
-        self, client: KubeClient, resource: ResourceType, selection: Selection, index: AddressIndex
+        self,
+        client: KubeClient,
+        resource: ResourceType,
+        selections: Selections,
+        index: AddressIndex,
     ) -> None:
         self._client = client
         self._resource = resource
-        self._selection = selection
+        self._selections = selections
         self._index = index
         self._lock = asyncio.Lock()
         self._requested = 0
@@ -141,17 +152,21 @@ class LiveAddressList:
             if self._completed >= ticket:
                 return
             requested = self._requested
-            objects, version = await self._list()
-            self._index.add_live_list(objects, version)
+            objects, versions = [], [0]
+            for selection in self._selections:
+                listed, version = await self._list(selection)
+                objects += listed
+                versions.append(version)
+            self._index.add_live_list(objects, max(versions))
             self._completed = requested
 
-    async def _list(self) -> tuple[list[JSON], int]:
+    async def _list(self, selection: Selection) -> tuple[list[JSON], int]:
         objects: list[JSON] = []
         token, limit = "", _PAGE
         while True:
             try:
                 page = await self._client.list_page(
-                    self._resource, self._selection, limit=limit, token=token
+                    self._resource, selection, limit=limit, token=token
                 )
             except ResourceExpiredError:
                 if not token:

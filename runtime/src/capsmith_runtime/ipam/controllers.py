@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.constants import ADDRESS_KIND, CLAIM_KIND
@@ -16,11 +15,12 @@ from capsmith_runtime.ipam.claims import ClaimController
 from capsmith_runtime.ipam.kinds import PoolKind
 from capsmith_runtime.ipam.pools import IPPoolController, PoolRegistry, is_paused
 from capsmith_runtime.kube.client import (
+    EVERYTHING,
     JSON,
     KubeClient,
     NamespacedName,
     ResourceType,
-    Selection,
+    Selections,
     key_of,
 )
 from capsmith_runtime.kube.controller import Result
@@ -58,15 +58,15 @@ class IPAMGroup(ControllerGroup):
         self._dialect = dialect = DIALECTS[caches.reader.version]
         self._claims = caches.informer(
             claim_type(dialect.version),
-            caches.scope.own_objects,
+            caches.scope.select_own(),
             {BY_CLUSTER: self._index_by_cluster, _BY_POOL: self._index_by_pool},
         )
         cluster_scoped = any(not kind.resource.namespaced for kind in kinds)
         # A cluster-scoped pool has addresses in all namespaces, also in those not watched here.
-        selection = Selection(namespace="" if cluster_scoped else caches.scope.namespace)
-        self._addresses = caches.informer(address_type(dialect.version), selection)
+        selections = (EVERYTHING,) if cluster_scoped else caches.scope.select()
+        self._addresses = caches.informer(address_type(dialect.version), selections)
         self._index = AddressIndex([kind.resource for kind in kinds], dialect, self._addresses)
-        allocators = self._allocator_context(context.client, selection)
+        allocators = self._allocator_context(context.client, selections)
         self._registries = {
             kind.resource.kind: PoolRegistry(kind, self._pool_informer(kind.resource), allocators)
             for kind in kinds
@@ -83,12 +83,12 @@ class IPAMGroup(ControllerGroup):
         )
         self._queues: Queues = {}
 
-    def _allocator_context(self, client: KubeClient, selection: Selection) -> AllocatorContext:
+    def _allocator_context(self, client: KubeClient, selections: Selections) -> AllocatorContext:
         resource = self._addresses.resource
         return AllocatorContext(
             client=client,
             index=self._index,
-            live_list=LiveAddressList(client, resource, selection, self._index),
+            live_list=LiveAddressList(client, resource, selections, self._index),
             claims=self._claims,
             addresses=self._addresses,
             requeue_claims=self._requeue_claims,
@@ -130,8 +130,8 @@ class IPAMGroup(ControllerGroup):
         return await self._claim_controllers[pool.kind].reconcile(key)
 
     def _pool_informer(self, pools: ResourceType) -> Informer:
-        own = self._caches.scope.own_objects
-        return self._caches.informer(pools, own if pools.namespaced else replace(own, namespace=""))
+        own = self._caches.scope.select_own(namespaced=pools.namespaced)
+        return self._caches.informer(pools, own)
 
     def _pool_handler(self, name: str) -> Callable[[Delta], None]:
         def handle(delta: Delta) -> None:

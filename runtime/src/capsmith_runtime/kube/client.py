@@ -69,6 +69,9 @@ class Selection:
 
 EVERYTHING = Selection()
 
+Selections = tuple[Selection, ...]
+"""The selections of one kind, each for a list and a watch of another namespace."""
+
 
 class Page(NamedTuple):
     """One page of a list; `token` requests the next page and is empty on the last page."""

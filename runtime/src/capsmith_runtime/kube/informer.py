@@ -1,13 +1,10 @@
-"""Informers, each of which keeps a cache of one kind up to date by a paged list and a watch."""
+"""Informers, each of which keeps a cache of one kind up to date."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
-from capsmith_runtime.errors import ApiError, ResourceExpiredError, error_label
 from capsmith_runtime.kube.client import (
     EVERYTHING,
     JSON,
@@ -15,19 +12,12 @@ from capsmith_runtime.kube.client import (
     NamespacedName,
     ResourceType,
     Selection,
-    WatchEvent,
-    version_of,
 )
-from capsmith_runtime.kube.clock import Backoff, monotonic
+from capsmith_runtime.kube.clock import Backoff
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.reflector import Reflector
 from capsmith_runtime.kube.store import Cache, Delta, IndexFunction, Projection, keep_metadata
-
-_PAGE = 250
-_BATCH = 250
-"""Number of objects to cache from the first list before yielding to the event loop."""
-# A watch that ends earlier than this without an event is a failure, not the server's time-out.
-_SHORT_SECONDS = 1.0
 
 Handler = Callable[[Delta], None]
 
@@ -44,7 +34,7 @@ class Informer:
         resource: ResourceType,
         metrics: Metrics,
         *,
-        selection: Selection = EVERYTHING,
+        selection: Selection | Sequence[Selection] = EVERYTHING,
         projection: Projection | None = None,
         indexes: Mapping[str, IndexFunction] = {},
         backoff: Backoff | None = None,
@@ -52,22 +42,36 @@ class Informer:
     ) -> None:
         """Initialise an empty cache.
 
+        Several selections, each of another namespace, are listed and watched separately.
         ``absent`` is advice that is logged if the API server does not serve the kind. If the
         selection is ``metadata_only``, responses to writes are reduced to their metadata as well.
         """
         self.resource = resource
         self.synced = asyncio.Event()
         """Event that is set once the first list is in the cache, and stays set."""
-        self._client = client
-        self._metrics = metrics
-        self._selection = selection
-        if selection.metadata_only and projection is None:
+        selections = (selection,) if isinstance(selection, Selection) else tuple(selection)
+        if selections[0].metadata_only and projection is None:
             projection = keep_metadata
-        self._cache = Cache(projection, indexes)
-        self._absent = absent
-        self._backoff = backoff or Backoff(base=0.5, limit=15.0)
+        # One watch delivers all objects, in whichever namespaces they are.
+        watches = [each.namespace for each in selections] if len(selections) > 1 else [""]
+        self._cache = Cache(projection, indexes, watches)
         self._handlers: list[tuple[Handler, bool]] = []
-        self._outdated, self._refreshed = asyncio.Event(), asyncio.Event()
+        delays = backoff or Backoff(base=0.5, limit=15.0)
+        self._reflectors = [
+            Reflector(
+                client,
+                resource,
+                metrics,
+                self._cache,
+                self._notify,
+                self._on_listed,
+                selection=each,
+                watch=watch,
+                backoff=Backoff(delays.base, delays.limit),
+                absent=absent,
+            )
+            for each, watch in zip(selections, watches, strict=True)
+        ]
         metrics.informer_objects.labels(resource.kind).set_function(self._cache.__len__)
         self._log = get_logger("informer", kind=resource.kind)
 
@@ -119,131 +123,19 @@ class Informer:
     async def refresh(self) -> None:
         """Wait until the cache is at least as new as the API server was at the time of the call.
 
-        This replaces the watch by a new list, which is expensive: only a new leader does it, once.
+        This replaces each watch by a new list, which is expensive: only a new leader does it, once.
         """
-        self._refreshed.clear()
-        self._outdated.set()
-        await self._refreshed.wait()
+        await asyncio.gather(*(reflector.refresh() for reflector in self._reflectors))
 
     async def run(self) -> None:
         """List and watch until cancelled; retry failures with back-off."""
-        listed = False
-        while True:
-            cause = "ended"
-            wait = 0.0
-            began, before = monotonic(), self._cache.seen
-            try:
-                if not listed:
-                    self._outdated.clear()
-                    await self._list()
-                    listed = True
-                    # A list that began before a call of `refresh` does not count.
-                    if not self._outdated.is_set():
-                        self._refreshed.set()
-                await self._watch_until_outdated()
-                if self._outdated.is_set():
-                    listed = False
-                    continue
-                # Servers and proxies end every watch after minutes, which is no failure.  Watches
-                # that end immediately and without an event would make this a busy loop.
-                if monotonic() - began < _SHORT_SECONDS and self._cache.seen == before:
-                    wait = self._backoff.next()
-            except ResourceExpiredError:
-                cause, listed, wait = "gone", False, self._backoff.next()
-            except ApiError as error:
-                cause, wait = error_label(error), self._backoff.next(error.retry_after)
-                # Connections break whenever an API server is rolled: a broken watch alone needs no
-                # attention.
-                level = self._log.info if error.status == 0 and listed else self._log.warning
-                hint: dict[str, Any] = (
-                    {"hint": self._absent} if self._absent and error.status == 404 else {}
-                )
-                level("watch interrupted", error=str(error), retry_seconds=round(wait, 2), **hint)
-            self._metrics.informer_restarts.labels(self.resource.kind, cause).inc()
-            # A new leader waits for `refresh`, which therefore ends the back-off.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(wait):
-                    await self._outdated.wait()
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._reflectors:
+                group.create_task(reflector.run())
 
-    async def _list(self) -> None:
-        objects: list[JSON] = []
-        token, limit = "", _PAGE
-        while True:
-            try:
-                page = await self._client.list_page(
-                    self.resource, self._selection, limit=limit, token=token
-                )
-            except ResourceExpiredError:
-                if not token:
-                    raise
-                # The remaining pages have expired, as etcd was compacted in the meantime: request
-                # the whole list in one response, which cannot expire.
-                objects, token, limit = [], "", 0
-                continue
-            added = [self._cached_part(item) for item in page.items]
-            objects += added
-            # The first list is cached page by page: no controller reads the cache before `synced`.
-            if not self.synced.is_set():
-                await self._add(added)
-            token = page.token
-            if not token:
-                break
-        # Later lists have few changes, which must not be mixed with this
-        # process's own writes.
-        for change in self._cache.replace(objects, int(page.resource_version)):
-            self._notify(change)
-        self._backoff.reset()
-        self.synced.set()
-
-    def _cached_part(self, item: JSON) -> JSON:
-        # Items of a list have no apiVersion and kind.
-        item.setdefault("apiVersion", self.resource.api_version)
-        item.setdefault("kind", self.resource.kind)
-        return self._cache.project(item)
-
-    async def _add(self, objects: Sequence[JSON]) -> None:
-        """Cache objects from the first list in batches, to keep the event loop responsive."""
-        for number, obj in enumerate(objects, 1):
-            change = self._cache.observe(obj)
-            if change is not None:
-                self._notify(change)
-            if number % _BATCH == 0:
-                await asyncio.sleep(0)
-
-    async def _watch_until_outdated(self) -> None:
-        # `refresh` must be able to end a watch that would go on for minutes.
-        watch = asyncio.create_task(self._watch())
-        outdated = asyncio.create_task(self._outdated.wait())
-        try:
-            await asyncio.wait((watch, outdated), return_when=asyncio.FIRST_COMPLETED)
-            if watch.done():
-                watch.result()
-        finally:
-            for task in (watch, outdated):
-                task.cancel()
-            await asyncio.gather(watch, outdated, return_exceptions=True)
-
-    async def _watch(self) -> None:
-        events = self._client.watch(
-            self.resource, self._selection, resource_version=str(self._cache.seen)
-        )
-        # Without this, the connection of a cancelled watch stays open until the garbage collector
-        # finalizes the generator.
-        async with contextlib.aclosing(events) as stream:
-            async for event in stream:
-                self._take(event)
-                self._backoff.reset()
-
-    def _take(self, event: WatchEvent) -> None:
-        # Without bookmarks the version of a quiet kind would expire, and each new watch list again.
-        if event.type == "BOOKMARK":
-            self._cache.seen = max(self._cache.seen, version_of(event.object))
-            return
-        obj = self._cache.project(event.object)
-        deleted = event.type == "DELETED"
-        change = self._cache.observe_deleted(obj) if deleted else self._cache.observe(obj)
-        if change is not None:
-            self._notify(change)
+    def _on_listed(self) -> None:
+        if all(reflector.has_listed for reflector in self._reflectors):
+            self.synced.set()
 
     def _notify(self, change: Delta, own: bool = False) -> None:
         for handler, own_writes in self._handlers:

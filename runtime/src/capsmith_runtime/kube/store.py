@@ -6,7 +6,7 @@ process's writes returns at least that write, although the watch delivers it lat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from capsmith_runtime.kube.client import JSON, NamespacedName, is_gone, key_of, version_of
@@ -40,13 +40,20 @@ class Delta(NamedTuple):
 
 
 class Cache:
-    """Objects of one kind, by key and by index."""
+    """Objects of one kind, by key and by index.
+
+    Each of ``namespaces`` has a watch of its own; without any, one watch delivers all objects.
+    """
 
     def __init__(
-        self, projection: Projection | None = None, indexes: Mapping[str, IndexFunction] = {}
+        self,
+        projection: Projection | None = None,
+        indexes: Mapping[str, IndexFunction] = {},
+        namespaces: Sequence[str] = (),
     ) -> None:
-        self.seen = 0
-        """The resource version up to which the watch is complete."""
+        # Watches of different namespaces do not advance together.  The empty name is the watch of
+        # all objects.
+        self._seen = dict.fromkeys(namespaces or ("",), 0)
         self._projection = projection
         self._objects: dict[NamespacedName, JSON] = {}
         self._functions = dict(indexes)
@@ -68,6 +75,22 @@ class Cache:
 
     def __len__(self) -> int:
         return len(self._objects)
+
+    @property
+    def seen(self) -> int:
+        """Return the resource version up to which all watches are complete."""
+        return min(self._seen.values())
+
+    def seen_in(self, namespace: str) -> int:
+        """Return the resource version up to which one watch is complete.
+
+        ``namespace`` is one of those passed to the constructor, or empty if there were none.
+        """
+        return self._seen[namespace]
+
+    def advance(self, namespace: str, version: int) -> None:
+        """Record that the watch of ``namespace`` is complete up to ``version``."""
+        self._seen[namespace] = max(self._seen[namespace], version)
 
     def get(self, key: NamespacedName) -> JSON | None:
         """Return the object, or None if it is not cached.
@@ -91,7 +114,7 @@ class Cache:
         already in the cache.
         """
         key, version = key_of(obj), version_of(obj)
-        self.seen = max(self.seen, version)
+        self.advance(self._watch_of(key), version)
         if self._is_echo(key, version):
             return None
         cached = self._objects.get(key)
@@ -108,7 +131,7 @@ class Cache:
         Returns None if the object was not cached, or if a newer object has its name.
         """
         key = key_of(obj)
-        self.seen = max(self.seen, version_of(obj))
+        self.advance(self._watch_of(key), version_of(obj))
         cached = self._objects.get(key)
         if cached is not None and cached["metadata"]["uid"] != obj["metadata"]["uid"]:
             return None  # this process has created another object of the same name since then
@@ -126,29 +149,25 @@ class Cache:
         cached = self._objects.get(key)
         # At or below `seen`, the watch has delivered this state or a later one already, maybe even
         # the deletion of the object: storing the response would bring it back.
-        if cached is None or version <= max(self.seen, version_of(cached)):
+        if cached is None:
+            return None
+        if version <= max(self._seen[self._watch_of(key)], version_of(cached)):
             return None
         self._own.setdefault(key, set()).add(version)
         return self._remove(key) if is_gone(obj) else self._put(key, obj)
 
-    def replace(self, objects: Iterable[JSON], version: int) -> list[Delta]:
+    def replace(self, objects: Iterable[JSON], version: int, namespace: str = "") -> list[Delta]:
         """Replace the content with a list that was read at `version`, and return the changes.
 
+        If watches are limited to namespaces, only the objects in ``namespace`` are replaced.
         Objects that this process wrote after the list was read are kept: the list does not contain
         them, but the watch that starts at `version` will deliver them.
         """
         # A server that was restored from a backup has older versions: keep nothing then.
-        kept_above = version if version >= self.seen else float("inf")
-        self.seen = version
+        kept_above = version if version >= self._seen[namespace] else float("inf")
+        self._seen[namespace] = version
         # Their events will not come: they may have hidden a change of another writer.
-        answered = {
-            key for key, versions in self._own.items() if any(own <= kept_above for own in versions)
-        }
-        self._own = {
-            key: newer
-            for key, versions in self._own.items()
-            if (newer := {own for own in versions if own > kept_above})
-        }
+        answered = self._end_own_writes(namespace, kept_above)
         changes, listed = [], set()
         for obj in objects:
             key = key_of(obj)
@@ -161,7 +180,7 @@ class Cache:
             elif cached is not None and key in answered:
                 changes.append(Delta(cached, cached))
         for key in self._objects.keys() - listed:
-            if version_of(self._objects[key]) <= kept_above:
+            if self._watch_of(key) == namespace and version_of(self._objects[key]) <= kept_above:
                 changes += [change] if (change := self._remove(key)) else []
         return changes
 
@@ -176,6 +195,23 @@ class Cache:
         if annotations := metadata.get("annotations"):
             annotations.pop("kubectl.kubernetes.io/last-applied-configuration", None)
         return self._projection(obj) if self._projection else obj
+
+    def _watch_of(self, key: NamespacedName) -> str:
+        return key.namespace if key.namespace in self._seen else ""
+
+    def _end_own_writes(self, namespace: str, kept_above: float) -> set[NamespacedName]:
+        """Forget this process's writes up to a version, and return the keys of their objects."""
+        ended = set()
+        for key, versions in list(self._own.items()):
+            newer = {own for own in versions if own > kept_above}
+            if self._watch_of(key) != namespace or newer == versions:
+                continue
+            ended.add(key)
+            if newer:
+                self._own[key] = newer
+            else:
+                del self._own[key]
+        return ended
 
     def _has_ended(self, key: NamespacedName, version: int) -> bool:
         """Return whether this process has removed the object in a write after ``version``."""

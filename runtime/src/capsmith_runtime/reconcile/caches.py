@@ -20,7 +20,14 @@ from capsmith_runtime.contract.constants import (
 from capsmith_runtime.contract.core import Cluster, CoreReader, Machine
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.errors import NotFoundError
-from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, Selection
+from capsmith_runtime.kube.client import (
+    JSON,
+    KubeClient,
+    NamespacedName,
+    ResourceType,
+    Selection,
+    Selections,
+)
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.store import Projection
@@ -74,27 +81,54 @@ BY_SECRET = "secret"
 class WatchScope:
     """The objects for which this manager is responsible, by namespace and watch filter."""
 
-    namespace: str = ""
-    """The watched namespace; empty for all namespaces."""
+    namespaces: tuple[str, ...] = ()
+    """The watched namespaces; empty for all namespaces (CC-33)."""
+    excluded_namespaces: tuple[str, ...] = ()
+    """The namespaces that are not watched, if all others are."""
     watch_filter: str = ""
     """Required value of the watch-filter label; empty for all objects (MG-01)."""
     own_namespace: str = ""
     """Namespace of the manager and of the Secrets of cluster-scoped identities."""
 
-    @property
-    def own_objects(self) -> Selection:
-        """Return the selection that requests only the provider's objects in this scope."""
+    def select(
+        self, *, labels: str = "", fields: str = "", metadata_only: bool = False
+    ) -> Selections:
+        """Return one selection for each list and watch of a namespaced kind in this scope.
+
+        All selections have the same filters; the watch filter is not among them.
+        """
+        # The API server filters by this field for all namespaced kinds, so that objects in
+        # excluded namespaces are never sent.
+        excluded = (f"metadata.namespace!={name}" for name in self.excluded_namespaces)
+        fields = ",".join(filter(None, (fields, *excluded)))
+        return tuple(
+            Selection(name, labels, fields, metadata_only) for name in self.namespaces or ("",)
+        )
+
+    def select_own(self, *, namespaced: bool = True) -> Selections:
+        """Return the selections of the provider's objects of a kind that the watch filter selects.
+
+        Cluster-scoped objects are in no namespace, so no namespace limits them.
+        """
         labels = f"{WATCH_FILTER_LABEL}={self.watch_filter}" if self.watch_filter else ""
-        return Selection(namespace=self.namespace, labels=labels)
+        return self.select(labels=labels) if namespaced else (Selection(labels=labels),)
+
+    def covers_namespace(self, namespace: str) -> bool:
+        """Return whether objects in ``namespace`` are in scope; true for cluster-scoped ones."""
+        if not namespace:
+            return True
+        return namespace in (self.namespaces or (namespace,)) and (
+            namespace not in self.excluded_namespaces
+        )
 
     @property
     def is_unlimited(self) -> bool:
         """Return whether all objects of all namespaces are in scope."""
-        return not self.namespace and not self.watch_filter
+        return not (self.namespaces or self.excluded_namespaces or self.watch_filter)
 
     def covers(self, obj: JSON) -> bool:
         """Return whether the watch filter selects ``obj``, so that it may be written."""
-        # The namespace is not compared, because the caches contain only objects of that namespace.
+        # Namespaces are not compared, because the caches contain only objects of those in scope.
         return self.watch_filter in ("", metadata.labels(obj).get(WATCH_FILTER_LABEL))
 
 
@@ -114,7 +148,7 @@ class Caches:
         self.metrics = metrics
         # Without the watch filter: it selects the provider's objects, whose Clusters and Machines
         # need not have the label.
-        core = Selection(namespace=scope.namespace)
+        core = scope.select()
         self._cluster_type = core_type(reader.version, CLUSTER_KIND, "clusters")
         self.clusters = self.informer(self._cluster_type, core)
         self.machines = self.informer(
@@ -152,7 +186,7 @@ class Caches:
     def informer(
         self,
         resource: ResourceType,
-        selection: Selection,
+        selection: Selection | Selections,
         indexes: Mapping[str, Any] | None = None,
         projection: Projection | None = None,
     ) -> Informer:

@@ -19,6 +19,7 @@ from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.kube.store import Delta
+from capsmith_runtime.reconcile.caches import WatchScope
 from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Runnable
 
 RETRY_SECONDS: Final = 60.0
@@ -50,7 +51,7 @@ class WatchedKinds(ControllerGroup):
         client: KubeClient,
         metrics: Metrics,
         *,
-        namespace: str,
+        scope: WatchScope,
         own: Iterable[Informer],
     ) -> None:
         by_kind = {informer.resource.kind: informer for informer in own}
@@ -60,8 +61,10 @@ class WatchedKinds(ControllerGroup):
                 client,
                 resource,
                 metrics,
-                selection=Selection(
-                    namespace=namespace if resource.namespaced else "", metadata_only=True
+                selection=(
+                    scope.select(metadata_only=True)
+                    if resource.namespaced
+                    else Selection(metadata_only=True)
                 ),
                 # A kind whose CRD is missing would otherwise be requested again with an ever longer
                 # delay.

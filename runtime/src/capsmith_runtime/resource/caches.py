@@ -8,7 +8,7 @@ from typing import Any
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.infrastructure.caches import BY_IDENTITY, InfrastructureCaches
 from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
-from capsmith_runtime.kube.client import JSON, NamespacedName, Selection
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import (
     BY_CLUSTER,
@@ -33,15 +33,13 @@ class ResourceCaches:
         self.informers: dict[str, Informer] = {}
         self._other_owners: dict[str, Informer] = {}
         for kind in kinds:
-            own = core.scope.own_objects
-            # Cluster-scoped objects are in no namespace, so no namespace limits them.
-            selection = own if kind.resource.namespaced else Selection(labels=own.labels)
+            selections = core.scope.select_own(namespaced=kind.resource.namespaced)
             indexes = {
                 BY_CLUSTER: cluster_of,
                 BY_IDENTITY: infrastructure.kinds.identity_keys,
                 BY_OWNER: owner_uids,
             }
-            informer = core.informer(kind.resource, selection, indexes)
+            informer = core.informer(kind.resource, selections, indexes)
             self.informers[kind.resource.kind] = informer
             infrastructure.identity_users.append(informer)
             # Cluster-scoped resources belong to no Cluster, so no cluster waits for them.

@@ -389,6 +389,9 @@ def _selected(obj: JSON, selection: Selection) -> bool:
     metadata = obj["metadata"]
     if selection.namespace and metadata.get("namespace") != selection.namespace:
         return False
+    excluded = (each.partition("!=") for each in selection.fields.split(",") if "!=" in each)
+    if any(metadata.get("namespace") == name for _, _, name in excluded):
+        return False
     labels = metadata.get("labels") or {}
     wanted = (each.partition("=") for each in selection.labels.split(",") if each)
     return all(labels.get(key) == value if sign else key in labels for key, sign, value in wanted)

@@ -44,14 +44,31 @@ class TestWatchScope(InfrastructureConformance):
         """Proves: CC-33."""
         await env.stop()
         key = env.core.add_cluster()
-        env.start(namespace="elsewhere")
+        env.start(namespaces=("elsewhere",))
         await env.quiet()
         assert key not in _touched(env)
         assert env.infrastructure.clusters() == []
 
-        # Identities have no namespace: they are found from anywhere.
+        # Identities have no namespace: they are found from anywhere.  A namespace that does not
+        # exist is no error.
         await env.stop()
-        env.start(namespace=NAMESPACE)
+        env.start(namespaces=("other", NAMESPACE))
+        await env.eventually("it is there", lambda: env.has_cluster(key))
+
+    @scenario
+    async def test_objects_in_excluded_namespaces_are_not_reconciled(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """Proves: CC-33."""
+        await env.stop()
+        key = env.core.add_cluster()
+        env.start(excluded_namespaces=("other", NAMESPACE))
+        await env.quiet()
+        assert key not in _touched(env)
+        assert env.infrastructure.clusters() == []
+
+        await env.stop()
+        env.start(excluded_namespaces=("other",))
         await env.eventually("it is there", lambda: env.has_cluster(key))
 
 

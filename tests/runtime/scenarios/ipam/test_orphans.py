@@ -102,3 +102,27 @@ class TestOrphanedAddressesWithRanges(RangedIPAMConformance):
         second = env.add_claim(pool, "second")
         assert await env.gets(second) != text
         assert len(env.given()) == 2
+
+    @scenario
+    async def test_addresses_in_unwatched_namespaces_are_left(
+        self, env: IPAMEnvironment, no_grace: None
+    ) -> None:
+        """An IPAddress without a claim is deleted only by managers that watch its namespace.
+
+        All managers read the addresses of cluster-scoped pools in all namespaces.
+
+        Proves: CC-33, IP-09.
+        """
+        pool = env.add_pool()
+        key = env.add_claim(pool)
+        await env.gets(key)
+        await env.stop()
+        env.api.change(CLAIM, key, {"metadata": {"finalizers": None}})
+        env.api.remove(CLAIM, key)
+        env.start(excluded_namespaces=(NAMESPACE,))
+        await env.quiet()
+        assert env.address(key) is not None
+
+        await env.stop()
+        env.start(namespaces=("elsewhere", NAMESPACE))
+        await env.goes(ADDRESS, key)

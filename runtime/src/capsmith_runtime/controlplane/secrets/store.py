@@ -23,7 +23,7 @@ from capsmith_runtime.controlplane.secrets.contents import (
     read_kubeconfig,
 )
 from capsmith_runtime.errors import AlreadyExistsError, NotFoundError
-from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of, version_of
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of, version_of
 from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.caches import Caches
@@ -64,9 +64,7 @@ class SecretStore:
         self._clock = clock
         self._secrets: dict[NamespacedName, CachedSecret[Any]] = {}
         self._handler: Callable[[NamespacedName], None] | None = None
-        labelled = Selection(
-            namespace=caches.scope.namespace, labels=CLUSTER_NAME_LABEL, metadata_only=True
-        )
+        labelled = caches.scope.select(labels=CLUSTER_NAME_LABEL, metadata_only=True)
         self.informer = caches.informer(SECRET, labelled)
         self.informer.add_handler(self._changed)
 

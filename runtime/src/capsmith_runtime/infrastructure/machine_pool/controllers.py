@@ -25,7 +25,7 @@ from capsmith_runtime.infrastructure.machine_pool.kinds import (
 from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
 from capsmith_runtime.infrastructure.machine_pool.pool import InfraMachinePoolController
 from capsmith_runtime.infrastructure.machine_pool.pool_machines import labelled_pool
-from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of, version_of
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of, version_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import (
     BY_CLUSTER,
@@ -65,14 +65,14 @@ class MachinePoolGroup(ControllerGroup):
         self._context = context
         self._machine_pools = core.informer(
             core_type(core.reader.version, MACHINE_POOL_KIND, "machinepools"),
-            Selection(namespace=scope.namespace),
+            scope.select(),
             {BY_CLUSTER: spec_cluster, BY_SECRET: _secret_of},
         )
         own: tuple[Kind[Any], ...] = (*kinds.whole, *kinds.with_machines)
         self._own = {
             kind.resource.kind: core.informer(
                 kind.resource,
-                scope.own_objects,
+                scope.select_own(),
                 {BY_CLUSTER: cluster_of, BY_IDENTITY: caches.kinds.recorded_identity_keys},
             )
             for kind in own
@@ -83,9 +83,7 @@ class MachinePoolGroup(ControllerGroup):
             )
         # Secrets with bootstrap data have the label with the name of the cluster (BC-06), but so
         # have its keys: they are watched without their data.
-        labelled = Selection(
-            namespace=scope.namespace, labels=CLUSTER_NAME_LABEL, metadata_only=True
-        )
+        labelled = scope.select(labels=CLUSTER_NAME_LABEL, metadata_only=True)
         self._secrets = core.informer(SECRET, labelled)
         for machines in {each.machines.kind for each in kinds.with_machines}:
             caches.machines[machines].add_index(BY_POOL, labelled_pool)

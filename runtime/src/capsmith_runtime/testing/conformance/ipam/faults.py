@@ -169,7 +169,7 @@ class TestAddressFaults(IPAMConformance):
         first = env.add_claim(pool, "first")
         await env.gets(first)
         await env.stop()
-        env.start(namespace="elsewhere")
+        env.start(namespaces=("elsewhere",))
         other = _elsewhere(env, env.claim(first))
         if not env.kind.resource.namespaced:
             await env.gets(other)

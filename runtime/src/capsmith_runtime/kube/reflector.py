@@ -1,0 +1,205 @@
+"""A paged list and a watch of one selection, which keep a cache of one kind up to date."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from capsmith_runtime.errors import ApiError, ResourceExpiredError, error_label
+from capsmith_runtime.kube.client import (
+    JSON,
+    KubeClient,
+    ResourceType,
+    Selection,
+    WatchEvent,
+    version_of,
+)
+from capsmith_runtime.kube.clock import Backoff, monotonic
+from capsmith_runtime.kube.log import get_logger
+from capsmith_runtime.kube.metrics import Metrics
+from capsmith_runtime.kube.store import Cache, Delta
+
+_PAGE = 250
+_BATCH = 250
+"""Number of objects to cache from the first list before yielding to the event loop."""
+# A watch that ends earlier than this without an event is a failure, not the server's time-out.
+_SHORT_SECONDS = 1.0
+
+
+class Reflector:
+    """Lists and watches one selection of a kind; an informer has one for each namespace.
+
+    `run` updates the cache until cancelled.
+    """
+
+    def __init__(
+        self,
+        client: KubeClient,
+        resource: ResourceType,
+        metrics: Metrics,
+        cache: Cache,
+        notify: Callable[[Delta], None],
+        on_listed: Callable[[], None],
+        *,
+        selection: Selection,
+        watch: str,
+        backoff: Backoff,
+        absent: str,
+    ) -> None:
+        """Prepare the list and watch of ``selection``.
+
+        ``watch`` is the namespace by which ``cache`` distinguishes its watches; it is empty if
+        there is only one. ``notify`` is called with each change that did not come from this
+        process, and ``on_listed`` after each list. ``absent`` is advice that is logged if the API
+        server does not serve the kind.
+        """
+        self.has_listed = False
+        """Whether the first list is in the cache."""
+        self._client = client
+        self._resource = resource
+        self._metrics = metrics
+        self._cache = cache
+        self._notify = notify
+        self._on_listed = on_listed
+        self._selection = selection
+        self._watch_name = watch
+        self._absent = absent
+        self._backoff = backoff
+        self._outdated, self._refreshed = asyncio.Event(), asyncio.Event()
+        self._log = get_logger("informer", kind=resource.kind)
+
+    async def refresh(self) -> None:
+        """Wait until the cache is at least as new as the API server was at the time of the call."""
+        self._refreshed.clear()
+        self._outdated.set()
+        await self._refreshed.wait()
+
+    async def run(self) -> None:
+        """List and watch until cancelled; retry failures with back-off."""
+        listed = False
+        while True:
+            cause = "ended"
+            wait = 0.0
+            began, before = monotonic(), self._seen
+            try:
+                if not listed:
+                    self._outdated.clear()
+                    await self._list()
+                    listed = True
+                    # A list that began before a call of `refresh` does not count.
+                    if not self._outdated.is_set():
+                        self._refreshed.set()
+                await self._watch_until_outdated()
+                if self._outdated.is_set():
+                    listed = False
+                    continue
+                # Servers and proxies end every watch after minutes, which is no failure.  Watches
+                # that end immediately and without an event would make this a busy loop.
+                if monotonic() - began < _SHORT_SECONDS and self._seen == before:
+                    wait = self._backoff.next()
+            except ResourceExpiredError:
+                cause, listed, wait = "gone", False, self._backoff.next()
+            except ApiError as error:
+                cause, wait = error_label(error), self._backoff.next(error.retry_after)
+                self._log_interruption(error, listed, wait)
+            self._metrics.informer_restarts.labels(self._resource.kind, cause).inc()
+            # A new leader waits for `refresh`, which therefore ends the back-off.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._outdated.wait()
+
+    @property
+    def _seen(self) -> int:
+        return self._cache.seen_in(self._watch_name)
+
+    def _log_interruption(self, error: ApiError, listed: bool, wait: float) -> None:
+        # Connections break whenever an API server is rolled: a broken watch alone needs no
+        # attention.
+        level = self._log.info if error.status == 0 and listed else self._log.warning
+        details: dict[str, Any] = {"namespace": self._watch_name} if self._watch_name else {}
+        if self._absent and error.status == 404:
+            details["hint"] = self._absent
+        level("watch interrupted", error=str(error), retry_seconds=round(wait, 2), **details)
+
+    async def _list(self) -> None:
+        objects: list[JSON] = []
+        token, limit = "", _PAGE
+        while True:
+            try:
+                page = await self._client.list_page(
+                    self._resource, self._selection, limit=limit, token=token
+                )
+            except ResourceExpiredError:
+                if not token:
+                    raise
+                # The remaining pages have expired, as etcd was compacted in the meantime: request
+                # the whole list in one response, which cannot expire.
+                objects, token, limit = [], "", 0
+                continue
+            added = [self._cached_part(item) for item in page.items]
+            objects += added
+            # The first list is cached page by page: no controller reads the cache before that.
+            if not self.has_listed:
+                await self._add(added)
+            token = page.token
+            if not token:
+                break
+        # Later lists have few changes, which must not be mixed with this
+        # process's own writes.
+        for change in self._cache.replace(objects, int(page.resource_version), self._watch_name):
+            self._notify(change)
+        self._backoff.reset()
+        self.has_listed = True
+        self._on_listed()
+
+    def _cached_part(self, item: JSON) -> JSON:
+        # Items of a list have no apiVersion and kind.
+        item.setdefault("apiVersion", self._resource.api_version)
+        item.setdefault("kind", self._resource.kind)
+        return self._cache.project(item)
+
+    async def _add(self, objects: Sequence[JSON]) -> None:
+        """Cache objects from the first list in batches, to keep the event loop responsive."""
+        for number, obj in enumerate(objects, 1):
+            change = self._cache.observe(obj)
+            if change is not None:
+                self._notify(change)
+            if number % _BATCH == 0:
+                await asyncio.sleep(0)
+
+    async def _watch_until_outdated(self) -> None:
+        # `refresh` must be able to end a watch that would go on for minutes.
+        watch = asyncio.create_task(self._watch())
+        outdated = asyncio.create_task(self._outdated.wait())
+        try:
+            await asyncio.wait((watch, outdated), return_when=asyncio.FIRST_COMPLETED)
+            if watch.done():
+                watch.result()
+        finally:
+            for task in (watch, outdated):
+                task.cancel()
+            await asyncio.gather(watch, outdated, return_exceptions=True)
+
+    async def _watch(self) -> None:
+        events = self._client.watch(
+            self._resource, self._selection, resource_version=str(self._seen)
+        )
+        # Without this, the connection of a cancelled watch stays open until the garbage collector
+        # finalizes the generator.
+        async with contextlib.aclosing(events) as stream:
+            async for event in stream:
+                self._take(event)
+                self._backoff.reset()
+
+    def _take(self, event: WatchEvent) -> None:
+        # Without bookmarks the version of a quiet kind would expire, and each new watch list again.
+        if event.type == "BOOKMARK":
+            self._cache.advance(self._watch_name, version_of(event.object))
+            return
+        obj = self._cache.project(event.object)
+        deleted = event.type == "DELETED"
+        change = self._cache.observe_deleted(obj) if deleted else self._cache.observe(obj)
+        if change is not None:
+            self._notify(change)
