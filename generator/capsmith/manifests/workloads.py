@@ -54,6 +54,22 @@ def list_mounts(workload: Manifest) -> Iterator[Mount]:
                 yield from _named(source, "configMapKeyRef", "ConfigMap", "name")
 
 
+def list_missing_volumes(workload: Manifest) -> tuple[str, ...]:
+    """Return the volumes that containers of a workload mount and its Pods do not declare."""
+    declared = {text_of(each, "name") for each in workload.listing(*_POD, "volumes")}
+    declared |= {
+        text_of(each, "metadata", "name")
+        for each in workload.listing("spec", "volumeClaimTemplates")
+    }
+    mounted = (
+        text_of(mount, "name")
+        for key in ("initContainers", "containers")
+        for container in workload.listing(*_POD, key)
+        for mount in list_of(container, "volumeMounts")
+    )
+    return tuple(dict.fromkeys(name for name in mounted if name not in declared))
+
+
 def _named(part: Any, key: str, kind: str, field: str) -> Iterator[Mount]:
     source = mapping_of(part, key)
     name = text_of(source, field)

@@ -21,6 +21,7 @@ from capsmith.manifests.workloads import (
     Mount,
     is_selected,
     list_containers,
+    list_missing_volumes,
     list_mounts,
     list_workloads,
 )
@@ -247,6 +248,9 @@ def check_pod_references(context: Context) -> Iterator[Violation]:
             message = f"{workload}: the selector does not match the labels of the Pods"
             yield Violation(workload, message, path=("spec", "selector", "matchLabels"))
         yield from _missing_mounts(workload, mountable)
+        for name in list_missing_volumes(workload):
+            message = f"{workload}: volume {name} is mounted but not declared"
+            yield Violation(workload, message, path=("spec", "template", "spec"))
 
 
 def _list_mountable(bundle: Bundle) -> set[Mount]:
@@ -272,19 +276,32 @@ def _missing_mounts(workload: Manifest, mountable: Set[Mount]) -> Iterator[Viola
             yield Violation(workload, message, path=("spec", "template", "spec"), when=when)
 
 
-@check("binding-references")
-def check_binding_references(context: Context) -> Iterator[Violation]:
-    """CC-46: Each RoleBinding names a Role of the release."""
+@dataclass(frozen=True, slots=True)
+class BuiltInRoles:
+    """ClusterRoles that every API server creates."""
+
+    names: tuple[str, ...]
+    """Their names."""
+    prefixes: tuple[str, ...]
+    """Beginnings of the names of further ones."""
+
+
+@check("binding-references", BuiltInRoles)
+def check_binding_references(context: Context, params: BuiltInRoles) -> Iterator[Violation]:
+    """CC-46: Each binding names a role of the release, or a ClusterRole of the API server."""
     bundle = context.bundle
     if not bundle.files(Artefact.COMPONENTS):
         return
-    roles = {each.name for each in bundle.all_of("Role")}
-    for binding in bundle.of("RoleBinding"):
+    known = {(kind, each.name) for kind in ("Role", "ClusterRole") for each in bundle.all_of(kind)}
+    known |= {("ClusterRole", name) for name in params.names}
+    for binding in bundle.of("RoleBinding", "ClusterRoleBinding"):
         name = text_of(binding.document, "roleRef", "name")
         kind = text_of(binding.document, "roleRef", "kind")
-        if kind == "Role" and name not in roles and not has_variable(name):
-            message = f"{binding}: Role {name} is not in the release"
-            yield Violation(binding, message, path=("roleRef",))
+        is_built_in = kind == "ClusterRole" and name.startswith(params.prefixes)
+        if (kind, name) not in known and not is_built_in and not has_variable(name):
+            message = f"{binding}: {kind} {name} is not in the release"
+            when = "" if kind == "Role" else "no ClusterRole of this name exists"
+            yield Violation(binding, message, path=("roleRef",), when=when)
 
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*")

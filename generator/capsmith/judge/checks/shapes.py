@@ -8,6 +8,7 @@ from typing import Any
 
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.crds import (
+    OPEN,
     Crd,
     CrdVersion,
     describe,
@@ -231,18 +232,30 @@ def check_schema_map_list(context: Context, params: MapList) -> Iterator[Violati
                     crd.manifest,
                     f"{crd.kind} {version.name}: {path} is {complaint}",
                     path=crd.schema_path(version.name, path),
-                    # Core decodes a list of any list type.
-                    harmless=describe(schema or {}) == "list",
+                    # Core decodes a list of any list type, if its items are objects.
+                    harmless=_has_items_by(schema or {}, params.keys),
                 )
 
 
 def _not_map_list(schema: Mapping[str, Any], keys: tuple[str, ...]) -> str:
     if describe(schema) != "list":
         return f"{describe(schema)}; expected list"
+    if not _has_items_by(schema, keys):
+        return f"a list of other items; expected objects with {', '.join(keys)} as strings"
     kind = schema.get("x-kubernetes-list-type")
     if (kind, list_of(schema, "x-kubernetes-list-map-keys")) == ("map", list(keys)):
         return ""
     return f"a list of type {kind or 'atomic'}; expected map by {', '.join(keys)}"
+
+
+def _has_items_by(schema: Mapping[str, Any], keys: tuple[str, ...]) -> bool:
+    """Return whether a schema is of a list of objects that hold each key as a string."""
+    if describe(schema) != "list":
+        return False
+    items = mapping_of(schema, "items")
+    fields = [find_field(items, key) or {"type": "undeclared"} for key in keys]
+    is_declared = all(describe(field) == "string" for field in fields)
+    return describe(items) == "object" and (is_declared or items.get(OPEN) is True)
 
 
 @dataclass(frozen=True, slots=True)
