@@ -1,9 +1,9 @@
-"""Print reports and data as text, JSON, SARIF or JUnit. No other module prints.
+"""Print reports and data as text, JSON, SARIF, JUnit, HTML or Markdown. No other module prints.
 
 Results go to standard output in a single format; progress and fatal errors go to standard error, so
 the output of ``--format json`` can always be parsed.  Everything that comes from a file, a name or
-another program passes :func:`make_printable`, because a control character in it could rewrite the
-terminal.
+another program passes :func:`capsmith.printable.make_printable`, because a control character in it
+could rewrite the terminal.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import click
 from capsmith import __version__
 from capsmith.errors import CapsmithError
 from capsmith.findings import Finding, Severity, has_errors
+from capsmith.printable import make_printable
 from capsmith.report import Outcome, Report, RuntimeOutcome
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from capsmith.judge.release.model import Verdict
     from capsmith.judge.running.model import CheckResult
     from capsmith.judge.running.model import ConformanceReport as BehaviourReport
+    from capsmith.report_pages.model import ReportPage
 
 
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
@@ -45,7 +47,7 @@ _NAMED = {Outcome.REFUSED, Outcome.CONFLICTED, Outcome.MERGED, Outcome.REMOVED}
 class Console:
     """Prints results in one format to one stream, in colour only if that is a terminal.
 
-    ``format`` is ``text``, ``json``, ``sarif`` or ``junit``; ``out`` is standard output by default.
+    ``format`` is that of the option ``--format``; ``out`` is standard output by default.
     ``verbose`` lists every changed file, not only those that need attention.
     """
 
@@ -101,6 +103,18 @@ class Console:
                 for text in verdict.unanswered:
                     self._line(make_printable(f"not answered: {text}"))
                 self._line(make_printable(output.render_summary(verdict)))
+
+    def print_page(self, page: ReportPage) -> None:
+        """Print a page, if the format is one of pages."""
+        # Imported here: Jinja is slow to import, and only pages need it.
+        if self._format == "html":
+            from capsmith.report_pages import html
+
+            self._line(html.render(page))
+        elif self._format == "markdown":
+            from capsmith.report_pages import markdown
+
+            self._line(markdown.render(page))
 
     def print_progress(self, text: str) -> None:
         """Print a line about a slow step to standard error, if that is a terminal."""
@@ -226,7 +240,7 @@ class Console:
             match format:
                 case "json" | "sarif":
                     return "".join(c if c.isascii() else json.dumps(c)[1:-1] for c in text)
-                case "junit":
+                case "junit" | "html":
                     return text.encode("ascii", "xmlcharrefreplace").decode()
                 case _:
                     return text.encode("ascii", "backslashreplace").decode()
@@ -256,11 +270,6 @@ def format_finding(finding: Finding) -> list[str]:
     if finding.link:
         lines.append(f"    see: {finding.link}")
     return [make_printable(line) for line in lines]
-
-
-def make_printable(text: str) -> str:
-    """Return ``text`` with control characters, which a file name may contain, made visible."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _patch_line(line: str) -> str:

@@ -15,6 +15,8 @@ FORMATS = {
     "json": "report.json",
     "sarif": "report.sarif",
     "junit": "junit.xml",
+    "html": "report.html",
+    "markdown": "report.md",
 }
 
 

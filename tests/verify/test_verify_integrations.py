@@ -51,7 +51,12 @@ def act(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
         cwd=folder,
-        env={**os.environ, **environment, "PATH": path},
+        env={
+            **os.environ,
+            **environment,
+            "PATH": path,
+            "GITHUB_STEP_SUMMARY": str(program.parent / "summary.md"),
+        },
         capture_output=True,
         text=True,
         timeout=120,
@@ -64,6 +69,9 @@ def test_action(tmp_path: Path) -> None:
     result = act(tmp_path, paths=f"{release}/metadata.yaml", version="v0.1.0", sarif="out.sarif")
     assert (result.returncode, result.stderr) == (0, "")
     assert json.loads((tmp_path / "out.sarif").read_text())["runs"][0]["results"] == []
+    broken = act(tmp_path, paths=release, arguments="--select CC-06", html="report.html")
+    assert "**CC-06**" in (tmp_path / "bin" / "summary.md").read_text()
+    assert (tmp_path / "report.html").read_text().endswith("</html>\n")
     broken = act(tmp_path, paths=release, arguments="--select CC-06 --advice", sarif="out.sarif")
     assert broken.returncode == 1
     assert "breaks CC-06" in broken.stdout

@@ -41,6 +41,42 @@ no_blueprints_option = click.option(
 )
 
 
+PAGES = ("html", "markdown")
+"""Formats for people to look at."""
+_UNREPEATED = frozenset({"format_", "write_baseline"})
+
+
+def format_command() -> str:
+    """Return a command line that repeats the current command, without --format.
+
+    Absolute paths are shortened to paths relative to the current folder.
+    """
+    import shlex
+
+    context = click.get_current_context()
+    words: list[str] = []
+    arguments: list[str] = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        if source is not click.core.ParameterSource.COMMANDLINE or name in _UNREPEATED:
+            continue
+        value = context.params[name]
+        values = value if isinstance(value, tuple) else (value,)
+        if isinstance(parameter, click.Argument):
+            arguments += [_shorten_path(each) for each in values]
+        elif value is True:
+            words.append(parameter.opts[0])
+        else:
+            words += [w for each in values for w in (parameter.opts[0], _shorten_path(each))]
+    return shlex.join(["capsmith", context.command.name or "", *words, *arguments])
+
+
+def _shorten_path(value: object) -> str:
+    text = str(value)
+    return os.path.relpath(text) if text.startswith("/") else text
+
+
 def format_option(*formats: str) -> Callable[..., Any]:
     """Return a decorator that adds the option --format.
 

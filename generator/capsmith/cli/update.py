@@ -104,7 +104,8 @@ def update(folder: Path, verbose: bool, format_: str, **options: Any) -> int:
     """
     # Imported here: each --help imports this module, and dataclasses take long to import.
     from capsmith.cli.arguments import UpdateArguments, UpdateMode
-    from capsmith.console import Console, make_printable
+    from capsmith.console import Console
+    from capsmith.printable import make_printable
 
     arguments = UpdateArguments(**options)
     mode = arguments.mode

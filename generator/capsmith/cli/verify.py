@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from capsmith.cli.options import FOLDER, format_option, handle_exit
+from capsmith.cli.options import FOLDER, PAGES, format_command, format_option, handle_exit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 )
 @click.option("--baseline", type=FOLDER, metavar="FILE", help="Accept the violations in FILE.")
 @click.option("--write-baseline", type=FOLDER, metavar="FILE", help="Write the violations to FILE.")
-@format_option("sarif", "junit")
+@format_option("sarif", "junit", *PAGES)
 @handle_exit
 def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
     """Judge the releases of providers, in any language, in PATH: files or folders.
@@ -84,7 +84,14 @@ def verify(paths: tuple[Path, ...], format_: str, **options: Any) -> int:
             verdict = run_verify(paths, VerifyRequest(**given))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    console.print_verdict(verdict)
+    if format_ in PAGES:
+        from pathlib import Path
+
+        from capsmith.judge.release.page import make_page
+
+        console.print_page(make_page(verdict, format_command(), str(Path.cwd())))
+    else:
+        console.print_verdict(verdict)
     return 0 if options["write_baseline"] is not None else verdict.exit_code
 
 

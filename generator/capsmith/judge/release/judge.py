@@ -53,6 +53,17 @@ def list_not_judged(release: ReleaseFiles, options: VerifyOptions) -> tuple[str,
     )
 
 
+def list_rules(contracts: Mapping[str, Contract], options: VerifyOptions) -> dict[str, Rule]:
+    """Return the rules that have a check for a targeted release of core, by id."""
+    return {
+        rule.id: rule
+        for version, contract in contracts.items()
+        for rule in contract.rules.values()
+        if rule.check is not None
+        and _concerns(rule, [core for core in options.cores if version in core.contracts])
+    }
+
+
 def _gravest(ordered: Iterable[ReleaseViolation]) -> Iterator[ReleaseViolation]:
     """Yield the violations, leaving out less severe repetitions for other releases of core."""
     seen: set[tuple[str, str, str, Location]] = set()

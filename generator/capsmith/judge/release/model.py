@@ -140,6 +140,12 @@ class Verdict:
     """Questions to which a running API server gave no answer."""
     not_judged: tuple[str, ...] = ()
     """Releases of the provider that no targeted release of core can install, with the reasons."""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The judged files as they are on disk, by name."""
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+    """The rules that were checked and are reported, by id."""
+    violated: frozenset[str] = frozenset()
+    """Ids of the rules that were violated, even where that is accepted or hidden."""
 
     def count(self, effect: EffectClass) -> int:
         """Return the number of violations with the given effect."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from capsmith.contract.model import Contract, EffectClass, Keyword, Rule
-from capsmith.judge.release.judge import judge, list_not_judged
+from capsmith.judge.release.judge import judge, list_not_judged, list_rules
 from capsmith.judge.release.model import Ignored, ReleaseViolation, Verdict, VerifyOptions
 from capsmith.judge.release.release import ReleaseFiles, read_lines
 from capsmith.judge.release.upgrade import judge_upgrade
@@ -31,7 +31,7 @@ def verify(
     that were not found in files, such as those from a running API server.
     """
     judged = sorted((*judge(release, contracts, options), *more), key=lambda each: each.sort_key)
-    verdict = _verdict(judged, release, options, baseline)
+    verdict = _verdict(judged, release, options, baseline, list_rules(contracts, options))
     return replace(verdict, not_judged=list_not_judged(release, options))
 
 
@@ -49,7 +49,7 @@ def verify_upgrade(
     """
     violations = judge_upgrade(before, after, rules, keywords, options)
     both = ReleaseFiles(texts={**before.texts, **after.texts})
-    return _verdict(violations, both, options, baseline)
+    return _verdict(violations, both, options, baseline, rules)
 
 
 def _verdict(
@@ -57,8 +57,10 @@ def _verdict(
     release: ReleaseFiles,
     options: VerifyOptions,
     baseline: Mapping[str, int] | None,
+    rules: Mapping[str, Rule],
 ) -> Verdict:
-    violations = [each for each in judged if _selected(each, options)]
+    judged = tuple(judged)
+    violations = [each for each in judged if _is_selected(each.id, options)]
     kept: list[ReleaseViolation] = []
     left = Counter(dict(baseline or {}))
     suppressed = 0
@@ -80,6 +82,9 @@ def _verdict(
         cores=options.cores,
         hidden_advice=len(kept) - len(shown),
         suppressed=suppressed,
+        texts={name: text.original for name, text in release.texts.items()},
+        rules={id: rule for id, rule in rules.items() if _is_selected(id, options)},
+        violated=frozenset(violation.id for violation in judged),
     )
 
 
@@ -91,8 +96,8 @@ def fingerprint(violation: ReleaseViolation) -> str:
     return f"{violation.id} {violation.subject}: {violation.message}"
 
 
-def _selected(violation: ReleaseViolation, options: VerifyOptions) -> bool:
-    names = {violation.id, violation.id.partition("-")[0]}
+def _is_selected(id: str, options: VerifyOptions) -> bool:
+    names = {id, id.partition("-")[0]}
     return not names & options.ignore and (not options.select or bool(names & options.select))
 
 

@@ -1,0 +1,111 @@
+"""Make a page of a verdict: findings grouped by consequence, and rules that held."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator
+from dataclasses import replace
+
+from capsmith import __version__
+from capsmith.contract.model import EffectClass
+from capsmith.findings import Location
+from capsmith.judge.release.model import ReleaseViolation, Verdict
+from capsmith.judge.release.targets import format_span
+from capsmith.report_pages.model import Entry, Fact, Group, ReportPage, Section, make_excerpt
+
+_TITLES = {
+    EffectClass.BREAKS: "Breaks",
+    EffectClass.BREAKS_WHEN: "Breaks under a condition",
+    EffectClass.ADVICE: "Advice",
+}
+
+
+def make_page(verdict: Verdict, command: str, folder: str) -> ReportPage:
+    """Return the verdict as a page.
+
+    ``command`` repeats the run. Files are named relative to ``folder``, the current folder, so that
+    the page holds no absolute path.
+    """
+    return ReportPage(
+        title="capsmith verify",
+        verdict=_describe(verdict),
+        has_failed=bool(verdict.exit_code),
+        facts=tuple(_facts(verdict)),
+        command=command,
+        sections=tuple(_sections(verdict, folder)),
+        releases=tuple(map(str, verdict.cores)),
+        notes=(
+            *(f"Not judged: {text}" for text in verdict.not_judged),
+            *(f"Not answered: {text}" for text in verdict.unanswered),
+        ),
+        held=tuple(
+            Fact(id, rule.statement)
+            for id, rule in sorted(verdict.rules.items())
+            if id not in verdict.violated and not verdict.not_judged
+        ),
+    )
+
+
+def _describe(verdict: Verdict) -> str:
+    """Return the verdict in one sentence."""
+    broken = {v.cores for v in verdict.violations if v.effect is EffectClass.BREAKS}
+    cores = sorted({core for each in broken for core in each or verdict.cores})
+    conditional = verdict.count(EffectClass.BREAKS_WHEN)
+    if broken:
+        count = verdict.count(EffectClass.BREAKS)
+        places = "1 place breaks" if count == 1 else f"{count} places break"
+        names = ", ".join(map(str, cores))
+        return f"{places} with core {names}." if names else f"{places}."
+    span = f" with core {format_span(verdict.cores)}" if verdict.cores else ""
+    if conditional:
+        places = "1 place breaks" if conditional == 1 else f"{conditional} places break"
+        return f"Nothing is certain to break{span}; {places} under a condition."
+    return f"Nothing breaks{span}."
+
+
+def _facts(verdict: Verdict) -> Iterator[Fact]:
+    yield Fact("Judged by", f"capsmith {__version__}")
+    yield Fact("Files", str(verdict.files))
+    yield Fact("Releases of core", ", ".join(map(str, verdict.cores)))
+    if verdict.from_source:
+        yield Fact("As read from source", ", ".join(map(str, verdict.from_source)))
+    if verdict.hidden_advice:
+        yield Fact("Advice hidden", str(verdict.hidden_advice))
+    if verdict.suppressed:
+        yield Fact("Accepted violations", str(verdict.suppressed))
+
+
+def _sections(verdict: Verdict, folder: str) -> Iterator[Section]:
+    for effect, title in _TITLES.items():
+        groups: dict[str, list[Entry]] = {}
+        for violation in verdict.violations:
+            if violation.effect is effect:
+                entry = _entry(verdict, violation, folder)
+                groups.setdefault(violation.consequence, []).append(entry)
+        if groups:
+            yield Section(title, tuple(Group(each, tuple(found)) for each, found in groups.items()))
+
+
+def _entry(verdict: Verdict, violation: ReleaseViolation, folder: str) -> Entry:
+    rule = verdict.rules.get(violation.id)
+    text = verdict.texts.get(violation.location.file)
+    return Entry(
+        id=violation.id,
+        message=violation.message,
+        location=_relocate(violation.location, folder),
+        subject=violation.subject,
+        path=violation.dotted,
+        rule=rule.statement if rule is not None else "",
+        when=violation.when,
+        releases=tuple(map(str, violation.cores)),
+        hint=violation.hint,
+        link=violation.link,
+        excerpt=make_excerpt(text, violation.location.line) if text is not None else None,
+    )
+
+
+def _relocate(location: Location, folder: str) -> Location:
+    """Return the location with its file relative to ``folder``."""
+    if not location.file.startswith("/"):
+        return location
+    return replace(location, file=posixpath.relpath(location.file, folder))

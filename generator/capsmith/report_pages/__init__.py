@@ -1,0 +1,1 @@
+"""Reports as pages for people: one model, printed as Markdown or as a single HTML file."""

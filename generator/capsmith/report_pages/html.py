@@ -1,0 +1,73 @@
+"""Print a report as one HTML file that fetches nothing.  Pure: data in, text out.
+
+The content security policy names the digests of the style sheet and the script in the file, so that
+a browser runs nothing else, even if a string from a manifest became markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, StrictUndefined, Template
+
+from capsmith.printable import make_printable
+from capsmith.report_pages.model import ReportPage, make_matrix
+from capsmith.report_pages.shorten import shorten, shorten_line
+
+_LINK = re.compile(r"https://[^\s\"'<>\\]+")
+
+
+def render(page: ReportPage) -> str:
+    """Return the report as HTML without a final newline."""
+    style, script = _read("page.css"), _read("page.js")
+    return _template().render(
+        page=page,
+        matrix=make_matrix(page),
+        style=style,
+        script=script,
+        policy="; ".join(
+            (
+                "default-src 'none'",
+                f"style-src '{make_digest(style)}'",
+                f"script-src '{make_digest(script)}'",
+                "base-uri 'none'",
+                "form-action 'none'",
+            )
+        ),
+    )
+
+
+def make_digest(text: str) -> str:
+    """Return the digest of an inline script or style, as a content security policy names it."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _show(text: object) -> str:
+    return shorten(make_printable(str(text)))
+
+
+def _show_line(text: str) -> str:
+    return shorten_line(make_printable(text))
+
+
+def _is_link(text: str) -> bool:
+    """Return whether a browser may follow ``text``: only HTTPS, and never ``javascript:``."""
+    return _LINK.fullmatch(text) is not None
+
+
+def _read(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"show": _show, "show_line": _show_line}
+    environment.tests["link"] = _is_link
+    return environment.from_string(_read("page.html.jinja"))

@@ -1,0 +1,154 @@
+"""Print a report as Markdown for a job summary or a comment on GitHub.  Pure: data in, text out.
+
+Nothing that comes from a manifest becomes markup, HTML, a mention or a link: what is not plain
+prose is a code span or inside a fence, and both are longer than any run of backticks within.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from capsmith.printable import make_printable
+from capsmith.report_pages.model import Entry, Excerpt, ReportPage, make_matrix
+from capsmith.report_pages.shorten import shorten, shorten_line
+
+MAX_CHARACTERS = 65_000
+"""GitHub accepts comments of 65,536 characters and job summaries of 1 MiB."""
+_RESERVED = 500
+"""Characters that are kept free for the note about what is left out."""
+_PROSE = re.compile(r"[A-Za-z0-9 ,;.'()/%+=?-]*(: [A-Za-z0-9 ,;.'()/%+=?-]+)*:?")
+_AUTOLINKED = re.compile(r"\b(www\.|GH-[0-9]|[0-9a-f]{7,40}\b)", re.IGNORECASE)
+_LINK = re.compile(r"https://[A-Za-z0-9./_~%#?=&+:-]+")
+
+
+def render(page: ReportPage) -> str:
+    """Return the report as Markdown without a final newline, within GitHub's limits.
+
+    Findings that do not fit are left out, and the last line says how many.
+    """
+    head = "\n".join(_head(page))
+    blocks, size = [head], len(head)
+    entries = list(_findings(page))
+    shown = 0
+    for text in entries:
+        if size + len(text) > MAX_CHARACTERS - _RESERVED:
+            break
+        blocks.append(text)
+        size += len(text) + 1
+        shown += 1
+    if shown < len(entries):
+        left = len(entries) - shown
+        blocks.append(
+            f"**{left} of {len(entries)} findings are left out, because GitHub limits the size;"
+            " `--format html` has them all.**"
+        )
+    elif page.held:
+        tail = "\n".join(_held(page))
+        if size + len(tail) <= MAX_CHARACTERS - _RESERVED:
+            blocks.append(tail)
+    return "\n".join(blocks)
+
+
+def escape(text: str) -> str:
+    """Return ``text`` on one line as plain prose or, if it could be markup, as a code span."""
+    line = shorten(make_printable(text)).strip()
+    if _PROSE.fullmatch(line) and not _AUTOLINKED.search(line):
+        return line
+    return format_code(line)
+
+
+def format_code(text: str) -> str:
+    """Return ``text`` on one line as a code span."""
+    line = shorten(make_printable(text))
+    fence = "`" * (_longest_run(line) + 1)
+    blank = " " if line.startswith(("`", " ")) or line.endswith(("`", " ")) else ""
+    return f"{fence}{blank}{line}{blank}{fence}" if line.strip() else ""
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
+
+
+def _head(page: ReportPage) -> Iterator[str]:
+    yield f"# {escape(page.title)}"
+    yield ""
+    yield f"**{escape(page.verdict)}**"
+    yield ""
+    for fact in page.facts:
+        yield f"- {escape(fact.name)}: {escape(fact.value)}"
+    if page.command:
+        yield f"- Repeat with: {format_code(page.command)}"
+    for note in page.notes[:50]:
+        yield f"- {escape(note)}"
+    yield ""
+    yield from _matrix(page)
+
+
+def _matrix(page: ReportPage) -> Iterator[str]:
+    rows = make_matrix(page)
+    if not rows or not page.releases:
+        return
+    yield f"| Rule | {' | '.join(map(_cell, page.releases))} |"
+    yield f"|---|{'---|' * len(page.releases)}"
+    for row in rows[:100]:
+        counts = (str(len(numbers) or "") for numbers in row.cells)
+        yield f"| {_cell(row.id)} | {' | '.join(counts)} |"
+    yield ""
+
+
+def _cell(text: str) -> str:
+    """Return ``text`` for a table, where a bar would begin the next cell even in a code span."""
+    return escape(text.replace("|", "\N{BROKEN BAR}"))
+
+
+def _findings(page: ReportPage) -> Iterator[str]:
+    """Yield one text for each finding, with the headings that precede it."""
+    for section in page.sections:
+        heading = f"## {escape(section.title)} ({len(section.entries)})\n\n"
+        for group in section.groups:
+            if group.consequence:
+                heading += f"### {escape(group.consequence)}\n\n"
+            for entry in group.entries:
+                yield heading + "\n".join(_entry(entry))
+                heading = ""
+
+
+def _entry(entry: Entry) -> Iterator[str]:
+    yield f"- **{escape(entry.id)}**: {escape(entry.message)}"
+    if entry.location.file:
+        yield f"  - Where: {format_code(str(entry.location))} {format_code(entry.path)}".rstrip()
+    for name, value in (
+        ("Object", entry.subject),
+        ("Rule", entry.rule),
+        ("When", entry.when),
+        ("Releases of core", ", ".join(entry.releases)),
+        ("To mend it", entry.hint),
+    ):
+        if value:
+            yield f"  - {name}: {escape(value)}"
+    if _LINK.fullmatch(entry.link):
+        yield f"  - [Source](<{entry.link}>)"
+    elif entry.link:
+        yield f"  - Source: {format_code(entry.link)}"
+    yield ""
+    if entry.excerpt is not None:
+        yield from _excerpt(entry.excerpt)
+        yield ""
+
+
+def _excerpt(excerpt: Excerpt) -> Iterator[str]:
+    lines = [shorten_line(make_printable(line)) for line in excerpt.lines]
+    fence = "`" * max(_longest_run("\n".join(lines)) + 1, 3)
+    yield f"  {fence}text"
+    for number, line in enumerate(lines, excerpt.first):
+        mark = ">" if number == excerpt.marked else " "
+        yield f"  {mark}{number:>6}  {line}".rstrip()
+    yield f"  {fence}"
+
+
+def _held(page: ReportPage) -> Iterator[str]:
+    yield f"## Rules that found no violation ({len(page.held)})"
+    yield ""
+    for fact in page.held:
+        yield f"- **{escape(fact.name)}**: {escape(fact.value)}"
