@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,21 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[REPORT] = Report()
     # Groups are handed out in the order of the tests: see rank_of.
     config.option.loadscopereorder = False
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without garbage collection, and exempt what is collected from later ones.
+
+    What the modules and items of 12,000 tests hold lasts until the end.  To walk through it again
+    and again would take a fifth of the processor time of tests that are otherwise fast.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
