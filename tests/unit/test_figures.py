@@ -15,6 +15,7 @@ import yaml
 from tests.unit.figures import (
     PACKAGES,
     ROOT,
+    Figures,
     collect,
     comment_lines,
     double_class_names,
@@ -26,7 +27,11 @@ from tests.unit.figures import (
 LIMITS: dict[str, Any] = yaml.safe_load(
     Path(__file__).with_name("figures.yaml").read_text(encoding="utf-8")
 )
-ALL = collect(PACKAGES)
+
+
+@pytest.fixture(scope="module")
+def figures() -> Figures:
+    return collect(PACKAGES)
 
 
 @pytest.mark.parametrize("folder", LIMITS["functions_without_verb"])
@@ -39,14 +44,16 @@ def test_functions_start_with_a_verb(folder: str) -> None:
     )
 
 
-def test_functions_are_short() -> None:
+def test_functions_are_short(figures: Figures) -> None:
     assert not [
-        name for name in ALL.long_functions if name.split(": ")[1] not in LIMITS["long_functions"]
+        name
+        for name in figures.long_functions
+        if name.split(": ")[1] not in LIMITS["long_functions"]
     ]
 
 
-def test_long_files_have_a_reason() -> None:
-    assert {name.split(": ")[0] for name in ALL.long_files} == {*LIMITS["long_files"]}
+def test_long_files_have_a_reason(figures: Figures) -> None:
+    assert {name.split(": ")[0] for name in figures.long_files} == {*LIMITS["long_files"]}
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)

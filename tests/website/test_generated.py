@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import click
+import pytest
 
 from capsmith.cli import main
 from capsmith.provider_yaml.jsonschema import build_provider_schema
@@ -13,26 +14,36 @@ from tests.invalid.cases import FOLDER
 from website.generated import generated_pages
 from website.source_findings import Reported, reported
 
-PAGES = generated_pages()
-FINDINGS = PAGES["reference/findings.md"]
-ROWS = re.findall(r'^\| <a id="([\w-]+)"></a>`\1` \| ([\w, ]+) \| (.*) \|$', FINDINGS, re.MULTILINE)
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    return generated_pages()
 
 
-def test_findings_that_are_reported_are_on_the_page() -> None:
+@pytest.fixture(scope="module")
+def rows(pages: dict[str, str]) -> list[tuple[str, str, str]]:
+    """The id, the severities and the meaning of each finding on its page."""
+    row = re.compile(r'^\| <a id="([\w-]+)"></a>`\1` \| ([\w, ]+) \| (.*) \|$', re.MULTILINE)
+    return row.findall(pages["reference/findings.md"])
+
+
+def test_findings_that_are_reported_are_on_the_page(
+    rows: list[tuple[str, str, str]],
+) -> None:
     texts = (file.read_text(encoding="utf-8") for file in FOLDER.glob("*/findings.txt"))
     lines = re.compile(r"^\S+ (?:error|warning|info) ([a-z][\w-]+):", re.MULTILINE)
     found = {id for text in texts for id in lines.findall(text)}
     assert len(found) > 100
-    assert found <= {id for id, _, _ in ROWS}
+    assert found <= {id for id, _, _ in rows}
 
 
-def test_each_finding_has_a_meaning() -> None:
-    assert len(ROWS) > 200
-    assert [id for id, _, meaning in ROWS if not re.search(r"\w{2}", meaning)] == []
+def test_each_finding_has_a_meaning(rows: list[tuple[str, str, str]]) -> None:
+    assert len(rows) > 200
+    assert [id for id, _, meaning in rows if not re.search(r"\w{2}", meaning)] == []
 
 
-def test_every_option_is_on_the_page_of_commands() -> None:
-    page = PAGES["reference/commands.md"]
+def test_every_option_is_on_the_page_of_commands(pages: dict[str, str]) -> None:
+    page = pages["reference/commands.md"]
     groups: dict[str, click.Group] = {"capsmith": main}
     while groups:
         path, group = groups.popitem()
@@ -45,8 +56,8 @@ def test_every_option_is_on_the_page_of_commands() -> None:
                     assert parameter.opts[-1] in page
 
 
-def test_commands_of_groups_have_sections_of_their_own() -> None:
-    page = PAGES["reference/commands.md"]
+def test_commands_of_groups_have_sections_of_their_own(pages: dict[str, str]) -> None:
+    page = pages["reference/commands.md"]
     group = main.commands["lab"]
     assert isinstance(group, click.Group)
     assert len(group.commands) >= 7
@@ -54,16 +65,16 @@ def test_commands_of_groups_have_sections_of_their_own() -> None:
         assert f"\n## capsmith lab {name}\n" in page
 
 
-def test_every_key_is_on_the_page_of_provider_yaml() -> None:
-    page = PAGES["reference/provider-yaml.md"]
+def test_every_key_is_on_the_page_of_provider_yaml(pages: dict[str, str]) -> None:
+    page = pages["reference/provider-yaml.md"]
     schema = build_provider_schema()
     for part in (schema, *schema["$defs"].values()):
         for key in part.get("properties", {}):
             assert f"`{key}`" in page
 
 
-def test_each_row_of_a_table_has_its_cells() -> None:
-    for text in PAGES.values():
+def test_each_row_of_a_table_has_its_cells(pages: dict[str, str]) -> None:
+    for text in pages.values():
         for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
             rows = [len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()]
             assert rows == rows[:1] * len(rows), table
