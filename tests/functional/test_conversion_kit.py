@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from tests.golden.cases import EXAMPLES, Case, generated
-from tests.repositories import run_module
+from tests.repositories import PytestServer, start_pytest_server
 from tests.version_functions import FUNCTIONS, write_functions
 
 _TESTS = "tests/test_conformance.py"
@@ -22,13 +22,17 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_lossless_functions_pass(repository: Path) -> None:
+@pytest.fixture(scope="module")
+def server(repository: Path) -> Iterator[PytestServer]:
+    with start_pytest_server(repository) as started:
+        yield started
+
+
+def test_lossless_functions_pass(repository: Path, server: PytestServer) -> None:
     """Proves: CRD-15."""
     write_functions(repository)
 
-    done = run_module(
-        repository, "pytest", "-v", "-p", "no:cacheprovider", "-k", "VersionFields", _TESTS
-    )
+    done = server.run("-v", "-p", "no:cacheprovider", "-k", "VersionFields", _TESTS)
     assert done.returncode == 0, done.stdout
     assert "[HarbourMachine-v1alpha1-to-v1beta1]" in done.stdout
     assert "[HarbourMachineTemplate-v1beta1-to-v1alpha1]" in done.stdout
@@ -58,7 +62,9 @@ MISTAKES: Final[Mapping[str, list[tuple[str, str, str]]]] = {
 @pytest.mark.parametrize(
     ("written", "broken", "message"), [edit for edits in MISTAKES.values() for edit in edits]
 )
-def test_mistaken_functions_fail(repository: Path, written: str, broken: str, message: str) -> None:
+def test_mistaken_functions_fail(
+    repository: Path, server: PytestServer, written: str, broken: str, message: str
+) -> None:
     """Functions that lose or invent a value are found.
 
     Proves: CRD-15.
@@ -67,6 +73,6 @@ def test_mistaken_functions_fail(repository: Path, written: str, broken: str, me
     write_functions(repository, FUNCTIONS.replace(written, broken))
 
     selected = "VersionFields and HarbourMachine-"
-    done = run_module(repository, "pytest", "-q", "-p", "no:cacheprovider", "-k", selected, _TESTS)
+    done = server.run("-q", "-p", "no:cacheprovider", "-k", selected, _TESTS)
     assert done.returncode == 1, done.stdout
     assert message in done.stdout
