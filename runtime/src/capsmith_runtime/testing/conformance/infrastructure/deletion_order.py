@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from functools import partial
 
@@ -12,6 +11,19 @@ from capsmith_runtime.testing.conformance.infrastructure.base import Infrastruct
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 
 FOREGROUND = "foregroundDeletion"
+_ORDERS = (
+    (0, 1, 2, 3),
+    (0, 3, 2, 1),
+    (1, 3, 0, 2),
+    (2, 1, 0, 3),
+    (2, 3, 0, 1),
+    (3, 1, 2, 0),
+)
+"""Orders of the four objects: any three of them occur in each of their orders.
+
+The API server has all deletions before a reconciler runs, so the order decides no more than which
+reconciler starts first.  All 24 orders would show nothing else, in four times the time.
+"""
 
 _Named = tuple[str, NamespacedName]
 
@@ -25,7 +37,7 @@ class TestDeletionOrder(InfrastructureConformance):
 
         Proves: IC-20, IM-25, SM-08.
         """
-        for number, order in enumerate(itertools.permutations(range(4))):
+        for number, order in enumerate(_ORDERS):
             objects = await _create(env, number)
             for index in order:
                 env.api.remove(*objects[index])
@@ -39,7 +51,7 @@ class TestDeletionOrder(InfrastructureConformance):
 
         Proves: IC-20, IM-25, SM-08.
         """
-        for number, order in enumerate(itertools.permutations(range(4))):
+        for number, order in enumerate(_ORDERS):
             objects = await _create(env, number)
             for index in order:
                 kind, key = objects[index]
