@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from capsmith_runtime.version import __version__
 from tests.golden.cases import EXAMPLES, Case, generated
 from tests.repositories import import_path
 
@@ -54,6 +55,17 @@ def test_a_checkout_has_the_version_of_its_newest_tag(repository: Path) -> None:
     assert _version(repository) == "0.1.3"
     _run(repository, *git, "commit", "-qm", "b", "--allow-empty")
     assert _version(repository).startswith("0.1.3+1.g")
+
+
+def test_the_first_line_of_the_log_says_which_release_runs(repository: Path) -> None:
+    command = (sys.executable, "-m", "cluster_api_provider_acme", "--kubeconfig=missing")
+    environment = {**os.environ, "PYTHONPATH": import_path(repository)}
+    done = subprocess.run(command, cwd=repository, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    first, *_ = done.stderr.splitlines()
+    assert "INFO manager starting" in first
+    assert f"runtime={__version__}" in first
+    assert 'component=infrastructure provider=cluster-api-provider-acme version="(not' in first
 
 
 def test_the_manager_prints_it(repository: Path) -> None:

@@ -45,6 +45,7 @@ from capsmith_runtime.kube.request_limit import RequestLimit
 from capsmith_runtime.kube.state_dump import dump_on_signal
 from capsmith_runtime.options import ExtraFlags, Options, parse
 from capsmith_runtime.reconcile.caches import WatchScope
+from capsmith_runtime.version import Build, read_build
 
 _log = log.get_logger("manager")
 
@@ -92,12 +93,14 @@ def main(
     options = options.with_default_namespace(component.namespace)
     package = load.__module__.partition(".")[0]
     log.configure(options.verbosity, options.logging_format, [package])
+    build = read_build(distribution)
+    _log.info("starting", component=options.component, **build._asdict())
     if options.kubeconfig:
         os.environ["KUBECONFIG"] = options.kubeconfig
     # Before the caches are filled: the first full collections after that are the slow ones.
     GcPauseLimiter().start()
     try:
-        asyncio.run(_run_until_signal(component, options))
+        asyncio.run(_run_until_signal(component, options, build))
     except ConfigError as error:
         _log.error("no cluster to connect to", error=str(error), hint=KUBECONFIG_HINT)
         return 1
@@ -118,8 +121,9 @@ def _set_feature_gates(
     set_feature_gates(options.feature_gates)
 
 
-async def _run_until_signal(component: Component, options: Options) -> None:
+async def _run_until_signal(component: Component, options: Options, build: Build) -> None:
     stop, loop, metrics = asyncio.Event(), asyncio.get_running_loop(), Metrics()
+    metrics.show_build(*build)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop_or_exit, stop)
     dump_on_signal(loop)

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from pathlib import Path
 from ssl import TLSVersion
 from typing import Final, Protocol
@@ -24,7 +23,7 @@ from capsmith_runtime.kube.tls import (
     parse_cipher_suites,
     parse_tls_version,
 )
-from capsmith_runtime.version import __version__
+from capsmith_runtime.version import read_build
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _CONCURRENCY: Final = 10
@@ -204,11 +203,8 @@ def parse_duration(text: str) -> float:
 
 
 def _versions(distribution: str) -> str:
-    try:
-        found = metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        found = "(not installed)"  # run from its sources, by PYTHONPATH
-    return f"{distribution} {found}, capsmith_runtime {__version__}"
+    build = read_build(distribution)
+    return f"{build.provider} {build.version}, capsmith_runtime {build.runtime}"
 
 
 def _parser(

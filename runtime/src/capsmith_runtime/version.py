@@ -1,10 +1,31 @@
-"""The version of this package, and the check that generated code matches it."""
+"""The versions of this package and of the provider, and the check that generated code matches."""
 
 from __future__ import annotations
 
-from typing import Final
+from importlib import metadata
+from typing import Final, NamedTuple
 
 __version__: Final = "0.2.0"
+
+
+class Build(NamedTuple):
+    """Which release of a provider runs."""
+
+    provider: str
+    """Name of the provider's distribution."""
+    version: str
+    """Version of the distribution; ``(not installed)`` if the provider runs from its sources."""
+    runtime: str
+    """Version of capsmith_runtime."""
+
+
+def read_build(distribution: str) -> Build:
+    """Return the versions of the provider that pip has installed as ``distribution``."""
+    try:
+        version = metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        version = "(not installed)"  # run from its sources, by PYTHONPATH
+    return Build(distribution, version, __version__)
 
 
 class IncompatibleRuntimeError(ImportError):

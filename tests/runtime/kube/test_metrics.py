@@ -39,3 +39,10 @@ def test_each_name_appears_once(counters: list[Counter]) -> None:
 
     assert len(headers) == len(set(headers))
     assert 'cause="author"' not in text
+
+
+def test_the_release_that_runs_is_shown() -> None:
+    metrics = Metrics()
+    metrics.show_build("cluster-api-provider-acme", "0.2.1", "0.2.0")
+    labels = 'provider="cluster-api-provider-acme",runtime="0.2.0",version="0.2.1"'
+    assert f"build_info{{{labels}}} 1.0" in metrics.render().decode()

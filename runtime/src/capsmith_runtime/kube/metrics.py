@@ -71,6 +71,9 @@ class Metrics:
             "When the certificate that is served expires, as Unix time.",
             "server",
         )
+        self._build = self._gauge(
+            "build_info", "1; which release runs.", "provider", "version", "runtime"
+        )
         self.leader = self._gauge("leader", "1 while this process holds the lease.")
         self.leader_of = self._gauge(
             "leader_election_master_status",
@@ -201,6 +204,10 @@ class Metrics:
         return Histogram(
             name, description, ["name"], buckets=_QUEUE_LATENCY, registry=self._registry
         )
+
+    def show_build(self, provider: str, version: str, runtime: str) -> None:
+        """Show the provider's distribution, its version, and the version of the runtime."""
+        self._build.labels(provider, version, runtime).set(1)
 
     def _gauge(self, name: str, description: str, *labels: str) -> Gauge:
         return Gauge(name, description, labels, registry=self._registry)
