@@ -11,7 +11,10 @@ from tests.golden.cases import EXAMPLES, Case, generated
 
 DIGEST = f"sha256:{'0123456789abcdef' * 4}"
 NEWER = f"sha256:{'f' * 64}"
-TAG = "docker.io/library/python:3.13-slim"
+TAGS = {
+    "base": "docker.io/library/python:3.13-slim",
+    "compilers": "docker.io/library/python:3.13",
+}
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +28,7 @@ def _pin(repository: Path, output: str, code: int = 0) -> int:
     """Run the target with a registry client that prints this; return the exit code."""
     client = repository / "docker"
     client.write_text(
-        f'#!/bin/sh\necho "$@" > "{repository}/call"\necho "{output}"\nexit {code}\n', "utf-8"
+        f'#!/bin/sh\necho "$@" >> "{repository}/calls"\necho "{output}"\nexit {code}\n', "utf-8"
     )
     client.chmod(0o755)
     return subprocess.run(
@@ -33,10 +36,11 @@ def _pin(repository: Path, output: str, code: int = 0) -> int:
     ).returncode
 
 
-def _base(repository: Path) -> str:
+def _images(repository: Path) -> dict[str, str]:
+    """Return the images of the stages that begin with one from a registry."""
     lines = (repository / "Dockerfile").read_text("utf-8").splitlines()
-    (line,) = (line for line in lines if line.endswith(" AS base"))
-    return line.removeprefix("FROM ").removesuffix(" AS base")
+    stages = (line.split() for line in lines if line.startswith("FROM docker.io/"))
+    return {name: image for _, image, _, name in stages}
 
 
 @pytest.mark.parametrize(("output", "code"), [("", 0), ("not found", 0), (DIGEST, 1)])
@@ -51,6 +55,7 @@ def test_without_a_digest_nothing_changes(repository: Path, output: str, code: i
 def test_the_digest_is_written_and_renewed(repository: Path) -> None:
     for digest in (DIGEST, NEWER):
         assert _pin(repository, digest) == 0
-        assert _base(repository) == f"{TAG}@{digest}"
-    assert TAG in (repository / "call").read_text("utf-8")
+        assert _images(repository) == {k: f"{tag}@{digest}" for k, tag in TAGS.items()}
+    calls = (repository / "calls").read_text("utf-8").split()
+    assert {*calls} >= {*TAGS.values()}
     assert not (repository / "Dockerfile.pinned").exists()

@@ -75,6 +75,9 @@ def test_generated_repositories_run_all(tree: Path) -> None:
 def test_images_have_the_newest_that_each_change_runs(tree: Path) -> None:
     base = f"docker.io/library/python:{PYTHON.default.release}-slim"
     assert f"FROM {base} AS base\n" in (tree / "Dockerfile").read_text(encoding="utf-8")
-    assert f"BASE ?= {base}\n" in (tree / "Makefile").read_text(encoding="utf-8")
+    compilers = base.removesuffix("-slim")
+    assert f"FROM {compilers} AS compilers\n" in (tree / "Dockerfile").read_text(encoding="utf-8")
+    makefile = (tree / "Makefile").read_text(encoding="utf-8")
+    assert f"BASE ?= {base}\nCOMPILERS ?= {compilers}\n" in makefile
     release = workflow(tree / ".github/workflows/release.yaml")
     assert versions(release["build"]) == [PYTHON.default.release]
