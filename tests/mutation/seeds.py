@@ -57,6 +57,8 @@ class Seeded(NamedTuple):
     release: str
     files: Mapping[str, tuple[Document | str, ...]]
     """Documents of the files that differ, as data or text; none if the file is gone."""
+    original: Mapping[str, tuple[Document, ...]]
+    """All files of the release itself."""
 
     @property
     def name(self) -> str:
@@ -113,7 +115,7 @@ def seed(public: Public, mistake: Mistake) -> Seeded | None:
                 files = _edit(public, mistake.data, file, number)
             except (KeyError, IndexError, StopIteration):
                 continue
-            return Seeded(mistake, public.name, files)
+            return Seeded(mistake, public.name, files, public.files)
     return None
 
 

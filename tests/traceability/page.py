@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import groupby
+from typing import Any, cast
+
+import yaml
 
 from capsmith.reference.markdown import format_row, wrap_text
 from capsmith.reference.model import make_anchor
 from tests.traceability.carriers import Carrier
+from tests.traceability.catalogue import ROOT
 from tests.traceability.claims import Claim
 from tests.traceability.markdown import escape, items, link, table_head
 from tests.traceability.roots import CONFORMANCE, PROJECT
@@ -115,7 +120,17 @@ def _proofs(row: Row) -> Iterator[str]:
     if evidence.refusals:
         cases = ", ".join(link(case, f"tests/invalid/{case}") for case in evidence.refusals)
         yield f"refused descriptions: {cases}"
+    if seen := _seen().get(row.rule.id):
+        what = f"{seen['refused']} mistakes that {seen['part']} refused"
+        yield link(what, "tests/realapi/seed_verdicts.yaml")
     yield from map(_test, sorted(set(evidence.claims), key=lambda claim: (claim.file, claim.test)))
+
+
+@cache
+def _seen() -> Mapping[str, Mapping[str, Any]]:
+    """Return what ``python -m tests.realapi.seed_verdicts`` has recorded, by rule."""
+    text = (ROOT / "tests/realapi/seed_verdicts.yaml").read_text(encoding="utf-8")
+    return cast("Mapping[str, Mapping[str, Any]]", yaml.safe_load(text))
 
 
 def _test(claim: Claim) -> str:
