@@ -18,8 +18,10 @@ from capsmith.cli.lab import lab
 from capsmith.cli.new import generate, new
 from capsmith.cli.options import (
     FOLDER,
+    PAGES,
     CapsmithGroup,
     blueprints_option,
+    format_command,
     format_option,
     handle_exit,
     import_pydantic,
@@ -118,16 +120,19 @@ main.add_command(reference)
 
 @main.command()
 @click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
-@format_option()
+@format_option(*PAGES)
 @handle_exit
 def doctor(folder: Path, format_: str) -> int:
     """Show contract versions, file ownership and pending updates of DIR (default: .)."""
     import_pydantic()
-    from capsmith.commands.doctor import examine, format_facts
+    from capsmith.commands.doctor import examine, format_facts, make_page
     from capsmith.console import Console
 
     report, facts = examine(folder)
     console = Console(format_)
+    if format_ in PAGES:
+        console.print_page(make_page(report, facts, format_command()))
+        return report.exit_code
     if format_ != "json":
         console.print_text("\n".join(format_facts(facts)))
     console.print_report(report, done="", facts=facts)

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from capsmith.cli.options import FOLDER, core_option, format_option, handle_exit, import_pydantic
+from capsmith.cli.options import (
+    FOLDER,
+    PAGES,
+    core_option,
+    format_command,
+    format_option,
+    handle_exit,
+    import_pydantic,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +91,7 @@ if TYPE_CHECKING:
 )
 @click.option("--strict", is_flag=True, help="Treat warnings as failures: exit with 1.")
 @click.option("--logs", type=FOLDER, metavar="DIR", help="Keep the logs of all processes in DIR.")
-@format_option("junit")
+@format_option("junit", *PAGES)
 @handle_exit
 def conformance(release: Path, format_: str, **options: Any) -> int:
     """Check the behaviour of the provider, in any language, in RELEASE.
@@ -113,5 +121,10 @@ def conformance(release: Path, format_: str, **options: Any) -> int:
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    console.print_conformance(report)
+    if format_ in PAGES:
+        from capsmith.judge.running.page import make_page
+
+        console.print_page(make_page(report, format_command()))
+    else:
+        console.print_conformance(report)
     return report.exit_code

@@ -43,13 +43,15 @@ no_blueprints_option = click.option(
 
 PAGES = ("html", "markdown")
 """Formats for people to look at."""
+_CREDENTIALS = frozenset({"env", "variables"})
 _UNREPEATED = frozenset({"format_", "write_baseline"})
 
 
 def format_command() -> str:
     """Return a command line that repeats the current command, without --format.
 
-    Absolute paths are shortened to paths relative to the current folder.
+    Values of environment variables and of clusterctl's variables are left out.  Absolute paths are
+    shortened to paths relative to the current folder.
     """
     import shlex
 
@@ -68,8 +70,14 @@ def format_command() -> str:
         elif value is True:
             words.append(parameter.opts[0])
         else:
-            words += [w for each in values for w in (parameter.opts[0], _shorten_path(each))]
+            texts = [_hide_value(name, _shorten_path(each)) for each in values]
+            words += [word for text in texts for word in (parameter.opts[0], text)]
     return shlex.join(["capsmith", context.command.name or "", *words, *arguments])
+
+
+def _hide_value(option: str, text: str) -> str:
+    """Return ``text`` without the value of an environment variable, which may be a credential."""
+    return f"{text.partition('=')[0]}=..." if option in _CREDENTIALS else text
 
 
 def _shorten_path(value: object) -> str:

@@ -20,6 +20,8 @@ from capsmith.output.runtime import FOLDER, is_vendored
 from capsmith.provider_upgrade.facts import describe_step
 from capsmith.provider_upgrade.stages import find_next_step
 from capsmith.report import Outcome, Report
+from capsmith.report_pages.findings import make_sections
+from capsmith.report_pages.model import Fact, ReportPage
 from capsmith.tree import Owner
 from capsmith.workspace.repository import Repository
 
@@ -87,6 +89,22 @@ def format_facts(facts: Data) -> Iterator[str]:
     else:
         counts = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.items())
         yield f"next update: {counts or 'nothing to do'}"
+
+
+def make_page(report: Report, facts: Data, command: str) -> ReportPage:
+    """Return the findings and facts as a page; ``command`` repeats the run."""
+    errors = sum(finding.severity is Severity.ERROR for finding in report.findings)
+    rest = len(report.findings) - errors
+    words = "1 error" if errors == 1 else f"{errors} errors"
+    lines = (line.partition(": ") for line in format_facts(facts))
+    return ReportPage(
+        title="capsmith doctor",
+        verdict=f"{words}, {rest} warnings and notices.",
+        has_failed=bool(report.exit_code),
+        facts=tuple(Fact(name, value) for name, _, value in lines),
+        command=command,
+        sections=tuple(make_sections(report.findings, str(Path.cwd()))),
+    )
 
 
 def _preview(folder: Path) -> Report:

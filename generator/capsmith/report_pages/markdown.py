@@ -148,7 +148,7 @@ def _excerpt(excerpt: Excerpt) -> Iterator[str]:
 
 
 def _held(page: ReportPage) -> Iterator[str]:
-    yield f"## Rules that found no violation ({len(page.held)})"
+    yield f"## {escape(page.held_title)} ({len(page.held)})"
     yield ""
     for fact in page.held:
         yield f"- **{escape(fact.name)}**: {escape(fact.value)}"

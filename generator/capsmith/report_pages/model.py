@@ -87,7 +87,9 @@ class ReportPage:
     notes: tuple[str, ...] = ()
     """What was not judged, with reasons."""
     held: tuple[Fact, ...] = ()
-    """Rules that were checked and found no violation: id and rule in words."""
+    """What was checked and found no violation: id, and rule or check in words."""
+    held_title: str = "Checks that passed"
+    held_note: str = "Show all"
 
     @property
     def entries(self) -> tuple[Entry, ...]:

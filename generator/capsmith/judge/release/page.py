@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Iterator
-from dataclasses import replace
 
 from capsmith import __version__
 from capsmith.contract.model import EffectClass
-from capsmith.findings import Location
 from capsmith.judge.release.model import ReleaseViolation, Verdict
 from capsmith.judge.release.targets import format_span
+from capsmith.report_pages.findings import relocate
 from capsmith.report_pages.model import Entry, Fact, Group, ReportPage, Section, make_excerpt
 
 _TITLES = {
@@ -38,6 +36,8 @@ def make_page(verdict: Verdict, command: str, folder: str) -> ReportPage:
             *(f"Not judged: {text}" for text in verdict.not_judged),
             *(f"Not answered: {text}" for text in verdict.unanswered),
         ),
+        held_title="Rules that found no violation",
+        held_note="A rule about kinds that the release lacks has nothing to find.",
         held=tuple(
             Fact(id, rule.statement)
             for id, rule in sorted(verdict.rules.items())
@@ -92,7 +92,7 @@ def _entry(verdict: Verdict, violation: ReleaseViolation, folder: str) -> Entry:
     return Entry(
         id=violation.id,
         message=violation.message,
-        location=_relocate(violation.location, folder),
+        location=relocate(violation.location, folder),
         subject=violation.subject,
         path=violation.dotted,
         rule=rule.statement if rule is not None else "",
@@ -102,10 +102,3 @@ def _entry(verdict: Verdict, violation: ReleaseViolation, folder: str) -> Entry:
         link=violation.link,
         excerpt=make_excerpt(text, violation.location.line) if text is not None else None,
     )
-
-
-def _relocate(location: Location, folder: str) -> Location:
-    """Return the location with its file relative to ``folder``."""
-    if not location.file.startswith("/"):
-        return location
-    return replace(location, file=posixpath.relpath(location.file, folder))

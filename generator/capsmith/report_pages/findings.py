@@ -1,0 +1,44 @@
+"""Make sections of findings, and name files without absolute paths."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from capsmith.findings import Finding, Location, Severity
+from capsmith.report_pages.model import Entry, Group, Section
+
+_TITLES = {
+    Severity.ERROR: "Errors",
+    Severity.WARNING: "Warnings",
+    Severity.INFO: "Notices",
+}
+
+
+def make_sections(findings: Sequence[Finding], folder: str) -> Iterator[Section]:
+    """Yield one section for each severity, the most severe first.
+
+    Files are named relative to ``folder``.
+    """
+    for severity, title in _TITLES.items():
+        entries = tuple(
+            Entry(
+                finding.id,
+                finding.message,
+                relocate(finding.location, folder),
+                hint=finding.hint,
+                link=finding.link,
+            )
+            for finding in findings
+            if finding.severity is severity
+        )
+        if entries:
+            yield Section(title, (Group("", entries),))
+
+
+def relocate(location: Location, folder: str) -> Location:
+    """Return the location with its file relative to ``folder``, if the file is an absolute path."""
+    if not location.file.startswith("/"):
+        return location
+    return replace(location, file=posixpath.relpath(location.file, folder))
