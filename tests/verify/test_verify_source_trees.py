@@ -107,6 +107,23 @@ def test_nothing_is_downloaded(tmp_path: Path, further: dict[str, Any]) -> None:
     assert refused(str(folder)) == "verify-remote"
 
 
+@with_kustomize
+@pytest.mark.parametrize("is_absolute", [True, False])
+def test_a_long_chain_of_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_absolute: bool
+) -> None:
+    """Judge kustomizations whose names together are longer than a path can be."""
+    names = [f"{number:02}{'x' * 200}" for number in range(30)]
+    config = tree(tmp_path / "config", label="v9")
+    (config / "default" / "kustomization.yaml").unlink()
+    for name, after in zip(names, [*names[1:], "config/crd"], strict=True):
+        write(tmp_path / name, {"resources": [f"../{after}"]})
+    monkeypatch.chdir(tmp_path)
+    found = violations(str(tmp_path) if is_absolute else ".")
+    (label,) = [v for v in found if v["id"] == "GEN-02"]
+    assert Path(label["file"]).resolve() == config.resolve() / CRD_FILE
+
+
 @pytest.mark.parametrize("name", ["github.com/owner/repository", "git::owner", "a.git"])
 @with_kustomize
 def test_nothing_is_cloned_whose_name_a_folder_has(tmp_path: Path, name: str) -> None:

@@ -98,10 +98,13 @@ def _refuse_remote(top: Path) -> None:
         for file in (folder / name for name in KUSTOMIZATION_FILES):
             if not file.is_file():
                 continue
-            for below in _check_kustomization(folder, file):
-                if below.resolve() not in seen:
-                    seen.add(below.resolve())
-                    waiting.append(below)
+            for below in map(Path.resolve, _check_kustomization(folder, file)):
+                if below not in seen:
+                    seen.add(below)
+                    # Not as named: each link of a chain would lengthen the path, up to the limit of
+                    # the operating system.
+                    shown = below if top.is_absolute() else Path(os.path.relpath(below))
+                    waiting.append(shown)
 
 
 def _check_kustomization(folder: Path, file: Path) -> Iterator[Path]:
