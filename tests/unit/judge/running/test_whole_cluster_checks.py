@@ -244,6 +244,20 @@ def test_a_control_plane_that_is_initialized_no_longer_is_found() -> None:
         CHECKS["control-plane-initialized"].run(session)
 
 
+def test_a_control_plane_that_was_never_initialized_is_found() -> None:
+    """Report it in a cluster that is taken over, where nothing has waited for initialization."""
+    session, memory = open_session(reacts=False)
+    session.ensure_whole_cluster()
+    control_plane = memory.find("BoxControlPlane", "control")
+    history = session.history
+    assert isinstance(history, DirectHistory)
+    assert control_plane is not None
+    history.forget("BoxControlPlane", "control")
+    history.record("BoxControlPlane", {**control_plane, "status": {}}, False)
+    with pytest.raises(Violated, match="it is not initialized"):
+        CHECKS["control-plane-initialized"].run(session)
+
+
 @pytest.mark.parametrize(
     ("name", "field"),
     [("control-plane-replicas", "replicas"), ("control-plane-version", "version")],

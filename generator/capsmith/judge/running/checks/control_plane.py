@@ -39,6 +39,9 @@ def _initialized(session: ClusterSession) -> None:
     states = session.history.states(session.control_plane_kind, session.control_plane_name)
     reports = [is_initialized(state, session.contract) for state in states]
     path = initialized_path(session.contract)
+    # In a cluster that is taken over, nothing has waited for this.
+    if True not in reports:
+        raise Violated("it is not initialized", _subject(session), path)
     if False in reports[reports.index(True) :]:
         raise Violated("it was initialized, but no longer is", _subject(session), path)
 
