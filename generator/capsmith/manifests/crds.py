@@ -13,6 +13,8 @@ from capsmith.yamldoc.compose import Path
 Schema = Mapping[str, Any]
 OPEN = "x-kubernetes-preserve-unknown-fields"
 """Schema keyword that makes the API server keep undeclared fields rather than prune them."""
+INT_OR_STRING = "x-kubernetes-int-or-string"
+"""Schema keyword that accepts integers and strings."""
 
 
 def find_field(schema: Schema, path: str) -> Schema | None:
@@ -53,12 +55,28 @@ def is_required(schema: Schema, path: str) -> bool:
 
 def describe(schema: Schema) -> str:
     """Return a schema's type as messages show it, such as ``integer``, ``map`` or ``list``."""
-    if schema.get("x-kubernetes-int-or-string"):
+    if schema.get(INT_OR_STRING):
         return "integer or string"
     kind = schema.get("type", "without a type")
     if kind == "object" and "additionalProperties" in schema:
         return "map"
     return "list" if kind == "array" else str(kind)
+
+
+_ANY = frozenset({"array", "boolean", "integer", "number", "object", "string"})
+
+
+def read_types(schema: Schema) -> frozenset[str]:
+    """Return the JSON types of the values that a schema accepts.
+
+    All integers are numbers; a schema without a type accepts all types.
+    """
+    if schema.get(INT_OR_STRING) is True:
+        return frozenset({"integer", "string"})
+    kind = schema.get("type")
+    if kind == "number":
+        return frozenset({"integer", "number"})
+    return frozenset({str(kind)}) if kind else _ANY
 
 
 def walk_schema(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:

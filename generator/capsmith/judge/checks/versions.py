@@ -13,7 +13,7 @@ from typing import Any
 
 from capsmith.judge.checks.registry import Context, Violation, check
 from capsmith.manifests.bundle import Artefact
-from capsmith.manifests.crds import OPEN, Crd, CrdVersion, describe, walk_schema
+from capsmith.manifests.crds import OPEN, Crd, CrdVersion, describe, read_types, walk_schema
 from capsmith.manifests.parse import list_of, mapping_of, text_of
 from capsmith.provider.versions import version_order
 
@@ -233,7 +233,7 @@ def _lost(crd: Crd, source: CrdVersion, target: CrdVersion) -> Iterator[Violatio
 
 def _only_in(source: Any, target: Any, path: str) -> Iterator[str]:
     """Yield the topmost fields of ``source`` that ``target`` drops or cannot hold."""
-    if describe(source) != describe(target):
+    if not _holds(source, target):
         yield path
         return
     open_ = mapping_of(target).get(OPEN) is True
@@ -247,6 +247,15 @@ def _only_in(source: Any, target: Any, path: str) -> Iterator[str]:
         parts = [mapping_of(each, key) for each in (source, target)]
         if all(parts):
             yield from _only_in(parts[0], parts[1], path + mark)
+
+
+def _holds(source: Mapping[str, Any], target: Mapping[str, Any]) -> bool:
+    """Return whether ``target`` accepts values of the type that ``source`` has, unchanged."""
+    forms = {describe(source), describe(target)}
+    # A map and an object with fixed fields have the same JSON type, but prune different keys.
+    return len(forms) == 1 or (
+        forms != {"map", "object"} and read_types(source) <= read_types(target)
+    )
 
 
 @check("schema-plain-names")

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from capsmith.contract.model import Comparison, Keyword
+from capsmith.manifests.crds import INT_OR_STRING
 from capsmith.manifests.parse import list_of, mapping_of
 
 Schema = Mapping[str, Any]
-INT_OR_STRING = "x-kubernetes-int-or-string"
 _FORMATS = frozenset(
     {
         *("bsonobjectid", "uri", "email", "hostname", "ipv4", "ipv6", "cidr", "mac", "uuid"),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from capsmith.contract.model import Keyword
-from capsmith.judge.release.keyword_changes import INT_OR_STRING, find_keyword_changes
-from capsmith.manifests.crds import OPEN, describe
+from capsmith.judge.release.keyword_changes import find_keyword_changes
+from capsmith.manifests.crds import OPEN, describe, read_types
 from capsmith.manifests.parse import mapping_of, texts_of
 
 _OF_API_SERVER = frozenset({"apiVersion", "kind", "metadata"})
@@ -54,7 +54,7 @@ class _Comparison:
     ) -> Iterator[SchemaChange]:
         """Yield the changes of a field; ``is_set`` means that each object has a value."""
         # A change of type says everything: limits of different types cannot be compared.
-        if not _types(old) <= _types(new):
+        if not read_types(old) <= read_types(new):
             kinds = (describe(each) for each in (old, new))
             rule = TYPE_OF_ALL if is_set else TYPE
             yield SchemaChange(rule, path, "was {} and is now {}".format(*kinds))
@@ -95,7 +95,7 @@ class _Comparison:
             if before and after:
                 yield from self.find(before, after, path + mark, is_set=False)
         is_closed = _keeps_unknown(old) and not _keeps_unknown(new)
-        if is_closed and "object" in _types(new):
+        if is_closed and "object" in read_types(new):
             yield SchemaChange(PRUNED, path or "object", "no longer keeps undeclared fields")
 
 
@@ -115,19 +115,6 @@ def _without_default(schema: Mapping[str, Any]) -> Iterator[str]:
     for name in texts_of(schema, "required"):
         if "default" not in mapping_of(schema, "properties", name):
             yield name
-
-
-_ANY = frozenset({"array", "boolean", "integer", "number", "object", "string"})
-
-
-def _types(schema: Mapping[str, Any]) -> frozenset[str]:
-    """Return the JSON types of the values that a schema accepts."""
-    if schema.get(INT_OR_STRING) is True:
-        return frozenset({"integer", "string"})
-    kind = schema.get("type")
-    if kind == "number":
-        return frozenset({"integer", "number"})
-    return frozenset({str(kind)}) if kind else _ANY
 
 
 def _keeps_unknown(schema: Mapping[str, Any]) -> bool:
