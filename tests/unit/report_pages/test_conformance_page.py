@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
+import pytest
 from click.testing import CliRunner
 
 from capsmith.cli.options import FOLDER, format_command
@@ -49,7 +52,9 @@ def test_page_shows_failures_with_details_and_no_durations() -> None:
     assert "&lt;b&gt;hung&lt;/b&gt;" in html.render(page)
 
 
-def test_command_leaves_out_the_format_credentials_and_absolute_paths() -> None:
+def test_command_leaves_out_the_format_credentials_and_absolute_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     @click.command("conformance")
     @click.argument("release", type=FOLDER)
     @click.option("--env", multiple=True)
@@ -59,8 +64,7 @@ def test_command_leaves_out_the_format_credentials_and_absolute_paths() -> None:
     def command(**_: object) -> None:
         click.echo(format_command())
 
-    runner = CliRunner()
-    with runner.isolated_filesystem() as folder:
-        words = [f"{folder}/out", "--env", "TOKEN=secret", "--strict", "--format", "html"]
-        output = runner.invoke(command, words).output
+    monkeypatch.chdir(tmp_path)
+    words = [f"{tmp_path}/out", "--env", "TOKEN=secret", "--strict", "--format", "html"]
+    output = CliRunner().invoke(command, words).output
     assert output == "capsmith conformance --env TOKEN=... --strict out\n"
