@@ -191,12 +191,21 @@ def _has_text(encoded: str) -> bool:
 
 
 def _wrong_names(client: Client, certificate: Manifest) -> Iterator[Violation]:
-    names = [name.rstrip(".") for name in texts_of(certificate.mapping("spec"), "dnsNames")]
-    known = {name.partition(".")[0] for name in names}
-    uncertain = any(has_variable(name) or name.startswith("*") for name in names)
-    if names and client.name not in known and not uncertain:
-        message = f"{certificate} is for {', '.join(names)}, and not for Service {client.name}"
+    if not _is_for(certificate, client.name):
+        shown = ", ".join(_read_names(certificate))
+        message = f"{certificate} is for {shown}, and not for Service {client.name}"
         yield Violation(certificate, message, path=("spec", "dnsNames"))
+
+
+def _is_for(certificate: Manifest, service: str) -> bool:
+    """Return whether a certificate may be for a Service; False only if its DNS names exclude it."""
+    names = _read_names(certificate)
+    is_uncertain = any(has_variable(name) or name.startswith("*") for name in names)
+    return not names or is_uncertain or service in {name.partition(".")[0] for name in names}
+
+
+def _read_names(certificate: Manifest) -> list[str]:
+    return [name.rstrip(".") for name in texts_of(certificate.mapping("spec"), "dnsNames")]
 
 
 @check("certificate-references")
@@ -213,7 +222,7 @@ def check_certificate_references(context: Context) -> Iterator[Violation]:
     mounted = {mount.name for each in list_workloads(bundle) for mount in list_mounts(each)}
     made = {text_of(each.document, "spec", "secretName") for each in bundle.of("Certificate")}
     made |= {each.name for each in bundle.of("Secret")}
-    lacking = sorted(mounted - made)
+    lacking = mounted - made
     for certificate in bundle.of("Certificate"):
         reference = certificate.mapping("spec", "issuerRef")
         kind, name = text_of(reference, "kind") or "Issuer", text_of(reference, "name")
@@ -224,9 +233,29 @@ def check_certificate_references(context: Context) -> Iterator[Violation]:
             path: Path = ("spec", "issuerRef")
             yield Violation(certificate, message, path=path, when=when)
         secret = text_of(certificate.document, "spec", "secretName")
-        if secret not in mounted and lacking and not certificate.mapping("spec").get("isCA"):
-            message = f"{certificate} writes Secret {secret}, but Pods mount {', '.join(lacking)}"
+        if secret in mounted or certificate.mapping("spec").get("isCA"):
+            continue
+        served = sorted(lacking & _list_secrets_of_servers(bundle, certificate))
+        if served:
+            message = f"{certificate} writes Secret {secret}, but Pods mount {', '.join(served)}"
             yield Violation(certificate, message, path=("spec", "secretName"))
+
+
+def _list_secrets_of_servers(bundle: Bundle, certificate: Manifest) -> set[str]:
+    """Return the Secrets of the Pods to which the Services lead that a certificate names."""
+    # A certificate for other names has nothing to do with what these Pods lack.
+    selectors = [
+        service.mapping("spec", "selector")
+        for service in bundle.all_of("Service")
+        if _is_for(certificate, service.name)
+    ]
+    return {
+        mount.name
+        for workload in list_workloads(bundle)
+        for mount in list_mounts(workload)
+        if mount.kind == "Secret"
+        and any(selector and is_selected(workload, selector) for selector in selectors)
+    }
 
 
 @check("pod-references")
