@@ -52,6 +52,16 @@ def test_services_publish_no_pod_that_does_not_listen(folder: Path) -> None:
 
 
 @configs
+def test_autoscalers_may_evict_the_pod(folder: Path) -> None:
+    """By default they keep a node with a pod that has local storage; here it holds nothing."""
+    (deployment,) = read(folder / "manager/manager.yaml")
+    template = deployment["spec"]["template"]
+    local = [each["name"] for each in template["spec"]["volumes"] if "emptyDir" in each]
+    mark = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+    assert template["metadata"]["annotations"][mark].split(",") == local
+
+
+@configs
 def test_the_manager_does_not_admit_its_own_updates(folder: Path) -> None:
     (kustomization,) = read(folder / "default/kustomization.yaml")
     own = kustomization["namespace"]

@@ -5,6 +5,9 @@ resource and finds the resource by it, so nothing is created twice, even after a
 Like a real cloud it chooses the ids of its servers itself.
 Your own client must offer the same.
 
+In a Pod the temporary folder ends with the Pod, and with it all servers: each new one, also of an
+upgrade, is an empty cloud, whose Machines fail.  To try upgrades, put the folder on a volume.
+
 Environment:
   CAPSMITH_SIMULATED_CLOUD_DIR   the folder; by default a folder in the system's temporary folder
   CAPSMITH_SIMULATED_ENDPOINT    host:port of all control planes; by default 127.0.0.1:6443
