@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from capsmith.clusters.lab.simulated.kubelet import KubeadmKubelet, add_external_etcd
+from capsmith.clusters.lab.simulated.external_etcd import add_external_etcd
+from capsmith.clusters.lab.simulated.kubelet import KubeadmKubelet
 from capsmith.clusters.lab.simulated.loop import Loop
 from capsmith.clusters.processes.cluster import Base, ManagementCluster
 from capsmith.clusters.processes.kube import JSON

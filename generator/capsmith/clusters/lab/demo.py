@@ -19,8 +19,8 @@ from capsmith.clusters.lab.errors import LabError, convert_api_error, keep_tail
 from capsmith.clusters.lab.folder import LabFolder, is_held
 from capsmith.clusters.lab.objects import CLUSTER_NAME, Cluster, MachineObjects
 from capsmith.clusters.lab.provider import ProviderRepository
+from capsmith.clusters.lab.simulated.external_etcd import add_external_etcd
 from capsmith.clusters.lab.simulated.infrastructure import build_cluster_template
-from capsmith.clusters.lab.simulated.kubelet import add_external_etcd
 from capsmith.clusters.lab.state import LabState, RunState, read_run
 from capsmith.clusters.processes.errors import ToolsUnavailable
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient

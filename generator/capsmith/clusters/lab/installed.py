@@ -13,6 +13,7 @@ from pathlib import Path
 from capsmith.clusters.lab.connection import LabConnection
 from capsmith.clusters.lab.errors import LabError, keep_tail
 from capsmith.clusters.lab.provider import ProviderRepository
+from capsmith.clusters.lab.simulated.external_etcd import EtcdTemplates
 from capsmith.clusters.lab.state import ComponentState, write_text
 from capsmith.clusters.lab.supervision import SupervisedProcess
 from capsmith.clusters.processes.component import ProviderRelease
@@ -80,7 +81,8 @@ class InstalledProvider:
             version = choose_next_version(self._provider.first_version(), version)
             self._progress(f"building release {version}")
             release = self._provider.release(version, out)
-            release.add_to(self._lab.repository, self._lab.pki.ca_bundle)
+            templates = EtcdTemplates(out, self._lab.state.etcd, self._lab.pki)
+            release.add_to(self._lab.repository, self._lab.pki.ca_bundle, templates.change)
         self._version = version
         if any(each.has_webhooks for each in release.components):
             self._require_own_servers()

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from capsmith.clusters.lab.simulated.kubelet import Server, add_external_etcd, read_configuration
+from capsmith.clusters.lab.simulated.external_etcd import add_external_etcd
+from capsmith.clusters.lab.simulated.kubelet import Server, read_configuration
 from capsmith.clusters.lab.simulated.workload import build_kubeconfig_secret
 from capsmith.clusters.processes.pki import Pki
 

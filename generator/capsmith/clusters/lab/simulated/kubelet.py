@@ -8,10 +8,8 @@ ports, which the simulation does not provide.
 
 from __future__ import annotations
 
-import base64
 import re
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,7 +19,6 @@ import yaml
 from capsmith.clusters.lab.simulated.loop import reconcile_each
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.nodes import build_healthy_conditions
-from capsmith.clusters.processes.pki import Pki
 
 
 @dataclass(frozen=True)
@@ -282,37 +279,3 @@ def _mirror_pod(component: str, node: str) -> JSON:
 def _running() -> JSON:
     conditions = [{"type": name, "status": "True"} for name in _READY]
     return {"phase": "Running", "conditions": conditions}
-
-
-_FOLDER = "/etc/kubernetes/pki/external"
-_KIND = "KubeadmControlPlane"
-
-
-def add_external_etcd(
-    documents: list[JSON], etcd: str, pki: Pki, namespace: str, cluster: str
-) -> list[JSON]:
-    """Return a cluster's objects, changed to use an external etcd, and the Secrets for that etcd.
-
-    ``etcd`` is its URL.  Without a kubeadm control plane, the objects are returned unchanged.
-    """
-    found = [each for each in documents if each["kind"] == _KIND]
-    if not found:
-        return documents
-    files = {"caFile": "ca.crt", "certFile": "client.crt", "keyFile": "client.key"}
-    external = {key: f"{_FOLDER}/{name}" for key, name in files.items()}
-    for each in found:
-        spec = each["spec"].setdefault("kubeadmConfigSpec", {})
-        configuration = spec.setdefault("clusterConfiguration", {})
-        configuration["etcd"] = {"external": {"endpoints": [etcd], **external}}
-    authority = {"tls.crt": pki.serving.cert}
-    client = {**authority, "tls.key": pki.serving.key}
-    secrets = {"etcd": authority, "apiserver-etcd-client": client}
-    return [*documents, *(_secret(namespace, cluster, *each) for each in secrets.items())]
-
-
-def _secret(namespace: str, cluster: str, purpose: str, files: Mapping[str, Path]) -> JSON:
-    """Return the Secret that the API server uses to connect to etcd."""
-    metadata = {"name": f"{cluster}-{purpose}", "namespace": namespace}
-    data = {key: base64.b64encode(path.read_bytes()).decode() for key, path in files.items()}
-    kind = {"apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret"}
-    return {**kind, "metadata": metadata, "data": data}

@@ -1,0 +1,127 @@
+"""Make kubeadm's clusters use the lab's etcd, because simulated machines run none.
+
+The control plane provider would check the health of an etcd member on each machine through a
+kubelet that forwards ports, which the simulation does not provide.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.pki import Pki
+
+_FOLDER = "/etc/kubernetes/pki/external"
+_KIND = "KubeadmControlPlane"
+_PATHS = {
+    _KIND: ("spec", "kubeadmConfigSpec", "clusterConfiguration"),
+    f"{_KIND}Template": ("spec", "template", "spec", "kubeadmConfigSpec", "clusterConfiguration"),
+}
+_CLUSTER = "Cluster"
+_TEMPLATES = ("cluster-template", "clusterclass-")
+_NAMESPACE_VARIABLE, _NAME_VARIABLE = "${NAMESPACE}", "${CLUSTER_NAME}"
+
+
+def add_external_etcd(
+    documents: list[JSON], etcd: str, pki: Pki, namespace: str, cluster: str
+) -> list[JSON]:
+    """Return a cluster's objects, changed to use an external etcd, and the Secrets for that etcd.
+
+    ``etcd`` is its URL.  Without a kubeadm control plane, the objects are returned unchanged.
+    """
+    found = [each for each in documents if each["kind"] == _KIND]
+    if not found:
+        return documents
+    for each in found:
+        spec = each["spec"].setdefault("kubeadmConfigSpec", {})
+        configuration = spec.setdefault("clusterConfiguration", {})
+        configuration["etcd"] = _configuration(etcd)
+    return [*documents, *_secrets(pki, namespace, cluster)]
+
+
+class EtcdTemplates:
+    """Changes the templates of one release so that kubeadm's clusters use the lab's etcd.
+
+    `clusterctl generate cluster` then prints clusters whose control planes get ready in the lab.
+    """
+
+    def __init__(self, folder: Path, etcd: str, pki: Pki) -> None:
+        """Use the etcd with the URL ``etcd`` for the templates of the release in ``folder``.
+
+        If ``etcd`` is empty, or no template has a kubeadm control plane, none is changed.
+        """
+        self._etcd = etcd
+        self._pki = pki
+        texts = [each.read_text() for name in _TEMPLATES for each in folder.glob(f"{name}*.yaml")]
+        self._is_needed = bool(etcd) and any(_KIND in text for text in texts)
+
+    def change(self, name: str, text: str) -> str:
+        """Return the content of the release's file ``name``, changed if it is a template.
+
+        One that is not YAML before clusterctl has filled in its variables is returned unchanged.
+        """
+        if not self._is_needed or not name.startswith(_TEMPLATES):
+            return text
+        try:
+            composed = list(yaml.compose_all(text, Loader=yaml.CSafeLoader))
+        except yaml.YAMLError:
+            return text
+        nodes = [each for each in composed if isinstance(each, yaml.MappingNode)]
+        for node in nodes:
+            path = _PATHS.get(_kind_of(node))
+            if path is not None:
+                etcd = (_to_node("etcd"), _to_node(_configuration(self._etcd)))
+                _descend(node, path).value.append(etcd)
+        if any(_kind_of(node) == _CLUSTER for node in nodes):
+            secrets = _secrets(self._pki, _NAMESPACE_VARIABLE, _NAME_VARIABLE)
+            # First: the control plane provider looks for them at its first reconcile.
+            composed = [*map(_to_node, secrets), *nodes]
+        # Nodes keep their styles: a quoted variable stays quoted, and no number becomes a string.
+        return str(yaml.serialize_all(composed, Dumper=yaml.CSafeDumper, explicit_start=True))
+
+
+def _kind_of(node: yaml.MappingNode) -> str:
+    return next((value.value for key, value in node.value if key.value == "kind"), "")
+
+
+def _descend(node: yaml.MappingNode, path: Iterable[str]) -> yaml.MappingNode:
+    """Return the mapping at ``path``, which is created where it is missing."""
+    for name in path:
+        found = next((value for key, value in node.value if key.value == name), None)
+        if not isinstance(found, yaml.MappingNode):
+            node.value = [(key, value) for key, value in node.value if key.value != name]
+            found = yaml.MappingNode("tag:yaml.org,2002:map", [], flow_style=False)
+            node.value.append((_to_node(name), found))
+        node = found
+    return node
+
+
+def _to_node(value: Any) -> yaml.Node:
+    (node,) = yaml.compose_all(yaml.dump(value, Dumper=yaml.CSafeDumper), Loader=yaml.CSafeLoader)
+    return node
+
+
+def _configuration(etcd: str) -> JSON:
+    files = {"caFile": "ca.crt", "certFile": "client.crt", "keyFile": "client.key"}
+    paths = {key: f"{_FOLDER}/{name}" for key, name in files.items()}
+    return {"external": {"endpoints": [etcd], **paths}}
+
+
+def _secrets(pki: Pki, namespace: str, cluster: str) -> list[JSON]:
+    """Return the Secrets that the API server uses to connect to etcd."""
+    authority = {"tls.crt": pki.serving.cert}
+    client = {**authority, "tls.key": pki.serving.key}
+    secrets = {"etcd": authority, "apiserver-etcd-client": client}
+    return [_secret(namespace, cluster, *each) for each in secrets.items()]
+
+
+def _secret(namespace: str, cluster: str, purpose: str, files: Mapping[str, Path]) -> JSON:
+    metadata = {"name": f"{cluster}-{purpose}", "namespace": namespace}
+    data = {key: base64.b64encode(path.read_bytes()).decode() for key, path in files.items()}
+    kind = {"apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret"}
+    return {**kind, "metadata": metadata, "data": data}
