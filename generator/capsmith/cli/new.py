@@ -74,7 +74,10 @@ def generate(
     blueprints: Path | None,
     no_blueprints: bool,
 ) -> int:
-    """Generate a provider repository from SPEC (default: provider.yaml)."""
+    """Generate a provider repository from SPEC (default: provider.yaml).
+
+    In a repository that exists, run capsmith update instead.
+    """
     import_pydantic()
     from capsmith.commands.generate import generate
     from capsmith.commands.plan import UpdateOptions
@@ -89,7 +92,17 @@ def generate(
     return report.exit_code
 
 
-@click.command()
+class _CommandWithQuestions(click.Command):
+    """A command whose help lists the questions, which it reads only then."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from capsmith import scaffold
+
+        with formatter.section("Keys"):
+            formatter.write_dl(list(scaffold.list_questions().items()))
+
+
+@click.command(cls=_CommandWithQuestions)
 @click.argument("arguments", nargs=-1, metavar="[DIR] [KEY=ANSWER]...")
 @click.option("--no-input", is_flag=True, help="Do not ask; use the defaults.")
 @click.option("--replay", is_flag=True, help="Do not ask; use the answers of the previous run.")

@@ -194,6 +194,16 @@ def _questions(defaults: Mapping[str, Any]) -> dict[str, Any]:
     return questions
 
 
+def list_questions() -> dict[str, str]:
+    """Return the keys of all questions in their order, each with the text of its prompt."""
+    questions = _questions({})
+    prompts = questions["__prompts__"]
+    texts = {key: prompts[key] for key in _public(questions)}
+    return {
+        key: text["__prompt__"] if isinstance(text, dict) else text for key, text in texts.items()
+    }
+
+
 def _is_default(value: Any) -> bool:
     """Return whether a value can be a default answer: a scalar, or a list of strings."""
     if isinstance(value, list):

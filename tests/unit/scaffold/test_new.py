@@ -40,6 +40,26 @@ def test_makes_a_repository(run: Run, tmp_path: Path) -> None:
     assert read(tmp_path / "cluster-api-provider-acme") == made
 
 
+def test_other_names_follow_from_the_kind_of_the_cluster(run: Run, tmp_path: Path) -> None:
+    """Capital letters within a name, as in VSphere, cannot follow from the provider's name."""
+    result = run("made", "--no-input", "name=vsphere", "cluster_kind=VSphereCluster", "ipam=yes")
+
+    assert result.exit_code == 0, result.output
+    spec = (tmp_path / "made" / "provider.yaml").read_text(encoding="utf-8")
+    assert "  VSphereMachine:" in spec
+    assert "  VSphereIPPool:" in spec
+    assert "credentials: VSphereIdentity" in spec
+    assert (tmp_path / "made" / "README.md").read_text(encoding="utf-8").startswith("# VSphere\n")
+
+
+def test_help_lists_the_questions(run: Run) -> None:
+    result = run("--help")
+
+    keys = result.output.partition("\nKeys:\n")[2]
+    assert "  machine_kind  " in keys
+    assert "Contract with Cluster API" in keys
+
+
 def test_what_followed_from_a_wrong_answer_follows_from_the_right_one(
     run: Run, tmp_path: Path
 ) -> None:

@@ -4,4 +4,4 @@ import sys
 from pathlib import Path
 
 if Path("provider.yaml").exists():
-    sys.exit("This folder already has a provider.yaml: edit it and run capsmith generate.")
+    sys.exit("This folder already has a provider.yaml: edit it and run capsmith update.")
