@@ -43,6 +43,7 @@ from capsmith_runtime.kube.process import (
 )
 from capsmith_runtime.kube.request_limit import RequestLimit
 from capsmith_runtime.kube.state_dump import dump_on_signal
+from capsmith_runtime.kube.tracing import start_tracing, stop_tracing
 from capsmith_runtime.options import ExtraFlags, Options, parse
 from capsmith_runtime.reconcile.caches import WatchScope
 from capsmith_runtime.version import Build, read_build
@@ -127,6 +128,7 @@ async def _run_until_signal(component: Component, options: Options, build: Build
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop_or_exit, stop)
     dump_on_signal(loop)
+    start_tracing(component.label)
     client = LightkubeClient(
         metrics,
         field_manager=component.label,
@@ -144,6 +146,7 @@ async def _run_until_signal(component: Component, options: Options, build: Build
         # Armed before the connections are closed: from here on nothing may keep the process alive.
         exit_process_later(EXIT_SECONDS, code)
         await client.close()
+        await asyncio.to_thread(stop_tracing)
 
 
 def _stop_or_exit(stop: asyncio.Event) -> None:

@@ -18,6 +18,7 @@ from capsmith_runtime.kube.executor import (
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.requeue import DeferredError, Priority
+from capsmith_runtime.kube.tracing import reconcile_span, record_result
 from capsmith_runtime.kube.workqueue import K, QueueClosed, WorkQueue
 
 _log = get_logger("controller")
@@ -117,7 +118,7 @@ class Controller(Generic[K]):
             loan = _Loan(self._replace_worker)
             token = lend_worker.set(loan.make)
             running_controller.set(self.name)
-            with active.track_inprogress():
+            with active.track_inprogress(), reconcile_span(self.name, key):
                 try:
                     release = await self._process(key)
                 finally:
@@ -165,7 +166,7 @@ class Controller(Generic[K]):
             self._handle_failure(key, error, began)
             return True
         self._seconds.observe(time.monotonic() - began)
-        self._results["success" if result.requeue_after is None else "requeue_after"].inc()
+        self._count("success" if result.requeue_after is None else "requeue_after")
         # Not after a DeferredError: a reconcile that has not run yet says nothing about earlier
         # failures.
         self.queue.forget(key)
@@ -179,7 +180,7 @@ class Controller(Generic[K]):
         _log.debug("reconcile is deferred", controller=self.name, key=str(key), why=str(deferred))
         if deferred.is_throttled:
             self._metrics.reconciles_deferred.labels(self.name).inc()
-        self._results["requeue" if deferred.seconds is None else "requeue_after"].inc()
+        self._count("requeue" if deferred.seconds is None else "requeue_after")
         # Read before `done`, after which the queue has forgotten the priority of this reconcile.
         priority = self.queue.priority_of(key)
         if deferred.subscribe is not None:
@@ -187,10 +188,14 @@ class Controller(Generic[K]):
         if deferred.seconds is not None:
             self.queue.add_after(key, deferred.seconds, priority)
 
+    def _count(self, result: str, error: BaseException | None = None) -> None:
+        self._results[result].inc()
+        record_result(result, error)
+
     def _handle_failure(self, key: K, error: BaseException, began: float) -> None:
         took = time.monotonic() - began
         self._seconds.observe(took)
-        self._results["error"].inc()
+        self._count("error", error)
         self._failures.inc()
         self._metrics.reconcile_errors.labels(self.name, error_label(error)).inc()
         wait = error.retry_after if isinstance(error, RetryAfterError) else None

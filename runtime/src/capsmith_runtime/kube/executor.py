@@ -19,6 +19,7 @@ from capsmith_runtime.kube.clock import monotonic
 from capsmith_runtime.kube.handler_calls import HandlerCall, HandlerCalls
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import CallMetrics, Metrics
+from capsmith_runtime.kube.tracing import call_span
 
 T = TypeVar("T")
 
@@ -131,7 +132,8 @@ class HandlerExecutor:
         call = HandlerCall(getattr(hook, "__qualname__", repr(hook)), self.calls, tenant)
         # It begins with 0: Prometheus does not take a counter that appears for one that rose.
         self.metrics.hook_timeouts.labels(call.name)
-        with self._call_metrics.measure(running_controller.get(), call.name, tenant):
+        measured = self._call_metrics.measure(running_controller.get(), call.name, tenant)
+        with measured, call_span(call.name, tenant):
             result = await self._call(call, hook, args)
         self._note_answer(tenant)
         return result

@@ -32,6 +32,7 @@ from capsmith_runtime.kube.connection import load_config, open_session
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.request_limit import RequestLimit
+from capsmith_runtime.kube.tracing import request_span
 
 T = TypeVar("T")
 
@@ -318,6 +319,31 @@ class LightkubeClient:
         *,
         timeout: httpx2.Timeout | None = None,
         stream: bool = False,
+    ) -> httpx2.Response:
+        """Send a request in a span of its own, and raise the matching ApiError for an error."""
+        with request_span(method, path) as span:
+            headers = span.with_trace_context(headers)
+            try:
+                response = await self._request(
+                    verb, method, path, params, content, headers, timeout=timeout, stream=stream
+                )
+            except ApiError as error:
+                span.set_status_code(error.status)
+                raise
+            span.set_status_code(response.status_code)
+            return response
+
+    async def _request(
+        self,
+        verb: str,
+        method: str,
+        path: str,
+        params: Mapping[str, str],
+        content: bytes | None,
+        headers: Mapping[str, str],
+        *,
+        timeout: httpx2.Timeout | None,
+        stream: bool,
     ) -> httpx2.Response:
         """Send a request, and raise the matching ApiError for an error status.
 
