@@ -23,7 +23,7 @@ def read_build(distribution: str) -> Build:
     """Return the versions of the provider that pip has installed as ``distribution``."""
     try:
         version = metadata.version(distribution)
-    except metadata.PackageNotFoundError:
+    except (metadata.PackageNotFoundError, ValueError):
         version = "(not installed)"  # run from its sources, by PYTHONPATH
     return Build(distribution, version, __version__)
 

@@ -52,6 +52,7 @@ def test_a_manager_without_a_cluster_ends_without_a_traceback(tmp_path: Path) ->
         check=False,
     )
     assert done.returncode == 1
-    (line,) = done.stderr.splitlines()
+    build, line = done.stderr.splitlines()
+    assert "manager starting" in build
     assert str(tmp_path / "missing") in line
     assert KUBECONFIG_HINT in line

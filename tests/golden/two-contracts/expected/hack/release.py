@@ -89,7 +89,7 @@ def check_version(version: str) -> str:
         known = ", ".join(f"v{major}.{minor}" for major, minor in series)
         raise Refused(
             f"{version} is in no series of metadata.yaml (known: {known}); "
-            f"add v{key[0]}.{key[1]} to releases in provider.yaml and run capsmith generate"
+            f"add v{key[0]}.{key[1]} to releases in provider.yaml and run capsmith update"
         )
     return series[key]
 
