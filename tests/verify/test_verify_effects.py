@@ -57,7 +57,8 @@ def manager(role: str) -> list[Fields]:
 def test_core_reads_a_list_of_any_list_type(tmp_path: Path) -> None:
     """Core decodes the list; its list type concerns only those who apply it."""
     cluster = crd("AcmeCluster", labels={V1BETA2: "v1"})
-    domains = status_of(cluster)["failureDomains"] = {"type": "array", "items": {"type": "object"}}
+    item = {"type": "object", "properties": {"name": {"type": "string"}}}
+    domains = status_of(cluster)["failureDomains"] = {"type": "array", "items": item}
     write(tmp_path, cluster)
     assert set(classes(tmp_path, "IC-08").values()) == {"advice"}
     domains.update(type="object", additionalProperties={"type": "object"})
