@@ -98,6 +98,8 @@ class Console:
                     self._line(click.style(make_printable(head), fg=colour))
                     for line in rest:
                         self._line(make_printable(line))
+                for text in output.render_migration(verdict.migration) if verdict.migration else ():
+                    self._line(make_printable(text))
                 for text in verdict.not_judged:
                     self._line(make_printable(f"not judged: {text}"))
                 for text in verdict.unanswered:

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     "--target",
     metavar="RELEASES",
     help="Releases of core, such as core=v1.13..v1.14 [default: all supported releases; the report "
-    "names those that are known only from their source].",
+    "names those that are known only from their source].  The release that ends support for a "
+    "contract, core=v1.16, lists what is left to do until then.",
 )
 @click.option(
     "--role",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from capsmith import resources
 from capsmith.commands.load import load_contract_data
 from capsmith.contract.load import load_keywords, load_live_rules, load_upgrade_rules
+from capsmith.contract.model import Contract
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.kustomized import (
     BuiltFolder,
@@ -19,17 +20,18 @@ from capsmith.judge.release.kustomized import (
     refuse_what_needs_kustomize,
 )
 from capsmith.judge.release.live import Answers, Questions, judge_live, prepare_questions
-from capsmith.judge.release.model import Verdict, VerifyOptions
+from capsmith.judge.release.model import Ignored, Verdict, VerifyOptions
 from capsmith.judge.release.release import ReleaseFiles, SourceFile, is_release_asset, read_release
 from capsmith.judge.release.settings import (
+    find_ended_contract,
     parse_baseline,
     parse_config,
     parse_role,
     parse_target,
     render_baseline,
 )
-from capsmith.judge.release.targets import list_targets
-from capsmith.judge.release.verdict import verify, verify_upgrade
+from capsmith.judge.release.targets import Core, Targets, list_targets, parse_core
+from capsmith.judge.release.verdict import verify, verify_migration, verify_upgrade
 from capsmith.manifests.kustomize import Kustomizations, build
 from capsmith.manifests.parse import Manifest, parse_manifests
 from capsmith.workspace.files import replace_file
@@ -75,18 +77,12 @@ def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
     data = load_contract_data()
     contracts = {contract.version: contract for contract in data.contracts}
     known = sorted({role for contract in contracts.values() for role in contract.types})
-    roles: dict[str, str] = {}
     targets = list_targets(data.supported.core)
-    cores = parse_target(request.target, targets) if request.target else targets.known
-    options = VerifyOptions(cores, release=request.release, advice=request.advice)
-    config = request.config or (Path(_CONFIG) if Path(_CONFIG).is_file() else None)
-    if config is not None:
-        roles, ignored = parse_config(read_document(config), str(config), known)
-        options = replace(options, ignored=ignored)
-    roles |= dict(parse_role(text, known) for text in request.roles)
-    options = replace(
-        options, roles=roles, select=_ids(request.select), ignore=_ids(request.ignore)
-    )
+    ended = find_ended_contract(request.target, contracts)
+    if ended and (request.live or request.upgrade is not None):
+        raise ValueError(f"{request.target} excludes --live and --upgrade")
+    cores = _cores(request.target, targets, contracts, ended)
+    options = _options(request, cores, known)
     baseline = None
     if request.baseline is not None:
         baseline = parse_baseline(read_document(request.baseline), str(request.baseline))
@@ -96,6 +92,8 @@ def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
         found = judge_live(release, answers, load_live_rules(resources.schemas()), options)
         verdict = verify(release, contracts, options, baseline, found)
         verdict = replace(verdict, unanswered=answers.unanswered)
+    elif ended:
+        verdict = verify_migration(release, contracts, ended, options, baseline)
     elif request.upgrade is None:
         verdict = verify(release, contracts, options, baseline)
     else:
@@ -110,6 +108,36 @@ def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
         with convert_disk_errors(request.write_baseline):
             replace_file(request.write_baseline, render_baseline(verdict.violations).encode())
     return verdict
+
+
+def _options(request: VerifyRequest, cores: tuple[Core, ...], known: list[str]) -> VerifyOptions:
+    """Return the options of the command line and the configuration file."""
+    roles: dict[str, str] = {}
+    ignored: tuple[Ignored, ...] = ()
+    config = request.config or (Path(_CONFIG) if Path(_CONFIG).is_file() else None)
+    if config is not None:
+        roles, ignored = parse_config(read_document(config), str(config), known)
+    roles |= dict(parse_role(text, known) for text in request.roles)
+    return VerifyOptions(
+        cores,
+        roles=roles,
+        release=request.release,
+        select=_ids(request.select),
+        ignore=_ids(request.ignore),
+        ignored=ignored,
+        advice=request.advice,
+    )
+
+
+def _cores(
+    text: str, targets: Targets, contracts: Mapping[str, Contract], ended: str
+) -> tuple[Core, ...]:
+    """Return the targeted releases of core; ``ended`` is the contract that ends with them."""
+    end = contracts[ended].end if ended else None
+    core = parse_core(end.core) if end is not None else None
+    if core is not None:
+        return (core,)
+    return parse_target(text, targets) if text else targets.known
 
 
 def _answers(request: VerifyRequest, asked: Questions) -> Answers:

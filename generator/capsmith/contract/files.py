@@ -290,6 +290,15 @@ class CoreStepsEntry(FileModel):
     source: str
 
 
+class ConditionTypeEntry(FileModel):
+    """A condition type that the new contract reads."""
+
+    roles: list[str]
+    type: str
+    rules: list[str]
+    note: str
+
+
 class UpgradeFile(FileModel):
     """The file ``upgrades/<old>-to-<new>.yaml``."""
 
@@ -297,6 +306,7 @@ class UpgradeFile(FileModel):
     new: str = Field(alias="to")
     source: str
     core_steps: CoreStepsEntry = Field(alias="coreSteps")
+    conditions: list[ConditionTypeEntry]
     changes: list[ChangeEntry]
 
 

@@ -14,16 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from capsmith.contract.compatibility import Compatibility, load_compatibility, release_order
 from capsmith.contract.model import (
-    ChangeKind,
     Check,
     Contract,
     ContractField,
     ContractValidation,
-    CoreSteps,
     Effect,
     EffectClass,
-    FieldChange,
-    FieldConversion,
     HookDefinition,
     Keyword,
     Level,
@@ -34,18 +30,12 @@ from capsmith.contract.model import (
     TestedReleases,
     TypeShape,
     Upgrade,
-    Where,
 )
 from capsmith.contract.reading import load, make_error, validate
+from capsmith.contract.upgrades import load_upgrade
 
 if TYPE_CHECKING:
-    from capsmith.contract.files import (
-        ChangeEntry,
-        EffectEntry,
-        FieldEntry,
-        FragmentEntry,
-        RuleEntry,
-    )
+    from capsmith.contract.files import EffectEntry, FieldEntry, FragmentEntry, RuleEntry
 
 _ID = re.compile(r"[A-Z]{2,3}-[0-9]{2}")
 
@@ -412,76 +402,6 @@ def load_hooks(reader: Traversable) -> dict[str, HookDefinition]:
             raise make_error(str(file), f"duplicate hook {entry.hook}")
         hooks[entry.hook] = HookDefinition(entry.hook, entry.family, entry.statement, entry.since)
     return hooks
-
-
-LOSSY = frozenset(
-    {
-        *(FieldConversion.NONE, FieldConversion.CONDITIONS, FieldConversion.REFERENCE),
-        *(FieldConversion.SECONDS, FieldConversion.COMPLEMENT),
-    }
-)
-"""Conversions that lose information, so that converting back cannot restore the old value."""
-
-
-def load_upgrade(reader: Traversable, old: str, new: str) -> Upgrade:
-    """Load the differences between two contract versions from the folder that ``reader`` reads.
-
-    Raises ValueError if no differences are recorded, and UnreadableInput for invalid data.
-    """
-    from capsmith.contract.files import UpgradeFile  # builds pydantic models
-
-    file = reader / "upgrades" / f"{old}-to-{new}.yaml"
-    if not file.is_file():
-        raise ValueError(f"no upgrade from {old} to {new}")
-    content = validate(UpgradeFile, load(file), str(file))
-    if (content.old, content.new) != (old, new):
-        raise make_error(str(file), "describes other versions than its name")
-    changes = tuple(_change(entry, str(file)) for entry in content.changes)
-    steps = content.core_steps
-    core_steps = CoreSteps(steps.since, steps.minors, steps.source)
-    return Upgrade(old, new, content.source, core_steps, changes)
-
-
-def _change(entry: ChangeEntry, file: str) -> FieldChange:
-    if entry.path and (entry.old or entry.new):
-        raise make_error(
-            file, f"{entry.kind} {entry.path} has a path, so that it cannot have old, new"
-        )
-    lossless = entry.conversion not in LOSSY if entry.lossless is None else entry.lossless
-    change = FieldChange(
-        where=entry.where,
-        roles=tuple(entry.roles),
-        kind=entry.kind,
-        old=entry.path or entry.old,
-        new=entry.path or entry.new,
-        conversion=entry.conversion,
-        lossless=lossless,
-        rules=tuple(entry.rules),
-        who=tuple(entry.who),
-        habit=entry.habit,
-        note=entry.note,
-    )
-    _require_coherent_change(change, file)
-    return change
-
-
-def _require_coherent_change(change: FieldChange, file: str) -> None:
-    """Raise UnreadableInput if the kind of a change does not match its paths.
-
-    ``file`` is named in the message.
-    """
-    paths = {
-        ChangeKind.ADDED: (False, True),
-        ChangeKind.REMOVED: (True, False),
-    }.get(change.kind, (True, True))
-    name = f"{change.kind} {change.old or change.new}"
-    if (bool(change.old), bool(change.new)) != paths:
-        raise make_error(file, f"{name} does not have the paths of its kind")
-    stays = change.kind in {ChangeKind.NARROWED, ChangeKind.OPTIONAL}
-    if stays and change.old != change.new:
-        raise make_error(file, f"{name} changes its path")
-    if not change.roles and change.where in {Where.OBJECT, Where.CORE}:
-        raise make_error(file, f"{name} does not name a role")
 
 
 def load_keywords(reader: Traversable) -> Mapping[str, Keyword]:

@@ -357,6 +357,15 @@ class CoreSteps(NamedTuple):
         return tuple(f"{major}.{int(minor) + count * self.minors}" for count in range(3))
 
 
+class ConditionType(NamedTuple):
+    """A condition type that core reads from kinds of some roles under the new contract."""
+
+    roles: tuple[str, ...]
+    type: str
+    rules: tuple[str, ...]
+    note: str
+
+
 class Upgrade(NamedTuple):
     """All differences between two contract versions."""
 
@@ -364,6 +373,7 @@ class Upgrade(NamedTuple):
     new: str
     source: str
     core_steps: CoreSteps
+    conditions: tuple[ConditionType, ...]
     changes: tuple[FieldChange, ...]
 
     def of(self, role: str) -> tuple[FieldChange, ...]:

@@ -12,8 +12,9 @@ import pytest
 import yaml
 
 from capsmith import resources
-from capsmith.contract.load import list_versions, load_contract, load_upgrade
+from capsmith.contract.load import list_versions, load_contract
 from capsmith.contract.model import ChangeKind, FieldChange, FieldConversion, TypeShape, Where
+from capsmith.contract.upgrades import load_upgrade
 from capsmith.errors import UnreadableInput
 
 OLD, NEW = (load_contract(version, resources.schemas()) for version in list_versions())

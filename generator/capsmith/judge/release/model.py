@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
-from capsmith.contract.model import EffectClass, Rule
+from capsmith.contract.model import EffectClass, Rule, SupportEnd
 from capsmith.findings import Finding, Location, Severity
 from capsmith.judge.release.targets import Core
 from capsmith.manifests.parse import Manifest
@@ -124,6 +125,47 @@ class VerifyOptions:
     advice: bool = False
 
 
+class StepState(StrEnum):
+    """Whether a step of the migration is done."""
+
+    DONE = "done"
+    LEFT = "left"
+    OPTIONAL = "optional"
+    """The step is not done, and core does not depend on it."""
+    UNSEEN = "unseen"
+    """Manifests do not show it: it concerns code, or objects that the provider writes."""
+
+
+class MigrationStep(NamedTuple):
+    """One step for one kind."""
+
+    state: StepState
+    kind: str
+    """Kind with its role, such as ``AcmeMachine (InfraMachine)``, or a file."""
+    action: str
+    """What to do, as an imperative sentence without a full stop."""
+    note: str
+    rules: tuple[str, ...]
+    location: Location
+    path: Path
+    subject: str
+
+
+@dataclass(frozen=True)
+class Migration:
+    """All steps of a release from one contract to the next, in the order of upstream's page."""
+
+    old: str
+    new: str
+    end: SupportEnd
+    source: str
+    steps: tuple[MigrationStep, ...]
+
+    def count(self, state: StepState) -> int:
+        """Return the number of steps in one state."""
+        return sum(1 for step in self.steps if step.state is state)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The violations sorted by file and position, and what was not reported or not judged."""
@@ -146,6 +188,8 @@ class Verdict:
     """The rules that were checked and are reported, by id."""
     violated: frozenset[str] = frozenset()
     """Ids of the rules that were violated, even where that is accepted or hidden."""
+    migration: Migration | None = None
+    """The steps to the next contract, if the target is the release that ends support for one."""
 
     def count(self, effect: EffectClass) -> int:
         """Return the number of violations with the given effect."""

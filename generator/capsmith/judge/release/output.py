@@ -7,8 +7,9 @@ from typing import Any
 
 from capsmith.contract.model import EffectClass
 from capsmith.formats import format_json, format_junit, make_sarif_log
-from capsmith.judge.release.model import ReleaseViolation, Verdict
+from capsmith.judge.release.model import Migration, ReleaseViolation, StepState, Verdict
 from capsmith.judge.release.targets import format_source_note, format_span
+from capsmith.yamldoc.compose import format_path
 
 _TITLES = {
     EffectClass.BREAKS: "breaks",
@@ -35,8 +36,22 @@ def render_lines(violation: ReleaseViolation) -> Iterator[str]:
         yield f"    see: {violation.link}"
 
 
+def render_migration(migration: Migration) -> Iterator[str]:
+    """Yield a line for each kind with its steps that are done, and one for each of the others."""
+    kinds = dict.fromkeys(step.kind for step in migration.steps)
+    for kind in kinds:
+        steps = [step for step in migration.steps if step.kind == kind]
+        done = sum(1 for step in steps if step.state is StepState.DONE)
+        yield f"{kind}: {done} of {len(steps)} steps done"
+        for step in steps:
+            if step.state is StepState.UNSEEN:
+                yield f"    not visible in manifests: {step.action}"
+
+
 def render_summary(verdict: Verdict) -> str:
     """Return the last line of text output: counts, files, releases of core."""
+    if verdict.migration is not None:
+        return _render_steps(verdict, verdict.migration)
     parts = [
         f"{verdict.count(EffectClass.BREAKS)} break",
         f"{verdict.count(EffectClass.BREAKS_WHEN)} break under a condition",
@@ -51,6 +66,24 @@ def render_summary(verdict: Verdict) -> str:
     files = "1 file" if verdict.files == 1 else f"{verdict.files} files"
     cores = f"{format_span(verdict.cores)}{format_source_note(verdict.from_source)}"
     return f"capsmith verify: {', '.join(parts)}; {files}, core {cores}."
+
+
+def _render_steps(verdict: Verdict, migration: Migration) -> str:
+    left, steps = verdict.count(EffectClass.BREAKS), len(migration.steps)
+    parts = [f"{left} of {steps} steps left" if left else f"no step of {steps} left"]
+    for state, words in (
+        (StepState.OPTIONAL, "optional"),
+        (StepState.UNSEEN, "not visible in manifests"),
+    ):
+        count = migration.count(state)
+        parts += [f"{count} {words}"] if count else []
+    if verdict.suppressed:
+        parts.append(f"{verdict.suppressed} suppressed")
+    files = "1 file" if verdict.files == 1 else f"{verdict.files} files"
+    return (
+        f"capsmith verify: from contract {migration.old} to {migration.new}: {', '.join(parts)};"
+        f" {files}; support ends with core {migration.end}."
+    )
 
 
 def make_data(verdict: Verdict) -> dict[str, Any]:
@@ -68,6 +101,32 @@ def make_data(verdict: Verdict) -> dict[str, Any]:
         "unanswered": list(verdict.unanswered),
         "notJudged": list(verdict.not_judged),
         "violations": [_violation(violation) for violation in verdict.violations],
+        **({"migration": _migration(verdict.migration)} if verdict.migration is not None else {}),
+    }
+
+
+def _migration(migration: Migration) -> dict[str, Any]:
+    return {
+        "from": migration.old,
+        "to": migration.new,
+        "endsWith": migration.end.core,
+        "announcedFor": migration.end.date,
+        "link": migration.source,
+        "summary": {state.value: migration.count(state) for state in StepState},
+        "steps": [
+            {
+                "state": step.state.value,
+                "kind": step.kind,
+                "action": step.action,
+                "note": step.note,
+                "rules": list(step.rules),
+                "file": step.location.file,
+                "line": step.location.line,
+                "column": step.location.column,
+                "path": format_path(step.path),
+            }
+            for step in migration.steps
+        ],
     }
 
 

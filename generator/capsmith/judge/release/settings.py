@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from capsmith.contract.model import Contract
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.model import Ignored, ReleaseViolation
 from capsmith.judge.release.targets import Core, Targets, format_source_note, parse_core
@@ -37,6 +38,20 @@ def parse_target(text: str, targets: Targets) -> tuple[Core, ...]:
     if not cores or not set(ends) <= set(known):
         raise ValueError(f"{text!r} includes releases outside of {span}{note}")
     return cores
+
+
+def find_ended_contract(text: str, contracts: Mapping[str, Contract]) -> str:
+    """Return the contract whose support ends with the target ``core=v1.16``, for example.
+
+    The result is empty for any other target.
+    """
+    core = parse_core(text.removeprefix(_CORE)) if text.startswith(_CORE) else None
+    ends = {
+        version: parse_core(contract.end.core)
+        for version, contract in contracts.items()
+        if contract.end is not None
+    }
+    return next((version for version, end in ends.items() if core is not None and end == core), "")
 
 
 def parse_role(text: str, known: Iterable[str]) -> tuple[str, str]:

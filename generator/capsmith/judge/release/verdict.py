@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from capsmith.contract.model import Contract, EffectClass, Keyword, Rule
 from capsmith.judge.release.judge import judge, list_not_judged, list_rules
+from capsmith.judge.release.migration import list_remaining, plan_migration
 from capsmith.judge.release.model import Ignored, ReleaseViolation, Verdict, VerifyOptions
 from capsmith.judge.release.release import ReleaseFiles, read_lines
 from capsmith.judge.release.upgrade import judge_upgrade
@@ -50,6 +51,28 @@ def verify_upgrade(
     violations = judge_upgrade(before, after, rules, keywords, options)
     both = ReleaseFiles(texts={**before.texts, **after.texts})
     return _verdict(violations, both, options, baseline, rules)
+
+
+def verify_migration(
+    release: ReleaseFiles,
+    contracts: Mapping[str, Contract],
+    old: str,
+    options: VerifyOptions,
+    baseline: Mapping[str, int] | None = None,
+) -> Verdict:
+    """Return a verdict whose violations are the steps that are left from contract ``old``.
+
+    ``baseline`` holds how often each violation is accepted, by fingerprint. Raises LookupError if
+    no contract follows.
+    """
+    migration = plan_migration(release, contracts, old, options)
+    rules = contracts[migration.new].rules
+    remaining = list_remaining(migration, rules)
+    used = {id for step in migration.steps for id in step.rules if id in rules}
+    verdict = _verdict(
+        remaining, release, options, baseline, {id: rules[id] for id in sorted(used)}
+    )
+    return replace(verdict, migration=migration)
 
 
 def _verdict(
