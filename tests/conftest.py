@@ -54,8 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection() -> Generator[None, object, object]:
     """Collect without garbage collection, and exempt what is collected from later ones.
 
-    What the modules and items of 12,000 tests hold lasts until the end.  To walk through it again
-    and again would take a fifth of the processor time of tests that are otherwise fast.
+    What the modules and items of 12,000 tests hold lasts until the end.  Each full
+    collection would walk through all of it, which brief tests would notice most.
     """
     gc.disable()
     try:
