@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import NamedTuple
 from capsmith import resources
 from capsmith.commands.load import load_contract_data
 from capsmith.contract.load import load_keywords, load_live_rules, load_upgrade_rules
-from capsmith.contract.model import Contract
 from capsmith.errors import UnreadableInput
 from capsmith.judge.release.kustomized import (
     BuiltFolder,
@@ -30,7 +29,7 @@ from capsmith.judge.release.settings import (
     parse_target,
     render_baseline,
 )
-from capsmith.judge.release.targets import Core, Targets, list_targets, parse_core
+from capsmith.judge.release.targets import Core, list_targets
 from capsmith.judge.release.verdict import verify, verify_migration, verify_upgrade
 from capsmith.manifests.kustomize import Kustomizations, build
 from capsmith.manifests.parse import Manifest, parse_manifests
@@ -81,7 +80,8 @@ def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
     ended = find_ended_contract(request.target, contracts)
     if ended and (request.live or request.upgrade is not None):
         raise ValueError(f"{request.target} excludes --live and --upgrade")
-    cores = _cores(request.target, targets, contracts, ended)
+    is_chosen = request.target and not ended
+    cores = parse_target(request.target, targets) if is_chosen else targets.known
     options = _options(request, cores, known)
     baseline = None
     if request.baseline is not None:
@@ -127,17 +127,6 @@ def _options(request: VerifyRequest, cores: tuple[Core, ...], known: list[str]) 
         ignored=ignored,
         advice=request.advice,
     )
-
-
-def _cores(
-    text: str, targets: Targets, contracts: Mapping[str, Contract], ended: str
-) -> tuple[Core, ...]:
-    """Return the targeted releases of core; ``ended`` is the contract that ends with them."""
-    end = contracts[ended].end if ended else None
-    core = parse_core(end.core) if end is not None else None
-    if core is not None:
-        return (core,)
-    return parse_target(text, targets) if text else targets.known
 
 
 def _answers(request: VerifyRequest, asked: Questions) -> Answers:

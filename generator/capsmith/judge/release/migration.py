@@ -27,6 +27,7 @@ from capsmith.judge.release.model import (
     ReleaseViolation,
     StepState,
     VerifyOptions,
+    describe_subject,
 )
 from capsmith.judge.release.release import ReleaseFiles
 from capsmith.judge.release.targets import LABEL, kubernetes_order, parse_core
@@ -35,9 +36,11 @@ from capsmith.manifests.crds import Crd, CrdVersion, find_field
 from capsmith.manifests.parse import Manifest, list_of, text_of
 from capsmith.yamldoc.compose import Path
 
-_ORDER = ("InfraCluster", "InfraMachine", "BootstrapConfig", "ControlPlane", "IPPool")
-"""Roles in the order of upstream's migration page; the others follow, machine pools first."""
-_LATER = ("GlobalIPPool", "InfraMachinePool", "Addon", "Resource", "Identity")
+_ORDER = (
+    *("InfraCluster", "InfraMachine", "BootstrapConfig", "ControlPlane"),
+    *("IPPool", "GlobalIPPool", "InfraMachinePool", "Addon", "Resource", "Identity"),
+)
+"""Roles in the order of upstream's migration page, then those that it does not mention."""
 _LABEL_RULE = "GEN-01"
 _LIMITS = (ChangeKind.NARROWED, ChangeKind.OPTIONAL)
 _SEVERITY = "severity"
@@ -195,23 +198,15 @@ class _Planner:
         is_moved = change.old != change.new and change.kind is not ChangeKind.COPIED
         if is_moved and has_old and change.old.startswith("spec."):
             return missing
-        subject = _subject(crd.manifest)
+        subject = describe_subject(crd.manifest)
         # The rules, and with them the limits, are judged for the version that the label names.
         is_judged = self._is_labelled(crd, target) or change.kind not in _LIMITS
         is_broken = not is_judged or any((subject, rule) in self._broken for rule in change.rules)
         return missing if is_broken or _has_old_form(target, change) else StepState.DONE
 
     def _of_condition(self, crd: Crd, condition: ConditionType) -> MigrationStep:
-        return MigrationStep(
-            StepState.UNSEEN,
-            f"{crd.kind} ({crd.role})",
-            f"set the condition {condition.type}",
-            condition.note,
-            self._order(condition.rules, crd.role),
-            self._release.locate(crd.manifest, ()),
-            (),
-            _subject(crd.manifest),
-        )
+        action = f"set the condition {condition.type}"
+        return self._step(StepState.UNSEEN, crd, condition, action, ())
 
     def _of_metadata(self, manifest: Manifest, change: FieldChange) -> MigrationStep:
         series = list_of(manifest.document, "releaseSeries")
@@ -225,7 +220,7 @@ class _Planner:
             change.rules,
             self._release.locate(manifest, ("releaseSeries",)),
             ("releaseSeries",),
-            _subject(manifest),
+            describe_subject(manifest),
         )
 
     def _order(self, ids: Collection[str], role: str) -> tuple[str, ...]:
@@ -234,7 +229,12 @@ class _Planner:
         return tuple(sorted(known, key=lambda id: role not in self._rules[id].applies_to))
 
     def _step(
-        self, state: StepState, crd: Crd, change: FieldChange, action: str, path: Path
+        self,
+        state: StepState,
+        crd: Crd,
+        change: FieldChange | ConditionType,
+        action: str,
+        path: Path,
     ) -> MigrationStep:
         return MigrationStep(
             state,
@@ -244,19 +244,14 @@ class _Planner:
             self._order(change.rules or (_LABEL_RULE,), crd.role),
             self._release.locate(crd.manifest, path),
             path,
-            _subject(crd.manifest),
+            describe_subject(crd.manifest),
         )
 
 
 def _rank(role: str) -> tuple[int, bool]:
     """Return a sort key: kinds in the order of the page, each before its template."""
     plain = role.removesuffix("Template")
-    order = (*_ORDER, *_LATER)
-    return order.index(plain) if plain in order else len(order), plain != role
-
-
-def _subject(manifest: Manifest) -> str:
-    return f"{manifest.kind} {manifest.name}".strip()
+    return _ORDER.index(plain) if plain in _ORDER else len(_ORDER), plain != role
 
 
 def _former(crd: Crd, target: CrdVersion | None) -> Sequence[CrdVersion]:

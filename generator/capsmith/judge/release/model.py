@@ -21,6 +21,11 @@ _SEVERITIES = {
 _ORDER = list(EffectClass)
 
 
+def describe_subject(manifest: Manifest) -> str:
+    """Return the kind and name of an object."""
+    return f"{manifest.kind} {manifest.name}".strip()
+
+
 class Breach(NamedTuple):
     """A place where a release violates a rule, before it is known what the violation breaks."""
 
@@ -69,7 +74,7 @@ class ReleaseViolation(NamedTuple):
             effect=effect.kind,
             message=breach.message,
             location=location,
-            subject=f"{manifest.kind} {manifest.name}".strip(),
+            subject=describe_subject(manifest),
             path=breach.path,
             consequence=rule.consequence,
             when=effect.when if effect.kind is EffectClass.BREAKS_WHEN else "",

@@ -13,6 +13,7 @@ from capsmith.judge.release.judge import judge, list_not_judged, list_rules
 from capsmith.judge.release.migration import list_remaining, plan_migration
 from capsmith.judge.release.model import Ignored, ReleaseViolation, Verdict, VerifyOptions
 from capsmith.judge.release.release import ReleaseFiles, read_lines
+from capsmith.judge.release.targets import parse_core
 from capsmith.judge.release.upgrade import judge_upgrade
 
 _COMMENT = re.compile(r"#\s*capsmith:ignore\s+([A-Za-z0-9, -]+?)\s*:\s*\S")
@@ -69,8 +70,14 @@ def verify_migration(
     rules = contracts[migration.new].rules
     remaining = list_remaining(migration, rules)
     used = {id for step in migration.steps for id in step.rules if id in rules}
+    core = parse_core(migration.end.core)
+    assert core is not None
     verdict = _verdict(
-        remaining, release, options, baseline, {id: rules[id] for id in sorted(used)}
+        remaining,
+        release,
+        replace(options, cores=(core,)),
+        baseline,
+        {id: rules[id] for id in sorted(used)},
     )
     return replace(verdict, migration=migration)
 
