@@ -16,15 +16,18 @@ SLICE_OF_COMPONENT: Final[Mapping[str, str]] = {
     "addon": "addon",
 }
 
+_SLICE_OF_ROLE: Final = {Role.RESOURCE: "resource", Role.IDENTITY: "identity"}
+
 
 def list_slices(component: Component) -> tuple[str, ...]:
     """Return the folders of the runtime library that a component's kinds need.
 
-    Each provider type has its own folder. The folder ``resource`` is added if any kind has the role
-    Resource.
+    Each provider type has its own folder. The folders ``resource`` and ``identity`` are added if
+    any kind has the role of that name.
     """
     types = tuple(SLICE_OF_COMPONENT[type] for type in component.types)
-    return (*types, "resource") if component.role(Role.RESOURCE) else types
+    further = tuple(name for role, name in _SLICE_OF_ROLE.items() if component.role(role))
+    return (*types, *further)
 
 
 def list_standalone_resources(component: Component) -> list[Resource]:

@@ -11,6 +11,7 @@ import pytest
 
 from capsmith_runtime.contract.model import Condition, ObjectRef
 from capsmith_runtime.contract.v1beta2 import CoreV1Beta2
+from capsmith_runtime.identity.resolver import CredentialsResolver
 from capsmith_runtime.infrastructure.api import (
     InfraClusterReconciler,
     InfraClusterState,
@@ -18,7 +19,6 @@ from capsmith_runtime.infrastructure.api import (
     InfraMachineState,
 )
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches, InfrastructureKinds
-from capsmith_runtime.infrastructure.credentials import CredentialsResolver
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.infrastructure.prerequisites import ClusterInfrastructure
 from capsmith_runtime.kube.client import (
@@ -125,7 +125,7 @@ def test_the_infrastructure_of_a_cluster_is_of_the_kind_that_it_names() -> None:
     for kind in ("BarCluster", "FooCluster"):
         cluster = testing.core_cluster(infrastructure=ObjectRef(GROUP, kind, "c"))
         cluster = replace(cluster, namespace="ns")
-        resolver = CredentialsResolver(caches, "foo-system")
+        resolver = CredentialsResolver(caches.identity)
         found = asyncio.run(ClusterInfrastructure.of(caches, resolver, "ns", cluster))
         assert found.infra_cluster is not None
         assert found.infra_cluster.kind == kind
@@ -169,9 +169,7 @@ def test_identities_are_read_whatever_the_watch_filter_but_written_by_it() -> No
     reference = {"identityRef": {"kind": "FooIdentity", "name": "id"}}
     cluster = _object(_type("FooCluster"), "c", spec=reference)
 
-    assert asyncio.run(CredentialsResolver(caches, "foo-system").of_cluster(cluster)) == {
-        "token": "x"
-    }
+    assert asyncio.run(CredentialsResolver(caches.identity).of_object(cluster)) == {"token": "x"}
     assert not caches.core.scope.covers(identity)
     labels = {"labels": {"cluster.x-k8s.io/watch-filter": "mine"}}
     assert caches.core.scope.covers(_object(_type("FooIdentity", False), "id", metadata=labels))
@@ -179,10 +177,10 @@ def test_identities_are_read_whatever_the_watch_filter_but_written_by_it() -> No
 
 
 def test_an_identity_of_another_kind_is_none() -> None:
-    resolver = CredentialsResolver(_caches(), "foo-system")
+    resolver = CredentialsResolver(_caches().identity)
     reference = {"identityRef": {"kind": "Secret", "name": "id"}}
 
-    found = asyncio.run(resolver.of_cluster(_object(_type("FooCluster"), "c", spec=reference)))
+    found = asyncio.run(resolver.of_object(_object(_type("FooCluster"), "c", spec=reference)))
 
     assert isinstance(found, Waiting)
     assert "FooIdentity" in found.message

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from capsmith_runtime.api.serialization import DecodingError
-from capsmith_runtime.infrastructure.caches import InfrastructureKinds
-from capsmith_runtime.infrastructure.kinds import IdentityKind
+from capsmith_runtime.identity import references
+from capsmith_runtime.identity.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, ResourceType
 from capsmith_runtime.reconcile.sessions import Credentials
 from capsmith_runtime.testing import infrastructure as testing
@@ -21,9 +21,7 @@ def kind(name: str, *, namespaced: bool) -> IdentityKind:
     )
 
 
-KINDS = InfrastructureKinds(
-    identities=(kind("Shared", namespaced=False), kind("Tenant", namespaced=True))
-)
+KINDS = (kind("Shared", namespaced=False), kind("Tenant", namespaced=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +45,9 @@ def cluster(kind: str, name: str) -> JSON:
     ],
 )
 def test_the_reference_names_kind_and_name(reference: tuple[str, str], expected: list[str]) -> None:
-    assert list(KINDS.identity_keys(cluster(*reference))) == expected
+    user = cluster(*reference)
+
+    assert list(references.find_keys(KINDS, references.read_reference(user), user)) == expected
 
 
 def test_a_typed_spec_comes_with_the_credentials() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from capsmith_runtime.contract.versions import choose
-from capsmith_runtime.infrastructure.identity_secrets import KEPT_BYTES, IdentitySecrets
+from capsmith_runtime.identity.secrets import KEPT_BYTES, IdentitySecrets
 from capsmith_runtime.infrastructure.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.kube.metrics import Metrics

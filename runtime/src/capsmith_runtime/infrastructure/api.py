@@ -19,7 +19,6 @@ from capsmith_runtime.kube.client import JSON, ResourceType
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient, wait_for
 from capsmith_runtime.reconcile.results import (
     Deleted,
-    NotAvailableError,
     State,
     Terminated,
     Waiting,
@@ -30,6 +29,7 @@ from capsmith_runtime.reconcile.scopes import (
     BootstrapData,
     BootstrapReader,
     DeleteScope,
+    OptionalCredentialsScope,
     SessionScope,
 )
 from capsmith_runtime.reconcile.sessions import Credentials, SessionUser
@@ -275,28 +275,6 @@ class InfraMachineScope(InfraScope[Spec], InfraClusterUser):
     async def bootstrap_data_async(self) -> BootstrapData:
         """Return the bootstrap data, from asynchronous code; see ``bootstrap_data``."""
         return await self._bootstrap()
-
-
-# Without slots: two base classes with slots cannot be combined.
-@dataclass(frozen=True, kw_only=True)
-class OptionalCredentialsScope(SessionScope):
-    """Scope of a method that is called even if no credentials are available."""
-
-    _credentials: Credentials | Waiting = field(repr=False)
-
-    @property
-    def credentials(self) -> Credentials:
-        """Return the credentials.
-
-        Raises NotAvailableError if there are none yet; do not catch it, so that the object waits
-        for them.
-        """
-        if isinstance(self._credentials, Waiting):
-            raise NotAvailableError(self._credentials)
-        return self._credentials
-
-    def _session_credentials(self) -> Credentials | Waiting:
-        return self._credentials
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import Object, ObjectRef
-from capsmith_runtime.infrastructure import recorded_identity
+from capsmith_runtime.identity import references
+from capsmith_runtime.identity.caches import BY_IDENTITY, IdentityCaches
 from capsmith_runtime.infrastructure.api import ClaimedAddress
 from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
 from capsmith_runtime.infrastructure.held_ids import HeldIds
-from capsmith_runtime.infrastructure.identity_secrets import IdentitySecrets
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
-from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType, Selection
+from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.reconcile.caches import (
-    BY_CLUSTER,
-    BY_OWNER,
-    BY_SECRET,
-    Caches,
-    cluster_of,
-    owner_uids,
-)
-from capsmith_runtime.reconcile.kinds import NAMESPACE
+from capsmith_runtime.reconcile.caches import BY_CLUSTER, BY_OWNER, Caches, cluster_of, owner_uids
 from capsmith_runtime.reconcile.results import Waiting
-
-BY_IDENTITY = "identity"
 
 Completion = Callable[[JSON, Machine], Machine]
 """Function that returns a Machine with the fields that its infrastructure machine adds."""
@@ -55,28 +44,6 @@ class InfrastructureKinds:
     machines: tuple[InfraMachineKind, ...] = ()
     identities: tuple[IdentityKind, ...] = ()
 
-    def identity_kind(self, reference: Object) -> IdentityKind | None:
-        """Return the kind of identity that ``reference`` names.
-
-        Returns None if this provider does not serve that kind.
-        """
-        name = metadata.text(reference, "kind")
-        return next((kind for kind in self.identities if kind.resource.kind == name), None)
-
-    def identity_keys(self, obj: JSON) -> Iterable[str]:
-        """Yield the BY_IDENTITY index key of the identity that an infrastructure cluster uses."""
-        return self._keys(recorded_identity.read_reference(obj), obj)
-
-    def recorded_identity_keys(self, obj: JSON) -> Iterable[str]:
-        """Yield the BY_IDENTITY index key of the identity that is recorded on a machine or pool."""
-        # The infrastructure cluster, which names the identity, may be gone before its machines.
-        return self._keys(recorded_identity.read_record(obj) or {}, obj)
-
-    def _keys(self, reference: Object, user: JSON) -> Iterable[str]:
-        kind, name = self.identity_kind(reference), metadata.text(reference, "name")
-        if kind is not None and name:
-            yield identity_value(kind.resource.kind, kind.find_in(name, user))
-
 
 class InfrastructureCaches:
     """Caches of infrastructure clusters, machines, templates, identities and their Secrets."""
@@ -84,10 +51,11 @@ class InfrastructureCaches:
     def __init__(self, core: Caches, kinds: InfrastructureKinds) -> None:
         self.core = core
         self.kinds = kinds
+        self.identity = IdentityCaches(core, kinds.identities)
         own = core.scope.select_own()
         self.clusters = {
             kind.resource.kind: core.informer(
-                kind.resource, own, {BY_CLUSTER: cluster_of, BY_IDENTITY: kinds.identity_keys}
+                kind.resource, own, {BY_CLUSTER: cluster_of, BY_IDENTITY: self.identity.find_keys}
             )
             for kind in kinds.clusters
         }
@@ -98,7 +66,7 @@ class InfrastructureCaches:
                 {
                     BY_CLUSTER: cluster_of,
                     BY_OWNER: owner_uids,
-                    BY_IDENTITY: kinds.recorded_identity_keys,
+                    BY_IDENTITY: self.identity.find_recorded_keys,
                 },
             )
             for kind in kinds.machines
@@ -108,8 +76,7 @@ class InfrastructureCaches:
             for kind in kinds.machines
             if kind.template is not None
         }
-        self.identity_users = list(self.clusters.values())
-        """Informers of the kinds with ``spec.identityRef``, with the index BY_IDENTITY."""
+        self._register_users()
         self.pools: dict[str, Informer] = {}
         """Informers of machine pools by kind, which their own controllers run."""
         self.dependents = [
@@ -120,36 +87,12 @@ class InfrastructureCaches:
         self.held_ids = HeldIds((*self.clusters.values(), *self.machines.values()))
         self.completions: list[Completion] = []
         self.addresses: MachineAddressSource | None = None
-        self._add_identities()
 
-    def _add_identities(self) -> None:
-        """Add the caches for identities, the namespaces that they allow, and their Secrets."""
-        core, kinds, scope = self.core, self.kinds, self.core.scope
-        # The watch filter applies to objects that refer to identities, not to identities.
-        self.identities = {
-            kind.resource.kind: core.informer(
-                kind.resource,
-                scope.select() if kind.resource.namespaced else Selection(),
-                {BY_SECRET: _secret_key},
-            )
-            for kind in kinds.identities
-        }
-        self.namespaces: Informer | None = None
-        # Only cluster-scoped identities select namespaces by label.
-        if not all(kind.resource.namespaced for kind in kinds.identities):
-            self.namespaces = core.informer(NAMESPACE, Selection())
-        self.secrets = IdentitySecrets(core, kinds.identities)
-
-    @property
-    def recorded_users(self) -> tuple[Informer, ...]:
-        """Return the informers of the kinds whose objects record their cluster's identity."""
-        return (*self.machines.values(), *self.pools.values())
-
-    def find_kinds_using(self, identity: str) -> list[str]:
-        """Return the kinds of all objects that use ``identity``, a BY_IDENTITY index key."""
-        informers = (*self.identity_users, *self.recorded_users)
-        found = (each for each in informers if each.by_index(BY_IDENTITY, identity))
-        return sorted({informer.resource.kind for informer in found})
+    def _register_users(self) -> None:
+        """Register the kinds that use identities, and how a Cluster's identity is found."""
+        self.identity.users += self.clusters.values()
+        self.identity.recorded_users += self.machines.values()
+        self.identity.find_default = self._find_identity
 
     def identity_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
         """Return the annotation that records a Cluster's identity, to set on a machine or pool.
@@ -157,7 +100,7 @@ class InfrastructureCaches:
         Empty if the provider has no identities, or does not manage the Cluster's infrastructure.
         """
         infra_cluster = self.infra_cluster_of(cluster) if self.kinds.identities else None
-        return recorded_identity.create_record(obj, infra_cluster) if infra_cluster else {}
+        return references.create_record(obj, infra_cluster) if infra_cluster else {}
 
     @property
     def informers(self) -> tuple[Informer, ...]:
@@ -166,9 +109,7 @@ class InfrastructureCaches:
             *self.clusters.values(),
             *self.machines.values(),
             *self.templates.values(),
-            *self.identities.values(),
-            *self.secrets.informers.values(),
-            *((self.namespaces,) if self.namespaces is not None else ()),
+            *self.identity.informers,
         )
 
     def machine_of(self, obj: JSON) -> Machine | None:
@@ -210,6 +151,11 @@ class InfrastructureCaches:
         key = NamespacedName(cluster.namespace, reference.name)
         return self.clusters[kind.resource.kind].get(key)
 
+    def _find_identity(self, cluster: Cluster) -> Object:
+        """Return the identity reference of a Cluster's infrastructure; empty if it has none."""
+        infra_cluster = self.infra_cluster_of(cluster)
+        return references.read_reference(infra_cluster) if infra_cluster is not None else {}
+
     def orphaned_infra_cluster(self, namespace: str, cluster: str | None) -> JSON | None:
         """Return the infrastructure cluster of a deleted Cluster; None if it is not cached.
 
@@ -224,22 +170,3 @@ class InfrastructureCaches:
 
 def _refers_to(reference: ObjectRef, resource: ResourceType) -> bool:
     return (reference.group, reference.kind) == (resource.group, resource.kind)
-
-
-def identity_value(kind: str, key: NamespacedName) -> str:
-    """Return the BY_IDENTITY index key of the identity with this kind and key."""
-    return f"{kind}/{key.namespace}/{key.name}"
-
-
-def secret_value(namespace: str, name: str) -> str:
-    """Return the BY_SECRET index key of a Secret.
-
-    ``namespace`` is empty if the identity that names the Secret is cluster-scoped.
-    """
-    return f"{namespace}/{name}"
-
-
-def _secret_key(obj: JSON) -> Iterable[str]:
-    name = metadata.text(obj, "spec", "secretRef", "name")
-    if name:
-        yield secret_value(metadata.namespace(obj), name)

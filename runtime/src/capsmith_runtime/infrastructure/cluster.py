@@ -91,7 +91,7 @@ class InfraClusterController:
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
-        credentials = await self._context.credentials.of_cluster(patcher.obj)
+        credentials = await self._context.credentials.of_object(patcher.obj)
         if isinstance(credentials, Waiting):
             return await self._wait(patcher, credentials)
         watched = self.kind.reconciler.watched_machines
@@ -143,7 +143,7 @@ class InfraClusterController:
         scope = InfraClusterDeleteScope(
             **self._author.delete_scope_fields(patcher.obj),
             workload_client=create_workload_client(self.kind, cluster, self._context.workload),
-            _credentials=await self._context.credentials.of_cluster(patcher.obj),
+            _credentials=await self._context.credentials.of_object(patcher.obj),
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from capsmith_runtime.identity.resolver import CredentialsResolver
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
-from capsmith_runtime.infrastructure.credentials import CredentialsResolver
 from capsmith_runtime.infrastructure.terminations import SECOND_LOOK_DEBOUNCES, TerminationTracker
 from capsmith_runtime.infrastructure.workload_client import WorkloadAccess
 from capsmith_runtime.reconcile.context import ControllerContext
@@ -30,7 +30,7 @@ class InfrastructureContext(ControllerContext):
     ) -> InfrastructureContext:
         """Return the manager's context with the infrastructure's caches and workload clients."""
         common = {field.name: getattr(context, field.name) for field in fields(ControllerContext)}
-        credentials = CredentialsResolver(caches, caches.core.scope.own_namespace)
+        credentials = CredentialsResolver(caches.identity)
         terminations = TerminationTracker(SECOND_LOOK_DEBOUNCES * context.debounce_seconds)
         caches.core.metrics.terminations_held.set_function(terminations.count_held)
         return cls(

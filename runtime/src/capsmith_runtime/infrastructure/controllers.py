@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from capsmith_runtime.identity.controllers import IdentityGroup
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches, InfrastructureKinds
 from capsmith_runtime.infrastructure.cluster import InfraClusterController
 from capsmith_runtime.infrastructure.context import InfrastructureContext
-from capsmith_runtime.infrastructure.identity import IdentityController
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.infrastructure.machine import InfraMachineController
 from capsmith_runtime.infrastructure.watches import InfrastructureWatches
@@ -19,7 +19,13 @@ from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
-from capsmith_runtime.reconcile.groups import ControllerGroup, Queues, Reconcile, Runnable
+from capsmith_runtime.reconcile.groups import (
+    ControllerGroup,
+    CredentialsSource,
+    Queues,
+    Reconcile,
+    Runnable,
+)
 
 AdditionalGroup = Callable[[InfrastructureContext], ControllerGroup]
 """Factory for controllers that share the infrastructure's caches and credentials."""
@@ -98,6 +104,13 @@ class InfrastructureGroup(ControllerGroup):
         self._caches = context.caches
         self._context = context
         self._groups = groups
+        # Its informers are those of the infrastructure's caches.
+        self._identities = IdentityGroup(context.caches.identity, context.credentials, context)
+
+    @property
+    def credentials(self) -> CredentialsSource | None:
+        """Return the source of credentials for other groups; None without identities."""
+        return self._identities.credentials
 
     @property
     def informers(self) -> tuple[Informer, ...]:
@@ -130,9 +143,7 @@ class InfrastructureGroup(ControllerGroup):
             if machine.template is not None and self._template is not None:
                 name = machine.template.kind
                 yield name, self._template(machine, caches.templates[name], context).reconcile
-        for kind in caches.kinds.identities:
-            name = kind.resource.kind
-            yield name, IdentityController(kind, caches.identities[name], context).reconcile
+        yield from self._identities.reconcilers()
         for group in self._groups:
             yield from group.reconcilers()
 
@@ -140,6 +151,7 @@ class InfrastructureGroup(ControllerGroup):
         """Watch owners, credentials and the objects of the provider's own kinds."""
         watches = InfrastructureWatches(self._caches, queues)
         watches.setup()
+        self._identities.setup_watches(queues)
         self._context.sessions.listeners.append(watches.enqueue_changed)
         for group in self._groups:
             group.setup_watches(queues)

@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from capsmith_runtime.contract import metadata
-from capsmith_runtime.contract.model import Object
+from capsmith_runtime.identity.kinds import IdentityKind
 from capsmith_runtime.infrastructure.api import InfraClusterReconciler, InfraMachineReconciler
-from capsmith_runtime.kube.client import NamespacedName, ResourceType
 from capsmith_runtime.reconcile.kinds import Kind
 
 InfraClusterKind = Kind[InfraClusterReconciler[Any]]
 InfraMachineKind = Kind[InfraMachineReconciler[Any]]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdentityKind:
-    """A kind of identity, which refers to Secrets with credentials or has its own fields.
-
-    A cluster-scoped identity lists the namespaces that may use it, and its Secret is in the
-    manager's namespace.  A namespaced identity and its Secret are in the namespace that uses them.
-    """
-
-    resource: ResourceType
-    keys: tuple[str, ...] = ()
-    """Keys that the identity's Secret must have."""
-    refers_to_secret: bool = True
-
-    def find_in(self, name: str, user: Object) -> NamespacedName:
-        """Return the key of the identity called ``name``.
-
-        ``user`` is the infrastructure cluster that refers to the identity; a namespaced identity is
-        in its namespace.
-        """
-        return NamespacedName(metadata.namespace(user) if self.resource.namespaced else "", name)
+__all__ = ["IdentityKind", "InfraClusterKind", "InfraMachineKind"]

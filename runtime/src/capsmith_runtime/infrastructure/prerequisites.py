@@ -9,9 +9,9 @@ from typing import Protocol
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, read_endpoint
 from capsmith_runtime.errors import NotFoundError
+from capsmith_runtime.identity.resolver import CredentialsResolver
 from capsmith_runtime.infrastructure.api import InfraClusterView
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
-from capsmith_runtime.infrastructure.credentials import CredentialsResolver
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName
 from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
@@ -116,7 +116,7 @@ async def _credentials(
         # A tool that deletes everything together may delete the infrastructure cluster before its
         # machines.
         return await credentials.of_machine(user)
-    return await credentials.of_cluster(infra_cluster)
+    return await credentials.of_object(infra_cluster)
 
 
 def find_infra_cluster(

@@ -21,7 +21,8 @@ from capsmith_runtime.contract import conditions, constants, metadata
 from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.times import parse_time
 from capsmith_runtime.errors import TerminalError
-from capsmith_runtime.infrastructure.caches import BY_IDENTITY, InfrastructureCaches
+from capsmith_runtime.identity.caches import BY_IDENTITY
+from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.kinds import InfraMachineKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.clock import monotonic
@@ -210,7 +211,7 @@ class TerminatedMachines:
     def _groups(self, obj: JSON, cluster: Cluster) -> Iterator[MachineGroup]:
         name = f"{cluster.namespace}/{cluster.name}"
         yield MachineGroup(f"Cluster {name}", self._count(BY_CLUSTER, name))
-        for identity in self._caches.kinds.recorded_identity_keys(obj):
+        for identity in self._caches.identity.find_recorded_keys(obj):
             # The namespace is empty for a cluster-scoped identity.
             label = identity.replace("//", "/")
             yield MachineGroup(f"identity {label}", self._count(BY_IDENTITY, identity))

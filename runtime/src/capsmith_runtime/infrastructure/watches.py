@@ -10,19 +10,14 @@ that new machines of any cluster are reconciled first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
 from capsmith_runtime.contract import external_id, metadata
 from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.infrastructure.api import WatchedMachines
-from capsmith_runtime.infrastructure.caches import (
-    BY_IDENTITY,
-    InfrastructureCaches,
-    identity_value,
-    secret_value,
-)
+from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
 from capsmith_runtime.infrastructure.cluster_machines import (
     is_control_plane,
@@ -32,7 +27,7 @@ from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.kube.store import Delta
-from capsmith_runtime.reconcile.caches import BY_CLUSTER, BY_SECRET, cluster_name_of
+from capsmith_runtime.reconcile.caches import BY_CLUSTER, cluster_name_of
 from capsmith_runtime.reconcile.groups import Queues
 from capsmith_runtime.reconcile.sessions import ReportedChange
 from capsmith_runtime.reconcile.watches import enqueue_object, on_change
@@ -65,30 +60,15 @@ class InfrastructureWatches:
             members = on_change(select_membership_fields, self._enqueue_watching_clusters)
             for informer in caches.machines.values():
                 informer.add_handler(members)
-        self._watch_identities()
+        self._set_enqueuers()
 
-    def _watch_identities(self) -> None:
-        caches = self._caches
-        for informer in caches.identities.values():
-            self._watch_objects(informer)
-            informer.add_handler(on_change(_spec, self._enqueue_users_of_identity))
-        for namespaced, secrets in caches.secrets.informers.items():
-            handler = partial(self._enqueue_users_of_secret, namespaced)
-            # Writes of finalizers and owners by this process reveal nothing new about a Secret.
-            secrets.add_handler(handler, own_writes=False)
-        caches.secrets.set_handler(self._enqueue_users_of_new_data)
-        if caches.namespaces is not None:
-            caches.namespaces.add_handler(
-                on_change(metadata.labels, self._enqueue_identity_users_in_namespace)
-            )
-        if not caches.identities:
-            return
-        for informer in caches.identity_users:
-            keys = caches.kinds.identity_keys
-            informer.add_handler(partial(self._enqueue_identities, keys))
-        for informer in caches.recorded_users:
-            keys = caches.kinds.recorded_identity_keys
-            informer.add_handler(partial(self._enqueue_identities, keys))
+    def _set_enqueuers(self) -> None:
+        """Set how the users of an identity are enqueued when it changes."""
+        enqueuers = self._caches.identity.enqueuers
+        for kind in self._caches.clusters:
+            enqueuers[kind] = self._enqueue_infra_cluster_and_machines
+        for informer in self._caches.identity.recorded_users:
+            enqueuers[informer.resource.kind] = self._enqueue_by_priority
 
     def _watch_objects(self, informer: Informer) -> None:
         queue = self._queues[informer.resource.kind]
@@ -171,72 +151,14 @@ class InfrastructureWatches:
                 clusters = self._caches.clusters[kind.resource.kind].by_index(BY_CLUSTER, value)
                 self._enqueue(kind.resource.kind, clusters)
 
-    def _enqueue_users_of_identity(self, obj: JSON) -> None:
-        value = identity_value(obj["kind"], key_of(obj))
-        for informer in self._caches.identity_users:
-            self._enqueue_users(informer, informer.by_index(BY_IDENTITY, value))
-        # The infrastructure cluster of these may be gone.
-        for informer in self._caches.recorded_users:
-            queue = self._queues[informer.resource.kind]
-            for user in informer.by_index(BY_IDENTITY, value):
-                queue.add(key_of(user), _priority(user))
+    def _enqueue_infra_cluster_and_machines(self, obj: JSON) -> None:
+        """Enqueue an infrastructure cluster, and the machines that use its credentials."""
+        self._queues[obj["kind"]].add(key_of(obj))
+        self._enqueue_machines_of_infra_cluster(obj)
 
-    def _enqueue_users(self, informer: Informer, users: Iterable[JSON]) -> None:
-        """Enqueue ``users``, and the machines that use the same cluster's credentials."""
-        kind = informer.resource.kind
-        for user in users:
-            self._queues[kind].add(key_of(user))
-            if kind in self._caches.clusters:
-                self._enqueue_machines_of_infra_cluster(user)
-
-    def _enqueue_identities(self, keys: Callable[[JSON], Iterable[str]], change: Delta) -> None:
-        """Enqueue the identities that an object has started or stopped using.
-
-        ``keys`` returns the index keys of the identities that an object uses.
-        """
-        old, new = (set(keys(obj)) if obj else set() for obj in (change.old, change.new))
-        # An identity has its finalizer exactly while it has users, so the first and the last count.
-        for value in old ^ new:
-            kind, namespace, name = value.split("/", 2)
-            self._queues[kind].add(NamespacedName(namespace, name))
-
-    def _enqueue_users_of_secret(self, namespaced: bool, change: Delta) -> None:
-        """Enqueue the identities that name a Secret, and their users if it was created or deleted.
-
-        Other changes to the Secret are detected when the identity is reconciled.
-        """
-        for kind, identity in self._identities_of_secret(change.latest, namespaced):
-            self._queues[kind].add(key_of(identity))
-            if change.old is None or change.new is None:
-                self._enqueue_users_of_identity(identity)
-
-    def _enqueue_users_of_new_data(self, secret: JSON) -> None:
-        for namespaced in (False, True):
-            for kind, identity in self._identities_of_secret(secret, namespaced):
-                self._queues[kind].add(key_of(identity))
-                self._enqueue_users_of_identity(identity)
-
-    def _identities_of_secret(self, secret: JSON, namespaced: bool) -> Iterator[tuple[str, JSON]]:
-        """Yield the identities that name ``secret``, each with its kind.
-
-        ``namespaced`` selects either namespaced or cluster-scoped kinds of identities.
-        """
-        namespace = metadata.namespace(secret)
-        # The Secrets of cluster-scoped identities are always in the manager's own namespace.
-        if not namespaced and namespace != self._caches.core.scope.own_namespace:
-            return
-        value = secret_value(namespace if namespaced else "", metadata.name(secret))
-        for kind, identities in self._caches.identities.items():
-            if identities.resource.namespaced is namespaced:
-                for identity in identities.by_index(BY_SECRET, value):
-                    yield kind, identity
-
-    def _enqueue_identity_users_in_namespace(self, obj: JSON) -> None:
-        for informer in self._caches.identity_users:
-            # Labels of namespaces rarely change, so scanning all objects is cheaper than another
-            # index.
-            users = [o for o in informer.items() if metadata.namespace(o) == metadata.name(obj)]
-            self._enqueue_users(informer, users)
+    def _enqueue_by_priority(self, obj: JSON) -> None:
+        # The infrastructure cluster of a machine or pool may be gone.
+        self._queues[obj["kind"]].add(key_of(obj), _priority(obj))
 
     def _enqueue_reference(self, namespace: str, reference: ObjectRef | None) -> None:
         own = (*self._caches.clusters.values(), *self._caches.machines.values())

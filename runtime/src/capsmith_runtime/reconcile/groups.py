@@ -3,20 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.workqueue import WorkQueue
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
+from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.sessions import Credentials
 
 Queues = Mapping[str, WorkQueue[NamespacedName]]
 """The work queues, keyed by kind."""
 Reconcile = Callable[[NamespacedName], Awaitable[Result]]
 Runnable = Callable[[], Coroutine[Any, Any, None]]
 """Factory for a task that runs until it is cancelled."""
+
+
+class CredentialsSource(Protocol):
+    """Source of the credentials of identities, for objects of other groups."""
+
+    def add_users(self, informer: Informer, enqueue: Callable[[JSON], None] | None) -> None:
+        """Register the informer of a kind with ``spec.identityRef``; call this before it runs.
+
+        ``enqueue`` is called with each object whose identity has changed; if it is None, the key of
+        the object is added to the queue of its kind.
+        """
+        ...
+
+    async def read(self, obj: JSON) -> Credentials | Waiting:
+        """Return the credentials of the identity to which an object refers; empty without one."""
+        ...
+
+    def find_default(self, cluster: Cluster) -> Object:
+        """Return the identity reference of a Cluster's infrastructure; empty if it has none."""
+        ...
 
 
 class ControllerGroup:
@@ -39,6 +63,11 @@ class ControllerGroup:
 
         Called once, before the manager starts anything.
         """
+
+    @property
+    def credentials(self) -> CredentialsSource | None:
+        """Return the source of credentials for other groups; None if this group has none."""
+        return None
 
     @property
     def ready(self) -> bool:

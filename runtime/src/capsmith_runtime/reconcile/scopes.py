@@ -11,7 +11,7 @@ from capsmith_runtime.contract import external_id
 from capsmith_runtime.kube.log import Logger
 from capsmith_runtime.reconcile.events import Events
 from capsmith_runtime.reconcile.kubernetes_client import KubernetesClient
-from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.sessions import Credentials, ScopeSession, SessionFactory
 
 Spec = TypeVar("Spec")
@@ -104,6 +104,28 @@ class SessionScope(Scope):
     def _session_credentials(self) -> Credentials | Waiting:
         """Return the credentials for opening the session."""
         return Credentials()
+
+
+# Without slots: two base classes with slots cannot be combined.
+@dataclass(frozen=True, kw_only=True)
+class OptionalCredentialsScope(SessionScope):
+    """Scope of a method that is called even if no credentials are available."""
+
+    _credentials: Credentials | Waiting = field(repr=False)
+
+    @property
+    def credentials(self) -> Credentials:
+        """Return the credentials.
+
+        Raises NotAvailableError if there are none yet; do not catch it, so that the object waits
+        for them.
+        """
+        if isinstance(self._credentials, Waiting):
+            raise NotAvailableError(self._credentials)
+        return self._credentials
+
+    def _session_credentials(self) -> Credentials | Waiting:
+        return self._credentials
 
 
 class ScopeFields(TypedDict):

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from capsmith_runtime.contract import metadata
-from capsmith_runtime.infrastructure.caches import BY_IDENTITY, InfrastructureCaches
+from capsmith_runtime.identity.caches import BY_IDENTITY
+from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.informer import Informer
@@ -36,12 +37,12 @@ class ResourceCaches:
             selections = core.scope.select_own(namespaced=kind.resource.namespaced)
             indexes = {
                 BY_CLUSTER: cluster_of,
-                BY_IDENTITY: infrastructure.kinds.identity_keys,
+                BY_IDENTITY: infrastructure.identity.find_keys,
                 BY_OWNER: owner_uids,
             }
             informer = core.informer(kind.resource, selections, indexes)
             self.informers[kind.resource.kind] = informer
-            infrastructure.identity_users.append(informer)
+            infrastructure.identity.users.append(informer)
             # Cluster-scoped resources belong to no Cluster, so no cluster waits for them.
             if kind.resource.namespaced:
                 infrastructure.dependents.append(self._as_dependent(kind, informer))
@@ -133,7 +134,7 @@ class ResourceCaches:
     def _belongs_to_machine(self, obj: JSON) -> bool:
         """Return whether a machine or pool owns an object, directly or through resources."""
         infrastructure, seen = self._infrastructure, set[str]()
-        machines = (infrastructure.core.machines, *infrastructure.recorded_users)
+        machines = (infrastructure.core.machines, *infrastructure.identity.recorded_users)
         pending = [obj]
         while pending:
             current = pending.pop()

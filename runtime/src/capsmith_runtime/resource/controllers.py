@@ -91,7 +91,7 @@ class ResourceController:
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
-        credentials = await self._credentials.of_cluster(patcher.obj)
+        credentials = await self._credentials.of_object(patcher.obj)
         if isinstance(credentials, Waiting):
             return await self._reporter.report_wait(patcher, credentials)
         scope = ResourceScope(
@@ -141,7 +141,7 @@ class ResourceController:
             return await self._reporter.report_wait(patcher, taken)
         scope = ResourceDeleteScope(
             **self._author.delete_scope_fields(patcher.obj),
-            _credentials=await self._credentials.of_cluster(patcher.obj),
+            _credentials=await self._credentials.of_object(patcher.obj),
             cluster=cluster,
             owners=_owners(patcher.obj),
             infra_cluster=self._infra_cluster(patcher.obj, cluster),

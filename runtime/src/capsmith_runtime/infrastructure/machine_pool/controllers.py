@@ -15,7 +15,8 @@ from capsmith_runtime.contract.machine_pool import (
     read_machine_pool,
     read_pool_machine,
 )
-from capsmith_runtime.infrastructure.caches import BY_IDENTITY, InfrastructureCaches
+from capsmith_runtime.identity.caches import BY_IDENTITY
+from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
 from capsmith_runtime.infrastructure.context import InfrastructureContext
 from capsmith_runtime.infrastructure.machine_pool.kinds import (
@@ -73,7 +74,7 @@ class MachinePoolGroup(ControllerGroup):
             kind.resource.kind: core.informer(
                 kind.resource,
                 scope.select_own(),
-                {BY_CLUSTER: cluster_of, BY_IDENTITY: caches.kinds.recorded_identity_keys},
+                {BY_CLUSTER: cluster_of, BY_IDENTITY: caches.identity.find_recorded_keys},
             )
             for kind in own
         }
@@ -88,6 +89,7 @@ class MachinePoolGroup(ControllerGroup):
         for machines in {each.machines.kind for each in kinds.with_machines}:
             caches.machines[machines].add_index(BY_POOL, labelled_pool)
         caches.pools.update(self._own)
+        caches.identity.recorded_users += self._own.values()
         caches.dependents += [
             DependentKind.of_machines(kind, self._own[kind.resource.kind]) for kind in own
         ]

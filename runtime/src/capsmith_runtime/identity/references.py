@@ -1,4 +1,4 @@
-"""The identity that a machine or pool used, recorded in its metadata.
+"""References to identities: in the spec of an object, or recorded in its metadata.
 
 Machines and pools use the identity of their infrastructure cluster.  If a tool deletes all objects
 of a cluster together, the infrastructure cluster may be gone first.  The record then still names
@@ -7,16 +7,35 @@ the credentials with which a machine's infrastructure can be deleted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.model import Object
-from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.identity.kinds import IdentityKind
+from capsmith_runtime.kube.client import JSON, NamespacedName
 
 
-def read_reference(infra_cluster: JSON) -> Object:
-    """Return an infrastructure cluster's identity reference; empty if it has none."""
-    return metadata.mapping(infra_cluster, "spec", "identityRef")
+def read_reference(obj: JSON) -> Object:
+    """Return an object's identity reference; empty if it has none."""
+    return metadata.mapping(obj, "spec", "identityRef")
+
+
+def find_kind(kinds: Iterable[IdentityKind], reference: Object) -> IdentityKind | None:
+    """Return the kind of identity that ``reference`` names; None if it is not among ``kinds``."""
+    name = metadata.text(reference, "kind")
+    return next((kind for kind in kinds if kind.resource.kind == name), None)
+
+
+def find_keys(kinds: Iterable[IdentityKind], reference: Object, user: JSON) -> Iterator[str]:
+    """Yield the index key of the identity that ``reference``, an object's own, names."""
+    kind, name = find_kind(kinds, reference), metadata.text(reference, "name")
+    if kind is not None and name:
+        yield identity_value(kind.resource.kind, kind.find_in(name, user))
+
+
+def identity_value(kind: str, key: NamespacedName) -> str:
+    """Return the BY_IDENTITY index key of the identity with this kind and key."""
+    return f"{kind}/{key.namespace}/{key.name}"
 
 
 def read_record(obj: JSON) -> Object | None:

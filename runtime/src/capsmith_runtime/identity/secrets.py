@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.errors import NotFoundError
-from capsmith_runtime.infrastructure.kinds import IdentityKind
+from capsmith_runtime.identity.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, Selection, key_of, version_of
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.caches import BY_OWNER, Caches, owner_uids

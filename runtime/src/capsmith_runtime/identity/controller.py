@@ -17,15 +17,17 @@ from typing import Final
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.errors import ForbiddenError, NotFoundError
-from capsmith_runtime.infrastructure.caches import identity_value, secret_value
-from capsmith_runtime.infrastructure.context import InfrastructureContext
-from capsmith_runtime.infrastructure.identity_secrets import BY_FINALIZER, finalizer_value
-from capsmith_runtime.infrastructure.kinds import IdentityKind
-from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
+from capsmith_runtime.identity.caches import IdentityCaches, secret_value
+from capsmith_runtime.identity.kinds import IdentityKind
+from capsmith_runtime.identity.references import identity_value
+from capsmith_runtime.identity.resolver import CredentialsResolver
+from capsmith_runtime.identity.secrets import BY_FINALIZER, finalizer_value
+from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, key_of
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.patch import write
 from capsmith_runtime.reconcile.caches import BY_OWNER, BY_SECRET
+from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.patcher import ObjectDeletedError, Patcher, ready
 from capsmith_runtime.reconcile.results import Waiting
@@ -38,17 +40,23 @@ class IdentityController:
     """Reconciles one kind of identity."""
 
     def __init__(
-        self, kind: IdentityKind, identities: Informer, context: InfrastructureContext
+        self,
+        kind: IdentityKind,
+        caches: IdentityCaches,
+        resolver: CredentialsResolver,
+        context: ControllerContext,
     ) -> None:
         self._kind = kind
-        self._identities = identities
-        self._scope = context.caches.core.scope
+        self._identities = caches.identities[kind.resource.kind]
+        self._scope = caches.core.scope
+        self._caches = caches
+        self._resolver = resolver
         self._context = context
-        resource = identities.resource
+        resource = kind.resource
         self._finalizer = f"{resource.kind.lower()}.{resource.group}"
         # On Kubernetes' own kinds the API server accepts qualified names only.
         qualified = f"{resource.group}/{resource.kind.lower()}"
-        self._secrets = IdentitySecretMetadata(kind, identities, context, qualified)
+        self._secrets = IdentitySecretMetadata(kind, caches, resolver, context.client, qualified)
 
     async def reconcile(self, key: NamespacedName) -> Result:
         """Keep an identity and its Secret while they are in use, and write the Ready condition."""
@@ -58,7 +66,7 @@ class IdentityController:
             await self._update_secret_finalizers(key, None)
             return Result()
         # Read also by a manager that may not write the identity: its objects use the Secret.
-        credentials = await self._context.credentials.of_identity(self._kind, obj)
+        credentials = await self._resolver.of_identity(self._kind, obj)
         if not self._scope.covers(obj):
             return Result()
         patcher = Patcher(self._context.client, self._identities, self._context.writer, obj)
@@ -81,7 +89,7 @@ class IdentityController:
         remove it.
         """
         name = identity_value(self._kind.resource.kind, key_of(patcher.obj))
-        users = self._context.caches.find_kinds_using(name)
+        users = self._caches.find_kinds_using(name)
         deleting = metadata.is_deleting(patcher.obj)
         if self._finalizer in metadata.finalizers(patcher.obj):
             if not users and (deleting or self._scope.is_unlimited):
@@ -108,8 +116,9 @@ class IdentitySecretMetadata:
     def __init__(
         self,
         kind: IdentityKind,
-        identities: Informer,
-        context: InfrastructureContext,
+        caches: IdentityCaches,
+        resolver: CredentialsResolver,
+        client: KubeClient,
         finalizer: str,
     ) -> None:
         """Initialise for one kind.
@@ -117,13 +126,15 @@ class IdentitySecretMetadata:
         ``finalizer`` is set on the Secrets.
         """
         self._kind = kind
-        self._identities = identities
-        self._context = context
+        self._identities = caches.identities[kind.resource.kind]
+        self._caches = caches
+        self._resolver = resolver
+        self._client = client
         self._finalizer = finalizer
 
     @property
     def _secrets(self) -> Informer:
-        return self._context.caches.secrets.informers[self._kind.resource.namespaced]
+        return self._caches.secrets.informers[self._kind.resource.namespaced]
 
     async def update_finalizers(self, namespace: str, identity: JSON | None) -> None:
         """Keep an identity's Secret while it is in use, and release Secrets no longer in use.
@@ -131,7 +142,7 @@ class IdentitySecretMetadata:
         ``namespace`` is the identity's namespace; ``identity`` is None if it was deleted.  A
         manager that watches only some of the identity's users adds no finalizer.
         """
-        scope = self._context.caches.core.scope
+        scope = self._caches.core.scope
         where = namespace if self._kind.resource.namespaced else scope.own_namespace
         # Found by the finalizer: an identity that was deleted or changed no longer names its
         # Secret.
@@ -162,7 +173,7 @@ class IdentitySecretMetadata:
                 await self._release(owned, identity)
 
     def _find(self, identity: JSON) -> JSON | None:
-        return self._context.credentials.secret_of(self._kind, identity)
+        return self._resolver.secret_of(self._kind, identity)
 
     def _is_in_use(self, secret: JSON) -> bool:
         """Return whether an identity that is in use names ``secret``."""
@@ -170,7 +181,7 @@ class IdentitySecretMetadata:
         namespace = metadata.namespace(secret) if kind.namespaced else ""
         value = secret_value(namespace, metadata.name(secret))
         return any(
-            self._context.caches.find_kinds_using(identity_value(kind.kind, key_of(identity)))
+            self._caches.find_kinds_using(identity_value(kind.kind, key_of(identity)))
             for identity in self._identities.by_index(BY_SECRET, value)
         )
 
@@ -203,7 +214,7 @@ class IdentitySecretMetadata:
         new = {**latest, "metadata": {**latest["metadata"], **fields}}
         # A Secret that was deleted needs neither owner nor finalizer.
         with suppress(NotFoundError):
-            await write(self._context.client, SECRET, latest, new, self._secrets.update_from_write)
+            await write(self._client, SECRET, latest, new, self._secrets.update_from_write)
 
 
 def _is_same(reference: JSON, owner: JSON) -> bool:

@@ -1,4 +1,4 @@
-"""Finds the credentials for an infrastructure cluster."""
+"""Finds the credentials of the identity that an object uses."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.model import Object
-from capsmith_runtime.infrastructure import recorded_identity
-from capsmith_runtime.infrastructure.caches import InfrastructureCaches
-from capsmith_runtime.infrastructure.kinds import IdentityKind
+from capsmith_runtime.identity import references
+from capsmith_runtime.identity.caches import IdentityCaches
+from capsmith_runtime.identity.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.sessions import Credentials
@@ -20,18 +20,18 @@ _CONTRACT_FIELDS: Final = ("secretRef", "allowedNamespaces")
 class CredentialsResolver:
     """Resolves identities and reads their Secrets; returns Waiting if either is missing."""
 
-    def __init__(self, caches: InfrastructureCaches, own_namespace: str) -> None:
+    def __init__(self, caches: IdentityCaches) -> None:
         self._caches = caches
-        self._own_namespace = own_namespace
+        self._own_namespace = caches.core.scope.own_namespace
 
-    async def of_cluster(self, infra_cluster: JSON) -> Credentials | Waiting:
+    async def of_object(self, obj: JSON) -> Credentials | Waiting:
         """Return the credentials for an object that refers to an identity.
 
         The object is an infrastructure cluster or an object of another kind with
         ``spec.identityRef``. The credentials are empty if it refers to no identity.
         """
-        reference = recorded_identity.read_reference(infra_cluster)
-        return await self._of_reference(reference, infra_cluster)
+        reference = references.read_reference(obj)
+        return await self._of_reference(reference, obj)
 
     async def of_machine(self, machine: JSON | None) -> Credentials | Waiting:
         """Return the credentials for the identity that is recorded on a machine or pool.
@@ -39,9 +39,9 @@ class CredentialsResolver:
         Deletions use them after the infrastructure cluster is gone.
         """
         # Without identities nothing is recorded, and nothing is needed.
-        if not self._caches.kinds.identities:
+        if not self._caches.kinds:
             return Credentials()
-        record = recorded_identity.read_record(machine) if machine is not None else None
+        record = references.read_record(machine) if machine is not None else None
         if machine is None or record is None:
             return _waiting(
                 constants.REASON_IDENTITY_NOT_FOUND, "the infrastructure cluster is gone"
@@ -49,13 +49,12 @@ class CredentialsResolver:
         return await self._of_reference(record, machine)
 
     async def _of_reference(self, reference: Object, user: JSON) -> Credentials | Waiting:
-        kinds = self._caches.kinds
         name = metadata.text(reference, "name")
-        if not kinds.identities or not name:
+        if not self._caches.kinds or not name:
             return Credentials()
-        kind = kinds.identity_kind(reference)
+        kind = references.find_kind(self._caches.kinds, reference)
         if kind is None:
-            names = " or ".join(each.resource.kind for each in kinds.identities)
+            names = " or ".join(each.resource.kind for each in self._caches.kinds)
             message = f"spec.identityRef.kind must be {names}"
             return _waiting(constants.REASON_IDENTITY_NOT_FOUND, message)
         key = kind.find_in(name, user)
@@ -124,19 +123,13 @@ class CredentialsResolver:
             return True
         if namespace in metadata.items(allowed, "list"):
             return True
-        labels = self._namespace_labels(namespace)
+        labels = self._caches.find_namespace_labels(namespace)
         chosen = allowed.get("selector")
         return (
             isinstance(chosen, Mapping)
             and labels is not None
             and metadata.is_selected(chosen, labels)
         )
-
-    def _namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
-        if self._caches.namespaces is None:
-            return None
-        obj = self._caches.namespaces.get(NamespacedName("", namespace))
-        return metadata.labels(obj) if obj is not None else None
 
 
 def _authors_fields(identity: JSON) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Identities, which hold the credentials for the infrastructure, and the Secrets that they name."""

@@ -1,0 +1,93 @@
+"""Caches of identities, of the namespaces that they allow, and of their Secrets and users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.identity import references
+from capsmith_runtime.identity.kinds import IdentityKind
+from capsmith_runtime.identity.secrets import IdentitySecrets
+from capsmith_runtime.kube.client import JSON, NamespacedName, Selection
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.caches import BY_SECRET, Caches
+from capsmith_runtime.reconcile.kinds import NAMESPACE
+
+BY_IDENTITY: Final = "identity"
+
+
+class IdentityCaches:
+    """Caches of identities and their Secrets, and the informers of the kinds that use them."""
+
+    def __init__(self, core: Caches, kinds: Sequence[IdentityKind]) -> None:
+        self.core = core
+        self.kinds = tuple(kinds)
+        scope = core.scope
+        # The watch filter applies to objects that refer to identities, not to identities.
+        self.identities = {
+            kind.resource.kind: core.informer(
+                kind.resource,
+                scope.select() if kind.resource.namespaced else Selection(),
+                {BY_SECRET: _secret_key},
+            )
+            for kind in kinds
+        }
+        self.namespaces: Informer | None = None
+        # Only cluster-scoped identities select namespaces by label.
+        if not all(kind.resource.namespaced for kind in kinds):
+            self.namespaces = core.informer(NAMESPACE, Selection())
+        self.secrets = IdentitySecrets(core, kinds)
+        self.users: list[Informer] = []
+        """Informers of the kinds with ``spec.identityRef``, with the index BY_IDENTITY."""
+        self.recorded_users: list[Informer] = []
+        """Informers of the kinds that record the identity of their cluster, with that index."""
+        self.enqueuers: dict[str, Callable[[JSON], None]] = {}
+        """Functions that enqueue a user of an identity, by kind, where its key is not enough."""
+        self.find_default: Callable[[Cluster], Object] = lambda cluster: {}
+        """Function that returns the identity reference of a Cluster's infrastructure."""
+
+    def find_keys(self, obj: JSON) -> Iterable[str]:
+        """Yield the BY_IDENTITY index key of the identity to which an object refers."""
+        return references.find_keys(self.kinds, references.read_reference(obj), obj)
+
+    def find_recorded_keys(self, obj: JSON) -> Iterable[str]:
+        """Yield the BY_IDENTITY index key of the identity that is recorded on a machine or pool."""
+        # The infrastructure cluster, which names the identity, may be gone before its machines.
+        return references.find_keys(self.kinds, references.read_record(obj) or {}, obj)
+
+    def find_kinds_using(self, identity: str) -> list[str]:
+        """Return the kinds of all objects that use ``identity``, a BY_IDENTITY index key."""
+        informers = (*self.users, *self.recorded_users)
+        found = (each for each in informers if each.by_index(BY_IDENTITY, identity))
+        return sorted({informer.resource.kind for informer in found})
+
+    @property
+    def informers(self) -> tuple[Informer, ...]:
+        """Return the informers of identities, Secrets and namespaces, which must run."""
+        return (
+            *self.identities.values(),
+            *self.secrets.informers.values(),
+            *((self.namespaces,) if self.namespaces is not None else ()),
+        )
+
+    def find_namespace_labels(self, namespace: str) -> Mapping[str, str] | None:
+        """Return the labels of a namespace; None if it is not cached."""
+        obj = self.namespaces.get(NamespacedName("", namespace)) if self.namespaces else None
+        return metadata.labels(obj) if obj is not None else None
+
+
+def secret_value(namespace: str, name: str) -> str:
+    """Return the BY_SECRET index key of a Secret.
+
+    ``namespace`` is empty if the identity that names the Secret is cluster-scoped.
+    """
+    return f"{namespace}/{name}"
+
+
+def _secret_key(obj: JSON) -> Iterable[str]:
+    name = metadata.text(obj, "spec", "secretRef", "name")
+    if name:
+        yield secret_value(metadata.namespace(obj), name)

@@ -1,0 +1,78 @@
+"""The controllers of identities, and the source of credentials for all groups of a manager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.identity.caches import BY_IDENTITY, IdentityCaches
+from capsmith_runtime.identity.controller import IdentityController
+from capsmith_runtime.identity.kinds import IdentityKind
+from capsmith_runtime.identity.resolver import CredentialsResolver
+from capsmith_runtime.identity.watches import IdentityWatches
+from capsmith_runtime.kube.client import JSON
+from capsmith_runtime.kube.informer import Informer
+from capsmith_runtime.reconcile.caches import Caches
+from capsmith_runtime.reconcile.context import ControllerContext
+from capsmith_runtime.reconcile.groups import ControllerGroup, CredentialsSource, Queues, Reconcile
+from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.sessions import Credentials
+
+
+class IdentityControllers:
+    """Factory for the identity controllers of a provider without infrastructure."""
+
+    def __init__(self, identities: Sequence[IdentityKind]) -> None:
+        self.identities = tuple(identities)
+
+    def __call__(self, caches: Caches, context: ControllerContext) -> ControllerGroup:
+        """Create the controllers for one manager."""
+        identity = IdentityCaches(caches, self.identities)
+        return IdentityGroup(identity, CredentialsResolver(identity), context)
+
+
+class IdentityGroup(ControllerGroup):
+    """A controller for each kind of identity; other groups read credentials through it."""
+
+    def __init__(
+        self, caches: IdentityCaches, resolver: CredentialsResolver, context: ControllerContext
+    ) -> None:
+        self._caches = caches
+        self._resolver = resolver
+        self._context = context
+
+    @property
+    def informers(self) -> Sequence[Informer]:
+        """Return the informers of identities, Secrets and namespaces."""
+        return self._caches.informers
+
+    @property
+    def credentials(self) -> CredentialsSource | None:
+        """Return the source of credentials; None if there are no kinds of identities."""
+        return self if self._caches.kinds else None
+
+    def add_users(self, informer: Informer, enqueue: Callable[[JSON], None] | None) -> None:
+        """Register a kind with ``spec.identityRef``; see :class:`.CredentialsSource`."""
+        informer.add_index(BY_IDENTITY, self._caches.find_keys)
+        self._caches.users.append(informer)
+        if enqueue is not None:
+            self._caches.enqueuers[informer.resource.kind] = enqueue
+
+    async def read(self, obj: JSON) -> Credentials | Waiting:
+        """Return the credentials of the identity to which an object refers."""
+        return await self._resolver.of_object(obj)
+
+    def find_default(self, cluster: Cluster) -> Object:
+        """Return the identity reference of a Cluster's infrastructure; empty if it has none."""
+        return self._caches.find_default(cluster)
+
+    def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
+        """Yield the name and the reconcile function of each kind."""
+        for kind in self._caches.kinds:
+            controller = IdentityController(kind, self._caches, self._resolver, self._context)
+            yield kind.resource.kind, controller.reconcile
+
+    def setup_watches(self, queues: Queues) -> None:
+        """Watch identities, their Secrets, the namespaces that they allow, and their users."""
+        IdentityWatches(self._caches, queues).setup()

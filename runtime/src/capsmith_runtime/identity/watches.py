@@ -1,0 +1,119 @@
+"""Watches of identities: which changes enqueue the objects that use them.
+
+A change to an identity, its Secret or the labels of a namespace enqueues the users of the identity.
+The first user of an identity and the last one enqueue the identity, which has its finalizer exactly
+while it is in use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.identity.caches import BY_IDENTITY, IdentityCaches, secret_value
+from capsmith_runtime.identity.references import identity_value
+from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
+from capsmith_runtime.kube.store import Delta
+from capsmith_runtime.reconcile.caches import BY_SECRET
+from capsmith_runtime.reconcile.groups import Queues
+from capsmith_runtime.reconcile.watches import enqueue_object, on_change
+
+
+class IdentityWatches:
+    """Connects the informers of identities, Secrets and users to the work queues."""
+
+    def __init__(self, caches: IdentityCaches, queues: Queues) -> None:
+        self._caches = caches
+        self._queues = queues
+
+    def setup(self) -> None:
+        """Register all event handlers; call this before the informers start."""
+        caches = self._caches
+        if not caches.identities:
+            return
+        for kind, informer in caches.identities.items():
+            informer.add_handler(enqueue_object(self._queues[kind]), own_writes=False)
+            informer.add_handler(on_change(_spec, self._enqueue_users_of_identity))
+        for namespaced, secrets in caches.secrets.informers.items():
+            handler = partial(self._enqueue_users_of_secret, namespaced)
+            # Writes of finalizers and owners by this process reveal nothing new about a Secret.
+            secrets.add_handler(handler, own_writes=False)
+        caches.secrets.set_handler(self._enqueue_users_of_new_data)
+        if caches.namespaces is not None:
+            caches.namespaces.add_handler(
+                on_change(metadata.labels, self._enqueue_users_in_namespace)
+            )
+        for informer in caches.users:
+            informer.add_handler(partial(self._enqueue_identities, caches.find_keys))
+        for informer in caches.recorded_users:
+            informer.add_handler(partial(self._enqueue_identities, caches.find_recorded_keys))
+
+    def _enqueue_user(self, user: JSON) -> None:
+        kind = user["kind"]
+        enqueue = self._caches.enqueuers.get(kind)
+        if enqueue is not None:
+            enqueue(user)
+        else:
+            self._queues[kind].add(key_of(user))
+
+    def _enqueue_users_of_identity(self, obj: JSON) -> None:
+        value = identity_value(obj["kind"], key_of(obj))
+        for informer in (*self._caches.users, *self._caches.recorded_users):
+            for user in informer.by_index(BY_IDENTITY, value):
+                self._enqueue_user(user)
+
+    def _enqueue_identities(self, keys: Callable[[JSON], Iterable[str]], change: Delta) -> None:
+        """Enqueue the identities that an object has started or stopped using.
+
+        ``keys`` returns the index keys of the identities that an object uses.
+        """
+        old, new = (set(keys(obj)) if obj else set() for obj in (change.old, change.new))
+        # An identity has its finalizer exactly while it has users, so the first and the last count.
+        for value in old ^ new:
+            kind, namespace, name = value.split("/", 2)
+            self._queues[kind].add(NamespacedName(namespace, name))
+
+    def _enqueue_users_of_secret(self, namespaced: bool, change: Delta) -> None:
+        """Enqueue the identities that name a Secret, and their users if it was created or deleted.
+
+        Other changes to the Secret are detected when the identity is reconciled.
+        """
+        for kind, identity in self._identities_of_secret(change.latest, namespaced):
+            self._queues[kind].add(key_of(identity))
+            if change.old is None or change.new is None:
+                self._enqueue_users_of_identity(identity)
+
+    def _enqueue_users_of_new_data(self, secret: JSON) -> None:
+        for namespaced in (False, True):
+            for kind, identity in self._identities_of_secret(secret, namespaced):
+                self._queues[kind].add(key_of(identity))
+                self._enqueue_users_of_identity(identity)
+
+    def _identities_of_secret(self, secret: JSON, namespaced: bool) -> Iterator[tuple[str, JSON]]:
+        """Yield the identities that name ``secret``, each with its kind.
+
+        ``namespaced`` selects either namespaced or cluster-scoped kinds of identities.
+        """
+        namespace = metadata.namespace(secret)
+        # The Secrets of cluster-scoped identities are always in the manager's own namespace.
+        if not namespaced and namespace != self._caches.core.scope.own_namespace:
+            return
+        value = secret_value(namespace if namespaced else "", metadata.name(secret))
+        for kind, identities in self._caches.identities.items():
+            if identities.resource.namespaced is namespaced:
+                for identity in identities.by_index(BY_SECRET, value):
+                    yield kind, identity
+
+    def _enqueue_users_in_namespace(self, obj: JSON) -> None:
+        for informer in self._caches.users:
+            # Labels of namespaces rarely change, so scanning all objects is cheaper than another
+            # index.
+            for user in informer.items():
+                if metadata.namespace(user) == metadata.name(obj):
+                    self._enqueue_user(user)
+
+
+def _spec(obj: JSON) -> Object:
+    return metadata.mapping(obj, "spec")
