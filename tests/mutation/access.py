@@ -126,8 +126,8 @@ def manager_access(site: Site) -> Iterator[Mutant]:
     for need in site.params.needs:
         if need.roles and not roles & set(need.roles):
             continue
-        for verbs in (*((verb,) for verb in need.verbs), need.one_of):
-            yield from _denied(site, need.group, need.resource, verbs)
+        for verb in need.verbs:
+            yield from _denied(site, need.group, need.resource, (verb,))
 
 
 def _declares(site: Site, path: str) -> bool:

@@ -20,7 +20,7 @@ from capsmith_runtime import manager
 from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.infrastructure import InfraMachineState
 from capsmith_runtime.kube import executor
-from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
+from capsmith_runtime.kube.client import JSON, ResourceType
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.request_limit import RequestLimit
 from capsmith_runtime.testing.fake_api import FakeApi
@@ -105,15 +105,14 @@ class Api(FakeApi):
         super().__init__("v1beta2", PROVIDER.manifests)
         self.tasks = [asyncio.create_task(self._add_machine())]
 
-    async def patch(
-        self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
-    ) -> JSON:
+    async def update(self, resource: ResourceType, obj: JSON) -> JSON:
         if resource.kind == "Lease":
-            if "holderIdentity" in body["spec"]:
-                say(f"holder {body['spec']['holderIdentity']!r}")
+            holder = obj["spec"]["holderIdentity"]
+            if holder != self.all("Lease")[0]["spec"]["holderIdentity"]:
+                say(f"holder {holder!r}")
             elif self.refuses_renewals and _began.is_set():
                 raise create_api_error(0, "Test", "renewals fail")
-        return await super().patch(resource, key, body, resource_version=resource_version)
+        return await super().update(resource, obj)
 
     async def _add_machine(self) -> None:
         group: Any = COMPONENT.groups[0]

@@ -68,6 +68,11 @@ class RecordingClient:
         self._record("create", resource, obj["metadata"].get("namespace", ""))
         return self._client.create(resource, obj)
 
+    def update(self, resource: ResourceType, obj: JSON) -> Awaitable[JSON]:
+        metadata = obj["metadata"]
+        self._record("update", resource, metadata.get("namespace", ""), metadata["name"])
+        return self._client.update(resource, obj)
+
     def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> Awaitable[JSON]:

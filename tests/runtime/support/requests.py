@@ -29,6 +29,7 @@ VERBS = {
     "list_page": ("list",),
     "patch": ("patch",),
     "patch_status": ("patch",),
+    "update": ("update",),
     "watch": ("watch",),
 }
 """Method of the client port -> verbs that the API server authorises."""

@@ -91,6 +91,12 @@ class Server:
         new = _merged(old, body)
         return old if new == old else self._store("MODIFIED", new)
 
+    def update(self, obj: JSON) -> JSON:
+        old = self.get(obj["kind"], key_of(obj))
+        if obj["metadata"]["resourceVersion"] != old["metadata"]["resourceVersion"]:
+            raise create_api_error(409, "Conflict", f"{obj['kind']} {key_of(obj)}")
+        return old if obj == old else self._store("MODIFIED", copy.deepcopy(obj))
+
     def delete(self, kind: str, key: NamespacedName, uid: str = "") -> None:
         old = self.get(kind, key)
         if uid and uid != old["metadata"]["uid"]:
@@ -160,6 +166,10 @@ class Client:
     async def create(self, resource: ResourceType, obj: JSON) -> JSON:
         made = await self._ask(f"create {resource.kind}", lambda: self._server.create(obj))
         return dict(made)
+
+    async def update(self, resource: ResourceType, obj: JSON) -> JSON:
+        changed = await self._ask(f"update {resource.kind}", lambda: self._server.update(obj))
+        return dict(changed)
 
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""

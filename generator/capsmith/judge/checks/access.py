@@ -173,8 +173,6 @@ class Need:
     group: str
     resource: str
     verbs: tuple[str, ...]
-    one_of: tuple[str, ...] = ()
-    """Verbs. The manager needs at least one of them."""
     roles: tuple[str, ...] = ()
     """Roles. The verbs are needed only if the provider has a kind with one of these roles; empty if
     they are always needed."""
@@ -213,13 +211,6 @@ def check_manager_access(context: Context, params: Needs) -> Iterator[Violation]
             if lacking:
                 yield Violation(
                     deployment, f"the manager cannot {', '.join(lacking)} {name}", path=ACCOUNT
-                )
-            choice = need.one_of
-            if choice and find_missing(grants, need.group, need.resource, choice) == list(choice):
-                yield Violation(
-                    deployment,
-                    f"the manager can neither {' nor '.join(choice)} {name}",
-                    path=ACCOUNT,
                 )
 
 

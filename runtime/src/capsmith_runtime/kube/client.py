@@ -119,6 +119,12 @@ class KubeClient(Protocol):
         Raises `AlreadyExistsError` if an object of this name exists.
         """
 
+    async def update(self, resource: ResourceType, obj: JSON) -> JSON:
+        """Replace the object that `obj` names, except for its status, and return the result.
+
+        Raises `ConflictError` if `obj` has a `resourceVersion` that is outdated.
+        """
+
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:

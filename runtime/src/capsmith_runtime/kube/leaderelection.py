@@ -271,9 +271,9 @@ class LeaderElector:
         }
 
     async def _write(self, lease: JSON, spec: JSON) -> JSON:
-        version = lease["metadata"]["resourceVersion"]
         # Compare and swap: of two processes that read the same lease, only one can write it.
-        return await self._client.patch(LEASE, self._key, {"spec": spec}, resource_version=version)
+        # An update as in client-go, so that the usual role for leases allows it.
+        return await self._client.update(LEASE, {**lease, "spec": {**lease["spec"], **spec}})
 
 
 def create_identity() -> str:

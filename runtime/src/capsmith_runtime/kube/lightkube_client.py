@@ -205,6 +205,12 @@ class LightkubeClient:
         path = resource.path(obj["metadata"].get("namespace", ""))
         return parse_object(await self._call("create", "POST", path, self._manager(), obj))
 
+    async def update(self, resource: ResourceType, obj: JSON) -> JSON:
+        """Replace an object and return the result; see `KubeClient.update`."""
+        metadata = obj["metadata"]
+        path = resource.path(metadata.get("namespace", ""), metadata["name"])
+        return parse_object(await self._call("update", "PUT", path, self._manager(), obj))
+
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:

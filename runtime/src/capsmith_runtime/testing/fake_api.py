@@ -171,6 +171,16 @@ class FakeApi:
             self._count("create", resource.kind, key, obj)
             return self.add(obj if self.admission is None else self.admission(copy_object(obj)))
 
+    async def update(self, resource: ResourceType, obj: JSON) -> JSON:
+        """Replace everything except the status, and return the object."""
+        metadata = obj["metadata"]
+        key = NamespacedName(metadata.get("namespace", ""), metadata["name"])
+        async with _travel():
+            self._count("update", resource.kind, key, obj)
+            old = self._checked(resource.kind, key, metadata.get("resourceVersion", ""))
+            kept = {"status": old["status"]} if "status" in old else {}
+            return self._store(old, {**copy_object(obj), **kept})
+
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:

@@ -79,6 +79,11 @@ class GuardedClient:
         with self._guard():
             return await self._inner.create(resource, obj)
 
+    async def update(self, resource: ResourceType, obj: JSON) -> JSON:
+        """Replace an object and return the result; see `KubeClient.update`."""
+        with self._guard():
+            return await self._inner.update(resource, obj)
+
     async def patch(
         self, resource: ResourceType, key: NamespacedName, body: JSON, *, resource_version: str = ""
     ) -> JSON:
