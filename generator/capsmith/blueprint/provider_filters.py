@@ -24,12 +24,7 @@ from capsmith.output.clusterctl import (
     list_template_variables,
     release_url,
 )
-from capsmith.output.crd import (
-    build_contract_labels,
-    build_crd,
-    list_required_status,
-    needs_messages,
-)
+from capsmith.output.crd import build_contract_labels, build_crd
 from capsmith.output.monitoring import build_alert_rules, format_dashboard
 from capsmith.output.python_types import (
     find_converted_versions,
@@ -66,6 +61,12 @@ from capsmith.output.webhooks import (
     list_converted_resources,
     list_migrated_resources,
     needs_webhook_server,
+)
+from capsmith.output.write_limits import (
+    list_absent_fields,
+    list_required_in_conditions,
+    list_required_status,
+    needs_messages,
 )
 from capsmith.provider.hooks import list_author_classes, list_author_names
 from capsmith.provider.model import Component, Provider
@@ -131,7 +132,10 @@ def _aggregate_permissions(context: Context, component: Component) -> tuple[Perm
 PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     # output/crd.py: CustomResourceDefinitions
     "crd": build_crd,
+    # output/write_limits.py: what a manager respects when it writes objects
+    "absent_fields": list_absent_fields,
     "needs_messages": needs_messages,
+    "required_in_conditions": list_required_in_conditions,
     "required_status": list_required_status,
     # output/webhooks.py: webhooks, and the migration of stored objects
     "admitted_kinds": list_admitted_kinds,

@@ -422,6 +422,16 @@ def _chosen(fields: Mapping[str, ContractField], resource: Resource) -> list[Con
     ]
 
 
+def select_contract_fields(resource: Resource, part: str) -> list[ContractField]:
+    """Return the contract's fields in ``part``, ``spec`` or ``status``, that the kind has.
+
+    They are the fields for the kind's features in the contract of its storage version, with the
+    contract's schemas.
+    """
+    shape = _shape(resource, resource.storage_version)
+    return _chosen(shape.spec if part == "spec" else shape.status, resource)
+
+
 def _contract_validations(shape: TypeShape, resource: Resource) -> list[dict[str, Any]]:
     """Return the contract's rules for the spec, except rules that read fields a template lacks."""
     if resource.role.is_template:
@@ -442,29 +452,3 @@ ZEROS: Final = {
     **{"array": [], "object": {}},
 }
 """Zero values that the manager writes to required status fields, by JSON type."""
-
-
-def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
-    """Return the names and JSON types of status fields that every object must have.
-
-    Empty unless the author requires the status.  Fields with a default are left out.
-    """
-    if "required" not in resource.options.limits("status"):
-        return ()
-    schema = build_status_schema(resource, resource.storage_version) or {}
-    fields = schema.get("properties", {})
-    return tuple(
-        (name, fields[name]["type"])
-        for name in schema.get("required", ())
-        if "type" in fields.get(name, {}) and "default" not in fields[name]
-    )
-
-
-def needs_messages(resource: Resource) -> bool:
-    """Return whether the API server refuses conditions of this kind with an empty message."""
-    if resource.contract_fields is None:
-        return False
-    schema: Any = build_status_schema(resource, resource.storage_version) or {}
-    for key in ("properties", "conditions", "items", "properties", "message"):
-        schema = schema.get(key, {})
-    return bool(schema.get("minLength", 0))

@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 
 from capsmith_runtime.errors import ConflictError
 from capsmith_runtime.kube.client import JSON, NamespacedName
-from capsmith_runtime.kube.patch import build_status_patch, merge_patch, needs_lock, write
+from capsmith_runtime.kube.patch import (
+    build_status_patch,
+    merge_patch,
+    needs_lock,
+    remove_absent_fields,
+    write,
+)
 from tests.runtime.support.faults import Request
 from tests.runtime.support.following import WIDGET, connected
 from tests.runtime.support.proxy import FaultProxy
@@ -257,3 +263,28 @@ def test_the_reason_replaces_an_empty_message_where_the_crd_refuses_it() -> None
     written = {"conditions": [{**ready, "message": "Ready"}, waiting]}
     assert build_status_patch(strict, {}, new) == written
     assert build_status_patch(strict, written, new) == {}
+
+
+def test_required_fields_of_conditions_are_written_even_if_they_are_empty() -> None:
+    ready = {"type": "Ready", "status": "True"}
+    strict = replace(WIDGET, required_in_conditions=("reason", "message"))
+    written = {"conditions": [{**ready, "reason": "Ready", "message": ""}]}
+    assert build_status_patch(strict, {}, {"conditions": [ready]}) == written
+    assert build_status_patch(strict, written, {"conditions": [ready]}) == {}
+    # What the manager has to say stays as it is.
+    said = {"conditions": [{**ready, "reason": "Made", "message": "it is there"}]}
+    assert build_status_patch(strict, {}, said) == said
+
+
+def test_fields_that_the_crd_lacks_are_not_written() -> None:
+    obj = {
+        "spec": {"zone": "a", "size": 1},
+        "status": {"ready": True, "conditions": [{"type": "Ready", "severity": "Info"}]},
+    }
+    paths = ("spec.zone", "status.conditions.severity", "status.other.deep")
+    assert remove_absent_fields(replace(WIDGET, absent_fields=paths), obj) == {
+        "spec": {"size": 1},
+        "status": {"ready": True, "conditions": [{"type": "Ready"}]},
+    }
+    assert obj["spec"] == {"zone": "a", "size": 1}
+    assert remove_absent_fields(WIDGET, obj) is obj

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from capsmith.output.crd import build_crd, list_required_status, needs_messages
+from capsmith.output.crd import build_crd
+from capsmith.output.write_limits import (
+    list_absent_fields,
+    list_required_in_conditions,
+    list_required_status,
+    needs_messages,
+)
 from capsmith.provider.contract_fields import find_declared_crds
 from capsmith.provider.model import Provider
 from tests.unit.provider.described import BASE, provider, resource
@@ -184,3 +190,23 @@ def test_a_condition_may_need_a_message(limits: dict[str, Any], needed: bool) ->
     made = provider(infrastructure=kinds)
     assert needs_messages(resource(made, "AcmeMachine")) is needed
     assert not needs_messages(resource(made, "AcmeCluster"))
+
+
+def test_the_manager_knows_which_fields_of_the_contract_a_crd_lacks() -> None:
+    fields = {"type": "string!", "reason": "string!", "message": "string!"}
+    items = {"type": "object", "properties": fields}
+    written = {
+        "status": {"conditions": {"type": "array", "items": items}},
+        "without": ["status.addresses", "spec.failureDomain"],
+        "exact": True,
+    }
+    made = _made({"contractFields": written})
+    machine, cluster = resource(made, "AcmeMachine"), resource(made, "AcmeCluster")
+    assert list_absent_fields(machine) == (
+        "status.addresses",
+        "status.conditions.status",
+        "status.conditions.lastTransitionTime",
+        "status.conditions.observedGeneration",
+    )
+    assert list_required_in_conditions(machine) == ("reason", "message")
+    assert (list_absent_fields(cluster), list_required_in_conditions(cluster)) == ((), ())

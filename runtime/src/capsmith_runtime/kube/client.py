@@ -42,6 +42,16 @@ class ResourceType:
 
     The reason is then written as the message, too.
     """
+    required_in_conditions: tuple[str, ...] = ()
+    """The fields that the API server requires in conditions, of ``reason`` and ``message``.
+
+    A missing reason is then written as the type of the condition, a missing message as empty.
+    """
+    absent_fields: tuple[str, ...] = ()
+    """Paths of the contract's fields that the CRD lacks, such as ``status.conditions.severity``.
+
+    They are never written.  A path leads through the items of lists.
+    """
 
     @property
     def api_version(self) -> str:

@@ -64,6 +64,7 @@ async def write(
     `Informer.update_from_write`). Raises `ConflictError` if a shared list has changed on the
     server, and `NotFoundError` if the object is gone.
     """
+    new = remove_absent_fields(resource, new)
     parts = {part: merge_patch(old.get(part) or {}, new.get(part) or {}) for part in _MAIN}
     main = {part: patch for part, patch in parts.items() if patch}
     state = build_status_patch(resource, old.get("status") or {}, new.get("status") or {})
@@ -89,14 +90,35 @@ async def write(
     return current
 
 
+def remove_absent_fields(resource: ResourceType, obj: JSON) -> JSON:
+    """Return `obj` without the fields that the CRD of its kind lacks; `obj` stays as it is.
+
+    The API server drops these fields, so that each reconcile would write them again.
+    """
+    for path in resource.absent_fields:
+        obj = _without(obj, path.split("."))
+    return obj
+
+
+def _without(value: Any, steps: list[str]) -> Any:
+    if isinstance(value, list):
+        return [_without(each, steps) for each in value]
+    first, *rest = steps
+    if not isinstance(value, dict) or first not in value:
+        return value
+    if rest:
+        return {**value, first: _without(value[first], rest)}
+    return {name: each for name, each in value.items() if name != first}
+
+
 def build_status_patch(resource: ResourceType, old: JSON, new: JSON) -> JSON:
     """Return the merge patch for a status whose required fields keep their zero values.
 
     The schema of such a status rejects an object without these fields, but merge_patch leaves out
     empty objects and lists.
     """
-    if resource.needs_messages and "conditions" in new:
-        new = {**new, "conditions": [_with_message(each) for each in new["conditions"]]}
+    if "conditions" in new:
+        new = {**new, "conditions": [_complete(resource, each) for each in new["conditions"]]}
     if not resource.required_status or not new:
         return merge_patch(old, new)
     missing = {name: _ZEROS[kind] for name, kind in resource.required_status if name not in new}
@@ -105,8 +127,15 @@ def build_status_patch(resource: ResourceType, old: JSON, new: JSON) -> JSON:
     return {**{name: zero for name, zero in missing.items() if name not in old}, **patch}
 
 
-def _with_message(condition: JSON) -> JSON:
-    if condition.get("message") != "":
+def _complete(resource: ResourceType, condition: JSON) -> JSON:
+    """Return a condition with the fields that the API server requires."""
+    if resource.required_in_conditions:
+        values = {"reason": condition.get("type", ""), "message": ""}
+        missing = {
+            name: values[name] for name in resource.required_in_conditions if name not in condition
+        }
+        condition = {**condition, **missing} if missing else condition
+    if not resource.needs_messages or condition.get("message") != "":
         return condition
     return {**condition, "message": condition.get("reason") or condition.get("type", "")}
 

@@ -209,6 +209,7 @@ COMPONENT: Final = Component(
                         kind="NimbusServer",
                         plural="nimbusservers",
                         required_status=(("conditions", "array"), ("raidReady", "boolean")),
+                        required_in_conditions=("reason", "message"),
                     ),
                     finalizer="nimbusserver.infrastructure.nimbus.example.com",
                     features=frozenset({"addresses", "credentials"}),
