@@ -230,3 +230,46 @@ def test_what_is_no_crd_is_reported_before_anything_is_written(
     assert "import-malformed" in result.output
     assert message in result.output
     assert not Path("imported.yaml").exists()
+
+
+def _without_labels(crds: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for each in crds:
+        each["metadata"].pop("labels")
+    return crds
+
+
+def test_a_name_is_guessed_from_the_namespace_of_the_components() -> None:
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "capz-system"}}
+    path = _components(namespace, *_without_labels(provider()))
+    result = run("import", path, "-o", "one.yaml", *_REPOSITORY)
+    assert (result.exit_code, "capz, after its namespace, is a guess" in result.output) == (0, True)
+    assert yaml.safe_load(Path("one.yaml").read_text())["name"] == "capz"
+    named = run("import", path, "-o", "two.yaml", "--name", "acme", *_REPOSITORY)
+    assert "import-name" not in named.output
+
+
+def test_a_name_is_guessed_from_a_kustomization() -> None:
+    Path("crd").mkdir()
+    Path("crd/crds.yaml").write_text(yaml.safe_dump_all(_without_labels(provider())))
+    text = "namespace: cluster-api-provider-acme-system\nresources: [crd/crds.yaml]\n"
+    Path("kustomization.yaml").write_text(text)
+    assert run("import", ".", "-o", "one.yaml", *_REPOSITORY).exit_code == 0
+    assert yaml.safe_load(Path("one.yaml").read_text())["name"] == "acme"
+    Path("kustomization.yaml").write_text("resources: [crd/crds.yaml]\n")
+    assert "Add --name" in run("import", ".", "-o", "two.yaml", *_REPOSITORY).output
+
+
+def test_import_names_the_conversions_that_the_author_has_to_write() -> None:
+    spec = {"type": "object", "required": ["disk"], "properties": {"disk": {"type": "integer"}}}
+    schema = {"type": "object", "properties": {"spec": spec, "status": {"type": "object"}}}
+    old = {"name": "v1alpha1", "served": True, "storage": False, "subresources": {"status": {}}}
+    old["schema"] = {"openAPIV3Schema": schema}
+    path = _components(*provider(spec={"disk": {"type": "string"}}, versions=[old]))
+    result = run("import", path, "-o", "one.yaml", "--partial", *_REPOSITORY)
+    assert "import-conversion" in result.output
+    file = "src/cluster_api_provider_acme/conversions/acme_machine_v1alpha1.py"
+    assert f"AcmeMachine: {file} has no spec_from_hub, because v1alpha1 requires disk" in (
+        " ".join(result.output.split())
+    )
+    assert run("generate", "one.yaml", "-o", "repo").exit_code == 0
+    assert "NotImplementedError" in (Path("repo") / file).read_text()

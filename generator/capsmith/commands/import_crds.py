@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from capsmith.commands.load import load, load_contracts, load_text
 from capsmith.errors import Refused, UnreadableInput
 from capsmith.findings import Finding, Location, Severity
+from capsmith.importing.author_code import find_author_code
 from capsmith.importing.importer import ImportedCrd, compare_provider, import_crds
-from capsmith.importing.outline import find_provider_name
+from capsmith.importing.outline import find_provider_name, guess_provider_name
 from capsmith.importing.report import collect_facts, find_malformed, report_differences, summarize
 from capsmith.importing.source import SourceCrd, find_foreign, read_sources
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES, build
@@ -49,24 +50,12 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
     An existing file is never replaced.  Raises UnreadableInput if a file cannot be read, Refused if
     ``output`` exists, and DiskError if the write fails.
     """
-    sources, metadata, found = _read(paths, options)
+    sources, manifests, found = _read(paths, options)
     if not sources:
         return _result(found, ())
-    name = options.name or find_provider_name(sources)
-    if not name:
-        raise UnreadableInput(
-            "import-name", "the CRDs do not name their provider", hint="Add --name, such as acme."
-        )
-    repository = options.repository
-    if not repository:
-        repository = f"https://github.com/{name}/cluster-api-provider-{name}"
-        hint = "Correct it in the file, or use --repository."
-        message = f"the CRDs do not name the repository; {repository} is a guess"
-        found.append(
-            Finding("import-repository", message, Location(str(output)), Severity.WARNING, hint)
-        )
+    names = _choose_names(sources, manifests, output, options, found)
     contracts = {contract.version: contract for contract in load_contracts()}
-    imported = import_crds(sources, metadata, (name, repository), contracts)
+    imported = import_crds(sources, _select_metadata(manifests), names, contracts)
     _write(output, imported.text)
     found += [
         Finding(
@@ -84,8 +73,49 @@ def import_provider(paths: Sequence[Path], output: Path, options: ImportOptions)
     if options.partial:
         kept = [_tolerated(each) for each in kept]
     loaded = load_text(imported.text, str(output))
-    errors = [each for each in loaded.findings if each.severity is Severity.ERROR]
-    return _result([*kept, *errors], imported.crds)
+    kept += [each for each in loaded.findings if each.severity is Severity.ERROR]
+    if loaded.provider is not None:
+        kept += find_author_code(loaded.provider, Location(str(output)))
+    return _result(kept, imported.crds)
+
+
+def _choose_names(
+    sources: Sequence[SourceCrd],
+    manifests: Sequence[Manifest],
+    output: Path,
+    options: ImportOptions,
+    found: list[Finding],
+) -> tuple[str, str]:
+    """Return the provider's name and repository; add a warning to ``found`` for each guess.
+
+    Raises UnreadableInput if nothing names the provider.
+    """
+    location = Location(str(output))
+    name = options.name or find_provider_name(sources)
+    if not name:
+        name = guess_provider_name(manifests)
+        if not name:
+            hint = "Add --name, such as acme."
+            raise UnreadableInput("import-name", "the CRDs do not name their provider", hint=hint)
+        message = f"the CRDs do not name their provider; {name}, after its namespace, is a guess"
+        hint = "Correct it in the file, or use --name."
+        found.append(Finding("import-name", message, location, Severity.WARNING, hint))
+    repository = options.repository
+    if not repository:
+        repository = f"https://github.com/{name}/cluster-api-provider-{name}"
+        hint = "Correct it in the file, or use --repository."
+        message = f"the CRDs do not name the repository; {repository} is a guess"
+        found.append(Finding("import-repository", message, location, Severity.WARNING, hint))
+    return name, repository
+
+
+def _select_metadata(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
+    # clusterctl reads the file by its name; some have no kind.
+    return tuple(
+        each
+        for each in manifests
+        if each.kind == "Metadata" or Path(each.file).name == "metadata.yaml"
+    )
 
 
 def check_provider(paths: Sequence[Path], spec: Path, options: ImportOptions) -> ImportResult:
@@ -114,7 +144,7 @@ def _result(findings: Sequence[Finding], crds: Sequence[ImportedCrd]) -> ImportR
 def _read(
     paths: Sequence[Path], options: ImportOptions
 ) -> tuple[tuple[SourceCrd, ...], tuple[Manifest, ...], list[Finding]]:
-    """Return the provider's CRDs, its metadata, and the findings on the files.
+    """Return the provider's CRDs, the other manifests as written, and the findings on the files.
 
     The CRDs are empty if any CRD is malformed.  Raises UnreadableInput if the files contain no CRDs
     of a provider.
@@ -129,16 +159,10 @@ def _read(
         read, problems = read_substituted(text, str(file), text)
         manifests += read
         findings += problems
-    # clusterctl reads the file by its name; some have no kind.
-    metadata = tuple(
-        each
-        for each in manifests
-        if each.kind == "Metadata" or Path(each.file).name == "metadata.yaml"
-    )
     crds = [each for each in build(manifests) if each.kind == _CRD]
     malformed = find_malformed(crds)
     if malformed:
-        return (), metadata, malformed
+        return (), (), malformed
     sources = read_sources(crds, options.roles, load_contracts()[-1])
     for foreign in find_foreign(crds, sources):
         hint = "If it belongs to the provider, add --role KIND=Resource."
@@ -152,7 +176,7 @@ def _read(
             file=str(paths[0]),
             hint="Specify a components file, or a folder with CRDs.",
         )
-    return sources, metadata, findings
+    return sources, tuple(manifests), findings
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
@@ -164,7 +188,12 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _is_needed(file: Path, text: str) -> bool:
-    return _CRD in text or file.name in KUSTOMIZATION_FILES or file.name == "metadata.yaml"
+    return (
+        _CRD in text
+        or "kind: Namespace" in text
+        or file.name in KUSTOMIZATION_FILES
+        or file.name == "metadata.yaml"
+    )
 
 
 def _write(output: Path, text: str) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from capsmith.contract.model import Contract
 from capsmith.importing.source import PROVIDER_LABEL, RESOURCE, SourceCrd
 from capsmith.manifests.crds import CrdVersion
+from capsmith.manifests.kustomize import KUSTOMIZATION_FILES
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
 from capsmith.provider.sections import SECTION_TYPES
 from capsmith.provider.versions import series_order, version_order
-from capsmith.safetext import SeriesName, VersionName
+from capsmith.safetext import DnsLabel, SeriesName, VersionName
+
+_AROUND_NAME = re.compile(r"^cluster-api-([a-z-]+-)??provider-|-system$")
+"""What precedes and follows a provider's name in the usual names of its namespace."""
 
 
 class Version(NamedTuple):
@@ -81,6 +87,23 @@ def find_provider_name(sources: Iterable[SourceCrd]) -> str:
         for type_ in types:
             if isinstance(label, str) and label.startswith(f"{type_}-"):
                 return label.removeprefix(f"{type_}-")
+    return ""
+
+
+def guess_provider_name(manifests: Iterable[Manifest]) -> str:
+    """Return a name for the provider from the namespace of its components; empty if none fits.
+
+    ``manifests`` are the files as written: the namespace is the name of a Namespace or the
+    ``namespace`` of a kustomization, such as ``cluster-api-provider-acme-system``.
+    """
+    for manifest in manifests:
+        is_namespace = manifest.kind == "Namespace"
+        namespace = manifest.name if is_namespace else text_of(manifest.document, "namespace")
+        if is_namespace or Path(manifest.file).name in KUSTOMIZATION_FILES:
+            name = _AROUND_NAME.sub("", namespace)
+            # kustomize gives a Namespace with this name the prefix of all objects.
+            if name != "system" and DnsLabel.form.fullmatch(name):
+                return name
     return ""
 
 
