@@ -188,6 +188,47 @@ def kubeconfig(name: str | None) -> int:
 
 @lab.command()
 @_name_option
+@click.option(
+    "--kubeconfig",
+    type=FOLDER,
+    metavar="FILE",
+    help="Show the management cluster in this kubeconfig instead of a lab.",
+)
+@click.option("--context", metavar="NAME", default="", help="Context of --kubeconfig.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port to use [default: a free one]."
+)
+@handle_exit
+def page(name: str | None, kubeconfig: Path | None, context: str, port: int) -> int:
+    """Serve a page that shows the lab live in a browser, until Ctrl-C.
+
+    The page is on the loopback interface, and opens only with the key in a private file.  It reads
+    and changes nothing.
+    """
+    import os
+
+    from capsmith.clusters.lab.page.start import serve_cluster, serve_lab
+    from capsmith.console import Console
+
+    if kubeconfig is None and context:
+        raise click.UsageError("--context is for --kubeconfig.")
+    if kubeconfig is not None and name is not None:
+        raise click.UsageError("--name and --kubeconfig exclude each other.")
+    console = Console()
+
+    def ready(address: str, opener: Path) -> None:
+        console.print_text(f"The page is served at {address}")
+        console.print_text(f"Open {opener.as_uri()} in a browser; it contains the page's key.")
+
+    if kubeconfig is not None:
+        serve_cluster(kubeconfig, context, os.environ, port, ready)
+    else:
+        serve_lab(_existing(name, None), port, ready)
+    return 0
+
+
+@lab.command()
+@_name_option
 @click.option("--all", "all_", is_flag=True, help="End all labs.")
 @click.option(
     "--force", is_flag=True, help="End the lab even if clusters exist that are not simulated."

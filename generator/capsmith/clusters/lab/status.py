@@ -150,7 +150,7 @@ def follow(
     while True:
         is_running = lab.is_running
         for name, path in files.items():
-            text, positions[name] = _new_text(path, positions[name])
+            text, positions[name] = read_new_text(path, positions[name])
             for line in text.splitlines():
                 yield name, line
         if not is_running:
@@ -158,7 +158,7 @@ def follow(
         time.sleep(_STEP_SECONDS)
 
 
-def _new_text(path: Path, position: int) -> tuple[str, int]:
+def read_new_text(path: Path, position: int) -> tuple[str, int]:
     """Return the complete lines after a position, and the position after those lines."""
     try:
         with path.open("rb") as file:

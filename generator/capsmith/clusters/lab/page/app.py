@@ -1,0 +1,105 @@
+"""The page's web application: its files, and a stream of changes for each browser tab."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from functools import cache
+from importlib.resources import files
+from pathlib import PurePosixPath
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from capsmith.clusters.lab.page.cluster import WatchedCluster
+from capsmith.clusters.lab.page.guard import Guard
+from capsmith.clusters.lab.page.stream import Source, StreamRequest, ViewStream
+
+_TYPES = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+}
+_INDEX = "index.html"
+_MAX_BODY = 256 * 1024
+_PAUSE_SECONDS = 0.15
+"""Changes within this time are sent in one message."""
+_LOOK_SECONDS = 0.5
+"""How often files are looked at: logs, the state of processes, simulated servers."""
+
+
+def create_app(cluster: WatchedCluster, source: Source, host: str, key: str) -> ASGIApp:
+    """Return the application.
+
+    ``host`` is the host and port in its address, and ``key`` what requests have to present.
+    """
+
+    async def stream(request: Request) -> Response:
+        try:
+            body = await _read_body(request)
+            wanted = StreamRequest.from_data(json.loads(body))
+        except (ValueError, RecursionError):
+            return JSONResponse({"error": "the request is not valid JSON"}, 400)
+        lines = _stream(cluster, ViewStream(cluster, source, wanted))
+        return StreamingResponse(lines, media_type="application/x-ndjson")
+
+    routes = [
+        Route("/api/stream", stream, methods=["POST"]),
+        Route("/{path:path}", _send_file),
+    ]
+    return Guard(Starlette(routes=routes), host, key)
+
+
+async def _stream(cluster: WatchedCluster, view: ViewStream) -> AsyncIterator[bytes]:
+    """Yield a line of JSON for each change, until the browser closes the connection."""
+    loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+    def notice() -> None:
+        loop.call_soon_threadsafe(changed.set)
+
+    with cluster.listen(notice):
+        while True:
+            changed.clear()
+            message = await asyncio.to_thread(view.next_message)
+            if message:
+                yield json.dumps(message, separators=(",", ":")).encode() + b"\n"
+            await asyncio.sleep(_PAUSE_SECONDS)
+            try:
+                await asyncio.wait_for(changed.wait(), _LOOK_SECONDS)
+            except TimeoutError:
+                continue
+
+
+async def _read_body(request: Request) -> bytes:
+    """Return the body of a request.  Raises ValueError if it is too long."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MAX_BODY:
+            raise ValueError("the body is too long")
+    return body
+
+
+async def _send_file(request: Request) -> Response:
+    path = request.path_params.get("path", "") or _INDEX
+    assets = load_assets()
+    if path not in assets:
+        return JSONResponse({"error": "no such file"}, 404)
+    return Response(assets[path], media_type=_TYPES[PurePosixPath(path).suffix])
+
+
+@cache
+def load_assets() -> dict[str, bytes]:
+    """Return the files that a browser may load, by path.  They contain nothing about a cluster."""
+    root = files(__package__) / "assets"
+    found = {}
+    for folder in ("", "vendor/"):
+        for each in (root / folder).iterdir():
+            if each.is_file() and PurePosixPath(each.name).suffix in _TYPES:
+                found[f"{folder}{each.name}"] = each.read_bytes()
+    return found

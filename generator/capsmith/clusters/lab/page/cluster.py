@@ -1,0 +1,57 @@
+"""A management cluster under watch, shared by the threads that watch it and the page's server."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from capsmith.clusters.lab.page.model.store import ObjectStore
+
+Listener = Callable[[], None]
+
+
+class WatchedCluster:
+    """An object store with a lock, and with listeners that are called after changes.
+
+    Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._store = ObjectStore()
+        self._lock = threading.RLock()
+        self._listeners: set[Listener] = set()
+
+    @contextmanager
+    def read(self) -> Iterator[ObjectStore]:
+        """Return a context manager that provides the store, unchanged while it is open."""
+        with self._lock:
+            yield self._store
+
+    @contextmanager
+    def change(self) -> Iterator[ObjectStore]:
+        """Return a context manager that provides the store for changes.
+
+        Calls the listeners afterwards if anything changed.
+        """
+        with self._lock:
+            before = self._store.revision
+            yield self._store
+            is_changed = self._store.revision != before
+            listeners = list(self._listeners) if is_changed else []
+        for listener in listeners:
+            listener()
+
+    @contextmanager
+    def listen(self, listener: Listener) -> Iterator[None]:
+        """Call ``listener`` after each change while the context manager is open.
+
+        It is called in the thread that made the change, and must not block.
+        """
+        with self._lock:
+            self._listeners.add(listener)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.discard(listener)

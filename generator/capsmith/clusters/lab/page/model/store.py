@@ -1,0 +1,198 @@
+"""The objects of a management cluster as the watches report them, with each one's last version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping, get_sequence
+from capsmith.clusters.lab.page.model.summary import Summary, summarize
+
+_MAX_EVENTS = 50
+"""Kubernetes events that are kept for each object."""
+
+
+class ObjectKey(NamedTuple):
+    """What identifies an object, whatever the version in which it is read."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def id(self) -> str:
+        """Return the key as one string, for addresses and as the id of a row."""
+        return "/".join(self)
+
+
+@dataclass
+class StoredObject:
+    """An object, the version before it, and what is derived from it once."""
+
+    key: ObjectKey
+    data: JSON
+    previous: JSON | None
+    """The object before its last change; None if the page has seen one version only."""
+    summary: Summary
+    revision: int
+    """Grows with each change of the object and each of its events."""
+
+
+@dataclass(frozen=True)
+class ServedType:
+    """A kind that the page shows, as its CRD describes it."""
+
+    group: str
+    kind: str
+    version: str
+    """The version in which the page reads."""
+    stored: str
+    """The version in which new objects are stored; empty if the CRDs cannot be read."""
+    contracts: tuple[str, ...] = ()
+    """The contract labels of the CRD, as ``v1beta2: v1alpha1``."""
+
+
+class SimulatedServer(NamedTuple):
+    """A server of the simulated cloud."""
+
+    id: str
+    name: str
+    provider_id: str
+
+
+class ObjectStore:
+    """Objects by key, with indexes by uid and by owner.
+
+    Not thread-safe: callers hold a lock of their own.
+    """
+
+    def __init__(self) -> None:
+        self.types: dict[tuple[str, str], ServedType] = {}
+        self.problems: dict[str, str] = {}
+        """What cannot be watched, by source, with the reason."""
+        self.servers: tuple[SimulatedServer, ...] | None = None
+        """Servers of the simulated cloud; None if no cloud is simulated."""
+        self.revision = 0
+        self._objects: dict[ObjectKey, StoredObject] = {}
+        self._uids: dict[str, ObjectKey] = {}
+        self._events: dict[str, dict[str, JSON]] = {}
+
+    def __iter__(self) -> Iterator[StoredObject]:
+        return iter(self._objects.values())
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def apply(self, obj: JSON) -> None:
+        """Add an object, or replace its former version."""
+        key, former = get_key(obj), self._objects.get(get_key(obj))
+        if former is not None and _version(former.data) == _version(obj):
+            return
+        self.revision += 1
+        # A new uid is another object of the same name, not a change.
+        is_same = former is not None and _uid(former.data) == _uid(obj)
+        previous = former.data if former is not None and is_same else None
+        if former is not None:
+            self._uids.pop(_uid(former.data), None)
+        self._objects[key] = StoredObject(key, obj, previous, summarize(obj), self.revision)
+        self._uids[_uid(obj)] = key
+
+    def remove(self, key: ObjectKey) -> None:
+        """Remove an object. A missing one is not an error."""
+        former = self._objects.pop(key, None)
+        if former is not None:
+            self.revision += 1
+            self._uids.pop(_uid(former.data), None)
+            self._events.pop(_uid(former.data), None)
+
+    def replace_kind(self, group: str, kind: str, objects: list[JSON]) -> None:
+        """Make ``objects`` the only objects of a kind, as after a new list."""
+        kept = {get_key(each) for each in objects}
+        for key in [key for key in self._objects if key[:2] == (group, kind)]:
+            if key not in kept:
+                self.remove(key)
+        for each in objects:
+            self.apply(each)
+
+    def add_event(self, event: JSON) -> None:
+        """Add a Kubernetes event of an object in the store; others are ignored."""
+        uid = str(get_mapping(event.get("involvedObject")).get("uid") or "")
+        key = self._uids.get(uid)
+        if key is None:
+            return
+        events = self._events.setdefault(uid, {})
+        events[str(get_mapping(event.get("metadata")).get("name"))] = event
+        while len(events) > _MAX_EVENTS:
+            del events[min(events, key=lambda name: get_event_time(events[name]))]
+        self.revision += 1
+        self._objects[key].revision = self.revision
+
+    def set_problem(self, source: str, message: str) -> None:
+        """Record why a source cannot be watched; an empty message removes the record."""
+        if self.problems.get(source, "") == message:
+            return
+        self.revision += 1
+        self.problems.pop(source, None)
+        if message:
+            self.problems[source] = message
+
+    def set_servers(self, servers: tuple[SimulatedServer, ...] | None) -> None:
+        """Replace the servers of the simulated cloud."""
+        if servers != self.servers:
+            self.revision += 1
+            self.servers = servers
+
+    def find(self, id: str) -> StoredObject | None:
+        """Return the object with this id, or None if there is none."""
+        parts = id.split("/")
+        return self._objects.get(ObjectKey(*parts)) if len(parts) == 4 else None
+
+    def find_uid(self, uid: str) -> StoredObject | None:
+        """Return the object with this uid, or None if the store has none."""
+        key = self._uids.get(uid)
+        return self._objects[key] if key is not None else None
+
+    def list_events(self, found: StoredObject) -> list[JSON]:
+        """Return an object's Kubernetes events, the latest first."""
+        events = self._events.get(_uid(found.data), {}).values()
+        return sorted(events, key=get_event_time, reverse=True)
+
+
+def get_key(obj: JSON) -> ObjectKey:
+    """Return the key of an object."""
+    metadata = get_mapping(obj.get("metadata"))
+    group, slash, _ = str(obj.get("apiVersion") or "").partition("/")
+    return ObjectKey(
+        group if slash else "",
+        str(obj.get("kind") or ""),
+        str(metadata.get("namespace") or ""),
+        str(metadata.get("name") or ""),
+    )
+
+
+def get_event_time(event: JSON) -> str:
+    """Return the time at which a Kubernetes event was last seen; empty if it has none."""
+    series = get_mapping(event.get("series")).get("lastObservedTime")
+    return str(
+        series
+        or event.get("lastTimestamp")
+        or event.get("eventTime")
+        or get_mapping(event.get("metadata")).get("creationTimestamp")
+        or ""
+    )
+
+
+def list_owners(obj: JSON) -> list[JSON]:
+    """Return the owner references of an object, the controller's first."""
+    owners = map(get_mapping, get_sequence(get_mapping(obj.get("metadata")).get("ownerReferences")))
+    return sorted(owners, key=lambda owner: not owner.get("controller"))
+
+
+def _uid(obj: JSON) -> str:
+    return str(get_mapping(obj.get("metadata")).get("uid") or get_key(obj).id)
+
+
+def _version(obj: JSON) -> tuple[str, str]:
+    return _uid(obj), str(get_mapping(obj.get("metadata")).get("resourceVersion") or "")

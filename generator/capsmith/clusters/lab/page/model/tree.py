@@ -1,0 +1,330 @@
+"""The tree of objects as ``clusterctl describe`` prints it, with equal siblings in one row."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+
+from capsmith.clusters.lab.objects import CLUSTER_NAME
+from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping
+from capsmith.clusters.lab.page.model.store import (
+    ObjectKey,
+    ObjectStore,
+    SimulatedServer,
+    StoredObject,
+    list_owners,
+)
+
+_CORE = "cluster.x-k8s.io"
+_GROUPED = 5
+"""Number of equal siblings from which they share a row."""
+_SHOWN = 200
+"""Members of an open group that are sent."""
+_MAX_ROWS = 600
+_REST = "Templates, classes and others"
+_REFERENCES = (
+    (("infrastructureRef",), "Infrastructure"),
+    (("controlPlaneRef",), "Control plane"),
+    (("bootstrap", "configRef"), "Bootstrap"),
+)
+_TYPES = {"Machine": 0, "MachinePool": 1, "MachineDeployment": 2, "MachineSet": 3}
+
+
+@dataclass(frozen=True)
+class TreeQuery:
+    """What the viewer of a tree has chosen."""
+
+    open: frozenset[str] = frozenset()
+    """Ids of groups whose members are shown."""
+    search: str = ""
+    """Part of a name or kind that rows must have; empty for all."""
+    is_waiting_only: bool = False
+
+
+@dataclass(frozen=True)
+class TreeRow:
+    """A row of the tree."""
+
+    id: str
+    depth: int
+    kind: str
+    name: str
+    role: str
+    """Role of the object for its parent, for example ``Bootstrap``; empty if it has none."""
+    state: str
+    tone: str
+    waiting: str
+    is_paused: bool
+    created: str
+    count: int
+    """Number of objects in a group; 0 for all other rows."""
+    is_open: bool
+
+    def to_data(self) -> JSON:
+        """Return the row as JSON data."""
+        return asdict(self)
+
+
+@dataclass
+class _Node:
+    found: StoredObject | None
+    role: str
+    server: SimulatedServer | None = None
+    is_lost: bool = False
+    """Whether the simulated cloud has lost the server of this machine."""
+
+
+class TreeBuilder:
+    """Builds the rows of one tree from the store."""
+
+    def __init__(self, store: ObjectStore, query: TreeQuery) -> None:
+        self._store = store
+        self._query = query
+        self._roles = _find_references(store)
+        self._children: dict[ObjectKey | None, list[_Node]] = defaultdict(list)
+        servers = {each.provider_id: each for each in store.servers or () if each.provider_id}
+        for found in store:
+            if _is_hidden(found, store):
+                continue
+            parent, role = self._find_parent(found)
+            node = _Node(found, role)
+            self._children[parent].append(node)
+            self._add_server(node, servers)
+
+    def build(self) -> list[TreeRow]:
+        """Return the rows: each Cluster with its objects, then everything else."""
+        roots = self._children[None]
+        clusters = [each for each in roots if _kind(each) == "Cluster"]
+        rest = [each for each in roots if _kind(each) != "Cluster"]
+        rows: list[TreeRow] = []
+        for node in sorted(clusters, key=_order):
+            rows += self._rows(node, 0)
+        if rest:
+            below = [row for node in sorted(rest, key=_order) for row in self._rows(node, 1)]
+            # A search opens what it finds.
+            is_open = _REST in self._query.open or bool(self._query.search)
+            if below:
+                row = _virtual(_REST, 0, _REST, len(rest), is_open=is_open)
+                rows += [row, *(below[:_SHOWN] if is_open else [])]
+        left_out = len(rows) - _MAX_ROWS
+        if left_out > 0:
+            more = _virtual("more", 0, f"{left_out} more rows: search for a name", 0, is_open=False)
+            rows = [*rows[:_MAX_ROWS], more]
+        return rows
+
+    def _rows(self, node: _Node, depth: int) -> list[TreeRow]:
+        """Return the rows of a node and all below it that the query selects."""
+        key = node.found.key if node.found else None
+        children = sorted(self._children.get(key, []), key=_order) if key is not None else []
+        below = [row for group in self._group(children) for row in self._show(group, depth + 1)]
+        row = _row(node, depth)
+        return [row, *below] if below or self._is_selected(row) else []
+
+    def _show(self, group: list[_Node], depth: int) -> list[TreeRow]:
+        if len(group) < _GROUPED or self._query.search:
+            return [row for node in group for row in self._rows(node, depth)]
+        first = _row(group[0], depth)
+        if not self._is_selected(first):
+            return []
+        parent = self._find_parent(group[0].found)[0] if group[0].found else None
+        id = f"group:{parent.id if parent else ''}:{first.kind}:{first.state}:{first.waiting}"
+        is_open = id in self._query.open
+        title = f"{len(group)} {first.kind}s"
+        row = _virtual(id, depth, title, len(group), is_open=is_open, like=first)
+        if not is_open:
+            return [row]
+        return [row, *(each for node in group[:_SHOWN] for each in self._rows(node, depth + 1))]
+
+    def _group(self, nodes: list[_Node]) -> list[list[_Node]]:
+        """Return siblings that look the same, and whose children do, in one list each."""
+        groups: dict[object, list[_Node]] = {}
+        for node in nodes:
+            groups.setdefault(self._signature(node), []).append(node)
+        return list(groups.values())
+
+    def _signature(self, node: _Node) -> object:
+        if node.found is None:
+            return node.server.id if node.server else None
+        children = self._children.get(node.found.key, ())
+        summary = node.found.summary
+        below = tuple(sorted(repr(self._signature_of_child(each)) for each in children))
+        return node.found.key.kind, summary, node.role, node.is_lost, below
+
+    def _signature_of_child(self, node: _Node) -> object:
+        # The id of a server is its own, and makes no difference between Machines.
+        return "server" if node.found is None else self._signature(node)
+
+    def _is_selected(self, row: TreeRow) -> bool:
+        if self._query.is_waiting_only and row.tone in ("ok", "neutral") and not row.is_paused:
+            return False
+        text = self._query.search.lower()
+        return not text or text in row.name.lower() or text in row.kind.lower()
+
+    def _find_parent(self, found: StoredObject) -> tuple[ObjectKey | None, str]:
+        """Return the key of the object below which an object is shown, and its role there."""
+        reference = self._roles.get(found.key)
+        role = reference[1] if reference else ""
+        for owner in list_owners(found.data):
+            parent = self._store.find_uid(str(owner.get("uid") or ""))
+            if parent is not None:
+                return _skip_hidden(parent, self._store), role
+        # The owner is set by a controller: before that, what refers to an object is its parent.
+        if reference is not None:
+            return reference
+        labels = get_mapping(get_mapping(found.data.get("metadata")).get("labels"))
+        cluster = ObjectKey(_CORE, "Cluster", found.key.namespace, str(labels.get(CLUSTER_NAME)))
+        if self._store.find(cluster.id) is not None and found.key != cluster:
+            return cluster, role
+        return None, role
+
+    def _add_server(self, node: _Node, servers: dict[str, SimulatedServer]) -> None:
+        """Add the server behind an infrastructure machine of the simulated cloud."""
+        if self._store.servers is None or node.found is None or node.role != "Infrastructure":
+            return
+        parent = self._roles[node.found.key][0]
+        provider_id = get_mapping(node.found.data.get("spec")).get("providerID")
+        if parent.kind != "Machine" or not isinstance(provider_id, str):
+            return
+        server = servers.get(provider_id)
+        node.is_lost = server is None
+        lost = SimulatedServer(provider_id.rpartition("/")[2], "", provider_id)
+        self._children[node.found.key].append(
+            _Node(None, "Server", server or lost, is_lost=server is None)
+        )
+
+
+def _find_references(store: ObjectStore) -> dict[ObjectKey, tuple[ObjectKey, str]]:
+    """Return the object that refers to an object, and the role in which it does so."""
+    found: dict[ObjectKey, tuple[ObjectKey, str]] = {}
+    for each in store:
+        if each.key.group != _CORE or each.key.kind not in ("Cluster", "Machine", "MachinePool"):
+            continue
+        spec = get_mapping(each.data.get("spec"))
+        spec = get_mapping(get_mapping(spec.get("template")).get("spec")) or spec
+        for path, role in _REFERENCES:
+            value: object = spec
+            for part in path:
+                value = get_mapping(value).get(part)
+            reference = get_mapping(value)
+            if reference.get("name"):
+                group = reference.get("apiGroup") or str(reference.get("apiVersion")).split("/")[0]
+                key = ObjectKey(
+                    str(group),
+                    str(reference.get("kind")),
+                    each.key.namespace,
+                    str(reference["name"]),
+                )
+                found[key] = (each.key, role)
+    return found
+
+
+def _is_hidden(found: StoredObject, store: ObjectStore) -> bool:
+    """Return whether ``clusterctl describe`` leaves an object out: the sets of a deployment."""
+    if found.key.kind != "MachineSet":
+        return False
+    return any(store.find_uid(str(each.get("uid"))) for each in list_owners(found.data))
+
+
+def _skip_hidden(parent: StoredObject, store: ObjectStore) -> ObjectKey:
+    """Return the parent, or the deployment of a MachineSet that is not shown."""
+    if parent.key.kind == "MachineSet":
+        for owner in list_owners(parent.data):
+            deployment = store.find_uid(str(owner.get("uid") or ""))
+            if deployment is not None:
+                return deployment.key
+    return parent.key
+
+
+def _kind(node: _Node) -> str:
+    return node.found.key.kind if node.found else "Server"
+
+
+def _order(node: _Node) -> tuple[object, ...]:
+    """Return the sort key: what the cluster needs first, then workers, then the rest, by name."""
+    roles = ("Infrastructure", "Control plane", "Bootstrap", "Server")
+    rank = roles.index(node.role) if node.role in roles else 4
+    name = node.found.key if node.found else ()
+    return rank, -_TYPES.get(_kind(node), -1), _kind(node), name
+
+
+def _row(node: _Node, depth: int) -> TreeRow:
+    if node.found is None:
+        return _server_row(node, depth)
+    key, summary = node.found.key, node.found.summary
+    metadata = get_mapping(node.found.data.get("metadata"))
+    return TreeRow(
+        id=key.id,
+        depth=depth,
+        kind=key.kind,
+        name=key.name,
+        role=node.role,
+        state=summary.state,
+        tone=summary.tone,
+        waiting=summary.waiting,
+        is_paused=summary.is_paused,
+        created=str(metadata.get("creationTimestamp") or ""),
+        count=0,
+        is_open=False,
+    )
+
+
+def _server_row(node: _Node, depth: int) -> TreeRow:
+    server = node.server or SimulatedServer("", "", "")
+    state, tone = ("Lost", "failed") if node.is_lost else ("Exists", "ok")
+    waiting = "the simulated cloud has no such server" if node.is_lost else ""
+    return TreeRow(
+        f"server:{server.provider_id}",
+        *(depth, "Server", server.name or server.id, "Server", state, tone, waiting),
+        is_paused=False,
+        created="",
+        count=0,
+        is_open=False,
+    )
+
+
+def _virtual(
+    id: str, depth: int, title: str, count: int, *, is_open: bool, like: TreeRow | None = None
+) -> TreeRow:
+    """Return the row of a group, with the state of its members."""
+    return TreeRow(
+        id=id,
+        depth=depth,
+        kind="",
+        name=title,
+        role=like.role if like else "",
+        state=like.state if like else "",
+        tone=like.tone if like else "neutral",
+        waiting=like.waiting if like else "",
+        is_paused=like.is_paused if like else False,
+        created="",
+        count=count,
+        is_open=is_open,
+    )
+
+
+def compare_rows(before: list[TreeRow], now: list[TreeRow]) -> JSON:
+    """Return what changed between two trees; empty if nothing did.
+
+    ``rows`` are the new and changed rows, and ``order`` the ids of all rows if that changed.
+    """
+    known = {row.id: row for row in before}
+    changed = [row.to_data() for row in now if known.get(row.id) != row]
+    found: JSON = {"rows": changed} if changed else {}
+    order = [row.id for row in now]
+    if order != [row.id for row in before]:
+        found["order"] = order
+    return found
+
+
+def build_tree(store: ObjectStore, query: TreeQuery) -> list[TreeRow]:
+    """Return the rows that a query selects."""
+    return TreeBuilder(store, query).build()
+
+
+def count_states(store: ObjectStore) -> dict[str, int]:
+    """Return how many objects are in each tone, and how many are paused."""
+    counts: dict[str, int] = defaultdict(int)
+    for each in store:
+        counts[each.summary.tone] += 1
+        counts["paused"] += each.summary.is_paused
+    return dict(counts)

@@ -1,0 +1,127 @@
+"""What a page shows besides the API server's objects: logs, simulated servers, the lab's state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from capsmith.clusters.lab.folder import LabFolder
+from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping
+from capsmith.clusters.lab.page.model.store import SimulatedServer
+from capsmith.clusters.lab.state import read_lab
+from capsmith.clusters.lab.status import find_logs, read_new_text, read_status
+
+_BACKLOG = 256 * 1024
+"""Bytes from the end of each log that are read first."""
+
+
+class LogReader:
+    """Reads what is new in the logs of a lab since the last call."""
+
+    def __init__(self, logs: Mapping[str, Path]) -> None:
+        self._positions = {name: _find_start(path) for name, path in logs.items()}
+
+    def read(self, logs: Mapping[str, Path]) -> list[tuple[str, list[str]]]:
+        """Return the new lines of each component. Logs that are new are read from their start."""
+        found = []
+        for name, path in logs.items():
+            text, self._positions[name] = read_new_text(path, self._positions.get(name, 0))
+            if text:
+                found.append((name, text.splitlines()))
+        return found
+
+
+def _find_start(path: Path) -> int:
+    try:
+        size = path.stat().st_size
+        if size <= _BACKLOG:
+            return 0
+        with path.open("rb") as file:
+            file.seek(size - _BACKLOG)
+            return size - _BACKLOG + len(file.readline())
+    except OSError:
+        return 0
+
+
+class LabSource:
+    """The processes, logs and simulated servers of a lab."""
+
+    def __init__(self, lab: LabFolder) -> None:
+        self._lab = lab
+        self._stamp = 0.0
+        self._servers: tuple[SimulatedServer, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Return what the page calls the cluster."""
+        return f"lab {self._lab.name}"
+
+    def find_logs(self) -> dict[str, Path]:
+        """Return the path to each component's log."""
+        return find_logs(self._lab)
+
+    def describe(self) -> JSON:
+        """Return the state of the lab and its processes, as JSON data."""
+        status = read_status(self._lab)
+        run = status.run
+        return {
+            "title": self.title,
+            "running": status.is_running,
+            "provider": f"{run.state}: {run.message}" if run and run.message else "",
+            "components": [
+                {
+                    "name": each.name,
+                    "state": each.state,
+                    "restarts": each.restarts,
+                    "reason": each.reason,
+                }
+                for each in status.components
+            ],
+        }
+
+    def read_servers(self) -> tuple[SimulatedServer, ...] | None:
+        """Return the servers of the simulated cloud; None if there is no such cloud.
+
+        The files are read again only after the folder has changed.
+        """
+        state, folder = read_lab(self._lab.state), self._lab.cloud / "servers"
+        try:
+            stamp = folder.stat().st_mtime
+        except OSError:
+            return None
+        if state is None or not state.simulated:
+            return None
+        if stamp != self._stamp:
+            self._servers = tuple(
+                each for path in sorted(folder.glob("*.json")) for each in _read(path)
+            )
+            self._stamp = stamp
+        return self._servers
+
+
+class ClusterSource:
+    """A management cluster that is no lab: it has neither logs nor simulated servers."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+
+    def find_logs(self) -> dict[str, Path]:
+        """Return no logs."""
+        return {}
+
+    def describe(self) -> JSON:
+        """Return the name of the cluster, as JSON data."""
+        return {"title": self.title, "running": True, "provider": "", "components": []}
+
+    def read_servers(self) -> None:
+        """Return None: nothing is simulated."""
+
+
+def _read(path: Path) -> list[SimulatedServer]:
+    try:
+        data = get_mapping(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return []  # deleted since the folder was listed
+    parts = (data.get("id"), data.get("name"), data.get("provider_id"))
+    return [SimulatedServer(*(str(each or "") for each in parts))]

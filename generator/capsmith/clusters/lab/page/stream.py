@@ -1,0 +1,137 @@
+"""What one browser tab is sent: first everything that it shows, then what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from capsmith.clusters.lab.page.cluster import WatchedCluster
+from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping, get_sequence
+from capsmith.clusters.lab.page.model.details import describe_object
+from capsmith.clusters.lab.page.model.log_lines import LogFilter, describe_line
+from capsmith.clusters.lab.page.model.store import ObjectStore, SimulatedServer
+from capsmith.clusters.lab.page.model.tree import (
+    TreeQuery,
+    TreeRow,
+    build_tree,
+    compare_rows,
+    count_states,
+)
+from capsmith.clusters.lab.page.sources import LogReader
+
+MAX_LINES = 500
+"""Log lines that are sent in one message; older ones are left out."""
+_MAX_OPEN = 1_000
+
+
+class Source(Protocol):
+    """Provides what a page shows besides the API server's objects."""
+
+    def find_logs(self) -> Mapping[str, Path]:
+        """Return the path to each component's log."""
+
+    def describe(self) -> JSON:
+        """Return the state of the processes, as JSON data."""
+
+    def read_servers(self) -> tuple[SimulatedServer, ...] | None:
+        """Return the servers of the simulated cloud; None if there is no such cloud."""
+
+
+@dataclass(frozen=True)
+class StreamRequest:
+    """What a tab shows."""
+
+    tree: TreeQuery = field(default_factory=TreeQuery)
+    selected: str = ""
+    """Id of the object that is shown in detail; empty if there is none."""
+    logs: LogFilter = field(default_factory=LogFilter)
+
+    @classmethod
+    def from_data(cls, data: object) -> StreamRequest:
+        """Return the request that JSON data describes; unknown and invalid values are ignored."""
+        given = get_mapping(data)
+        selected = str(given.get("selected") or "")
+        name = selected.rpartition("/")[2] if given.get("onlySelected") else ""
+        return cls(
+            TreeQuery(
+                frozenset(str(each) for each in get_sequence(given.get("open"))[:_MAX_OPEN]),
+                str(given.get("search") or ""),
+                bool(given.get("waitingOnly")),
+            ),
+            selected,
+            LogFilter(str(given.get("component") or ""), name),
+        )
+
+
+class ViewStream:
+    """The messages for one tab, one after the other.  Used by one thread at a time."""
+
+    def __init__(self, cluster: WatchedCluster, source: Source, request: StreamRequest) -> None:
+        self._cluster = cluster
+        self._source = source
+        self._request = request
+        self._rows: list[TreeRow] | None = None
+        self._sent: JSON = {}
+        self._revision = -1
+        self._object_revision = -1
+        self._reader: LogReader | None = None
+        self._shown: dict[str, bool] = {}
+
+    def next_message(self) -> JSON:
+        """Return what has changed since the last call, by part of the page; empty if nothing has.
+
+        The first message has all parts.
+        """
+        message: JSON = {}
+        with self._cluster.read() as store:
+            if store.revision != self._revision:
+                self._revision = store.revision
+                message |= self._describe_tree(store)
+                message |= self._describe_selected(store)
+                message |= self._select_changed("counts", count_states(store))
+                message |= self._select_changed("problems", _list_problems(store))
+        message |= self._select_changed("lab", self._source.describe())
+        message |= self._read_logs()
+        return message
+
+    def _describe_tree(self, store: ObjectStore) -> JSON:
+        rows = build_tree(store, self._request.tree)
+        if self._rows is None:
+            changed = {"rows": [row.to_data() for row in rows], "order": [row.id for row in rows]}
+        else:
+            changed = compare_rows(self._rows, rows)
+        self._rows = rows
+        return {"tree": changed} if changed else {}
+
+    def _describe_selected(self, store: ObjectStore) -> JSON:
+        if not self._request.selected:
+            return {}
+        found = store.find(self._request.selected)
+        revision = found.revision if found is not None else -2
+        if revision == self._object_revision:
+            return {}
+        self._object_revision = revision
+        return {"object": describe_object(store, found) if found is not None else None}
+
+    def _select_changed(self, part: str, data: object) -> JSON:
+        if part in self._sent and self._sent[part] == data:
+            return {}
+        self._sent[part] = data
+        return {part: data}
+
+    def _read_logs(self) -> JSON:
+        logs = self._source.find_logs()
+        if self._reader is None:
+            self._reader = LogReader(logs)
+        lines = []
+        for name, new in self._reader.read(logs):
+            selected = self._request.logs.select(name, new, is_shown=self._shown.get(name, False))
+            self._shown[name] = bool(selected) and selected[-1] is new[-1]
+            lines += [describe_line(name, line) for line in selected[-MAX_LINES:]]
+        return {"logs": lines[-MAX_LINES:]} if lines else {}
+
+
+def _list_problems(store: ObjectStore) -> list[JSON]:
+    return [{"source": source, "message": text} for source, text in sorted(store.problems.items())]

@@ -1,0 +1,228 @@
+"""Watch a management cluster's Cluster API objects and their events, with read requests only."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from http.client import HTTPException
+
+from capsmith.clusters.lab.page.cluster import WatchedCluster
+from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping, get_sequence
+from capsmith.clusters.lab.page.model.store import ServedType, get_key
+from capsmith.clusters.processes.kube import ApiError, KubeClient
+
+_SUFFIX = "cluster.x-k8s.io"
+_PROVIDER = "cluster.x-k8s.io/provider"
+_CONTRACT = "cluster.x-k8s.io/v"
+_CRDS = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+_EVENTS = ("v1", "Event")
+_RETRY_SECONDS = 2.0
+_FORBIDDEN_RETRY_SECONDS = 60.0
+_STOP_SECONDS = 5.0
+_STEP_SECONDS = 0.1
+_GONE = 410
+_FORBIDDEN = 403
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+
+
+class ClusterWatch:
+    """Keeps a WatchedCluster up to date, with one thread for each kind.
+
+    Kinds are those of CRDs whose group ends with ``cluster.x-k8s.io`` or that have the label of a
+    provider; those that are installed later are found, too.  Secrets are never requested.
+    """
+
+    def __init__(self, client: KubeClient, cluster: WatchedCluster) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._ending = threading.Event()
+        self._lock = threading.Lock()
+        self._watched: set[tuple[str, str]] = set()
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Start watching in background threads."""
+        self._spawn("the kinds", self._watch_types)
+
+    def stop(self) -> None:
+        """End all watches and wait for their threads, except those that get no response."""
+        self._ending.set()
+        deadline = time.monotonic() + _STOP_SECONDS
+        while self._threads and time.monotonic() < deadline:
+            # Repeated: a thread may begin its watch at this moment.
+            self._client.end_watches()
+            self._threads[-1].join(_STEP_SECONDS)
+            if not self._threads[-1].is_alive():
+                self._threads.pop()
+
+    def _spawn(self, source: str, follow: Callable[[], None]) -> None:
+        thread = threading.Thread(
+            target=self._keep, args=(source, follow), name=f"watch {source}", daemon=True
+        )
+        thread.start()
+        with self._lock:
+            self._threads.append(thread)
+
+    def _keep(self, source: str, follow: Callable[[], None]) -> None:
+        """Call ``follow`` again and again, and record why it fails."""
+        while not self._ending.is_set():
+            pause = _RETRY_SECONDS
+            try:
+                follow()
+                pause = 0.0
+            except ApiError as error:
+                if error.status == _GONE:
+                    continue
+                if error.status == _FORBIDDEN:
+                    pause = _FORBIDDEN_RETRY_SECONDS
+                self._report(source, error.message)
+            except (OSError, HTTPException, ValueError, LookupError) as error:
+                self._report(source, f"the API server does not respond: {error}")
+            self._ending.wait(pause)
+
+    def _report(self, source: str, message: str) -> None:
+        if not self._ending.is_set():
+            with self._cluster.change() as store:
+                store.set_problem(source, message)
+
+    def _watch_types(self) -> None:
+        """Follow the CRDs; without permission for that, look once at the API groups."""
+        try:
+            self._follow(*_CRDS, "the kinds", self._replace_crds, self._change_crd)
+        except ApiError as error:
+            if error.status != _FORBIDDEN:
+                raise
+            for served in self._discover():
+                self._add_type(served)
+            self._add_events()
+            self._ending.wait(_FORBIDDEN_RETRY_SECONDS)
+
+    def _replace_crds(self, crds: list[JSON]) -> None:
+        for crd in crds:
+            self._add_crd(crd)
+        self._add_events()
+
+    def _change_crd(self, event: JSON) -> None:
+        if event["type"] != "DELETED":
+            self._add_crd(get_mapping(event["object"]))
+
+    def _add_crd(self, crd: JSON) -> None:
+        served = read_type(crd)
+        if served is not None:
+            self._add_type(served)
+
+    def _add_type(self, served: ServedType) -> None:
+        """Record a kind, and begin to watch it if it is new."""
+        id = (served.group, served.kind)
+        with self._cluster.change() as store:
+            store.types[id] = served
+        with self._lock:
+            is_new = id not in self._watched
+            self._watched.add(id)
+        if is_new:
+            self._spawn(".".join((served.kind, served.group)), lambda: self._watch_kind(id))
+
+    def _add_events(self) -> None:
+        with self._lock:
+            is_new = _EVENTS not in self._watched
+            self._watched.add(_EVENTS)
+        if is_new:
+            self._spawn("events", self._watch_events)
+
+    def _watch_kind(self, id: tuple[str, str]) -> None:
+        group, kind = id
+        with self._cluster.read() as store:
+            version = store.types[id].version
+
+        def replace(objects: list[JSON]) -> None:
+            with self._cluster.change() as store:
+                store.replace_kind(group, kind, objects)
+
+        def change(event: JSON) -> None:
+            with self._cluster.change() as store:
+                if event["type"] == "DELETED":
+                    store.remove(get_key(event["object"]))
+                else:
+                    store.apply(event["object"])
+
+        self._follow(f"{group}/{version}", kind, f"{kind}.{group}", replace, change)
+
+    def _watch_events(self) -> None:
+        def replace(events: list[JSON]) -> None:
+            with self._cluster.change() as store:
+                for event in events:
+                    store.add_event(event)
+
+        def change(event: JSON) -> None:
+            if event["type"] != "DELETED":
+                replace([event["object"]])
+
+        self._follow(*_EVENTS, "events", replace, change)
+
+    def _follow(
+        self,
+        api_version: str,
+        kind: str,
+        source: str,
+        replace: Callable[[list[JSON]], None],
+        change: Callable[[JSON], None],
+    ) -> None:
+        """List a kind, then watch it until the server or :meth:`stop` ends the watch."""
+        answer = self._client.request("GET", self._client.path(api_version, kind))
+        # Items of a list carry no type.
+        items = [{"apiVersion": api_version, "kind": kind, **each} for each in answer["items"]]
+        replace(items)
+        self._report(source, "")
+        version = str(answer["metadata"]["resourceVersion"])
+        while not self._ending.is_set():
+            for event in self._client.watch(api_version, kind, None, version):
+                obj = get_mapping(event.get("object"))
+                if event.get("type") == "ERROR":
+                    raise ApiError("WATCH", kind, int(obj.get("code") or 0), str(obj))
+                version = str(get_mapping(obj.get("metadata")).get("resourceVersion") or version)
+                change(event)
+
+    def _discover(self) -> list[ServedType]:
+        """Return the kinds of the API groups whose name shows that they belong to Cluster API."""
+        found = []
+        for group in self._client.request("GET", "/apis")["groups"]:
+            if not str(group["name"]).endswith(_SUFFIX):
+                continue
+            version = group["preferredVersion"]
+            listed = self._client.request("GET", f"/apis/{version['groupVersion']}")["resources"]
+            for each in listed:
+                if "/" not in each["name"] and "watch" in each.get("verbs", ()):
+                    found.append(ServedType(group["name"], each["kind"], version["version"], ""))
+        return found
+
+
+def read_type(crd: JSON) -> ServedType | None:
+    """Return the kind of a CRD, or None if it does not belong to Cluster API or is not served."""
+    spec, metadata = get_mapping(crd.get("spec")), get_mapping(crd.get("metadata"))
+    labels = get_mapping(metadata.get("labels"))
+    group, kind = str(spec.get("group") or ""), get_mapping(spec.get("names")).get("kind")
+    if not group.endswith(_SUFFIX) and _PROVIDER not in labels:
+        return None
+    versions = [get_mapping(each) for each in get_sequence(spec.get("versions"))]
+    served = [str(each.get("name")) for each in versions if each.get("served")]
+    stored = [str(each.get("name")) for each in versions if each.get("storage")]
+    if not served or not kind:
+        return None
+    contracts = tuple(
+        f"{name.rpartition('/')[2]}: {value}"
+        for name, value in sorted(labels.items())
+        if name.startswith(_CONTRACT)
+    )
+    preferred = max(served, key=rank_version)
+    return ServedType(group, str(kind), preferred, stored[0] if stored else "", contracts)
+
+
+def rank_version(version: str) -> tuple[int, int, int]:
+    """Return a sort key for API versions: the one that the API server prefers is the greatest."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (-1, 0, 0)
+    stability = {None: 2, "beta": 1, "alpha": 0}[match[2]]
+    return stability, int(match[1]), int(match[3] or 0)

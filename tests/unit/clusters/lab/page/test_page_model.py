@@ -1,0 +1,236 @@
+"""What the page shows follows from objects: tree, groups, summaries, details, differences."""
+
+from __future__ import annotations
+
+import pytest
+
+from capsmith.clusters.lab.page.model.conditions import list_conditions
+from capsmith.clusters.lab.page.model.details import describe_object, diff_versions, format_yaml
+from capsmith.clusters.lab.page.model.hiding import HIDDEN, hide_in_line
+from capsmith.clusters.lab.page.model.log_lines import LogFilter, describe_line, get_level, is_about
+from capsmith.clusters.lab.page.model.store import ObjectStore, SimulatedServer
+from capsmith.clusters.lab.page.model.summary import summarize
+from capsmith.clusters.lab.page.model.tree import TreeQuery, build_tree, compare_rows, count_states
+from tests.browser.objects import (
+    JSON,
+    condition,
+    copy,
+    make,
+    make_cluster,
+    make_event,
+    make_machine,
+)
+
+
+def store_of(*objects: JSON) -> ObjectStore:
+    store = ObjectStore()
+    for number, each in enumerate(objects):
+        each["metadata"].setdefault("resourceVersion", str(number + 1))
+        store.apply(each)
+    return store
+
+
+def change(obj: JSON, **parts: object) -> JSON:
+    found = {**copy(obj), **parts}
+    found["metadata"]["resourceVersion"] = "9" + str(obj["metadata"].get("resourceVersion"))
+    return found
+
+
+def lines(store: ObjectStore, **query: object) -> list[str]:
+    rows = build_tree(store, TreeQuery(**query))  # type: ignore[arg-type]
+    return [f"{'  ' * row.depth}{row.kind or '*'}/{row.name}: {row.state}" for row in rows]
+
+
+def test_tree_is_that_of_clusterctl_without_machine_sets() -> None:
+    store = store_of(*make_cluster(), *make_machine("demo-md-0-abc-1"))
+    assert lines(store) == [
+        "Cluster/demo: Provisioned",
+        "  AcmeCluster/demo: Provisioned",
+        "  MachineDeployment/demo-md-0: 0 of 2 ready",
+        "    Machine/demo-md-0-abc-1: Running",
+        "      AcmeMachine/demo-md-0-abc-1: Provisioned",
+    ]
+
+
+def test_an_object_without_owner_is_below_what_refers_to_it() -> None:
+    """An author sees an infrastructure cluster whose owner core has not set yet."""
+    cluster, infrastructure, *_ = make_cluster()
+    infrastructure["metadata"]["ownerReferences"] = []
+    assert lines(store_of(infrastructure, cluster))[1].startswith("  AcmeCluster/demo")
+
+
+def test_equal_machines_share_a_row_and_a_different_one_has_its_own() -> None:
+    machines = [obj for number in range(6) for obj in make_machine(f"m-{number}")]
+    waiting = make_machine("m-slow", phase="Provisioning", message="no quota")
+    store = store_of(*make_cluster(), *machines, *waiting)
+    rows = build_tree(store, TreeQuery())
+    (group,) = (row for row in rows if row.count)
+    assert (group.name, group.state, group.is_open) == ("6 Machines", "Running", False)
+    assert next(row.waiting for row in rows if row.name == "m-slow") == (
+        "InfrastructureReady: no quota"
+    )
+    opened = lines(store, open=frozenset({group.id}))
+    assert len([line for line in opened if " AcmeMachine/m-" in line]) == 7
+    assert len(lines(store, search="m-3")) == 4
+    assert not [line for line in lines(store, is_waiting_only=True) if "Running" in line]
+
+
+def test_five_thousand_machines_are_few_rows() -> None:
+    machines = [obj for number in range(5_000) for obj in make_machine(f"m-{number}")]
+    store = store_of(*make_cluster(), *machines)
+    assert len(build_tree(store, TreeQuery())) == 4
+    rows = build_tree(store, TreeQuery(search="m-"))
+    assert (len(rows), rows[-1].name[:10]) == (601, "9402 more ")
+
+
+def test_servers_of_the_simulated_cloud_are_behind_their_machines() -> None:
+    store = store_of(*make_cluster(), *make_machine("one"), *make_machine("two"))
+    store.set_servers((SimulatedServer("17", "one", "acme://one"),))
+    found = [line.strip() for line in lines(store) if "Server" in line]
+    assert found == ["Server/one: Exists", "Server/two: Lost"]
+
+
+def test_comparison_has_only_what_changed() -> None:
+    cluster, *rest = make_cluster()
+    store = store_of(cluster, *rest)
+    before = build_tree(store, TreeQuery())
+    assert compare_rows(before, build_tree(store, TreeQuery())) == {}
+    store.apply(change(cluster, status={"phase": "Deleting"}))
+    changed = compare_rows(before, build_tree(store, TreeQuery()))
+    assert [row["name"] for row in changed["rows"]] == ["demo"]
+    assert "order" not in changed
+    assert count_states(store)["waiting"] == 2
+
+
+@pytest.mark.parametrize(
+    ("obj", "state", "waiting"),
+    [
+        ({"status": {"phase": "Pending", "conditions": [condition("Ready", "False", "a")]}},
+         "Pending", "Ready: a"),
+        ({"spec": {"replicas": 3}, "status": {"readyReplicas": 3}}, "3 of 3 ready", ""),
+        ({"status": {"ready": False}, "metadata": {}}, "Not ready", "no owner yet"),
+        ({"spec": {"replicas": 1}}, "0 of 1 ready", "no status yet"),
+        ({"status": {"dataSecretName": "s"}}, "Data created", ""),
+        ({"status": {"addressRef": {"name": "ip"}}}, "Bound", ""),
+        ({"metadata": {"deletionTimestamp": "now", "finalizers": ["a/b"]}},
+         "Deleting", "finalizers: a/b"),
+        ({"metadata": "no mapping", "spec": [], "status": {"conditions": {"a": 1}}}, "", ""),
+    ],
+)  # fmt: skip
+def test_summary(obj: JSON, state: str, waiting: str) -> None:
+    summary = summarize(obj)
+    assert summary.state == state
+    assert summary.waiting.startswith(waiting)
+    assert bool(summary.waiting) == bool(waiting)
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        {"metadata": {"annotations": {"cluster.x-k8s.io/paused": ""}}},
+        {"spec": {"paused": True}},
+        {"status": {"conditions": [condition("Paused", "True")]}},
+    ],
+)
+def test_pause_is_seen_wherever_it_is(obj: JSON) -> None:
+    assert summarize(obj).is_paused
+
+
+def test_conditions_of_both_contracts_are_read() -> None:
+    old, new = condition("Ready", "False"), condition("Available", "True")
+    moving = {"status": {"conditions": [old], "v1beta2": {"conditions": [new]}}}
+    moved = {"status": {"conditions": [new], "deprecated": {"v1beta1": {"conditions": [old]}}}}
+    for obj in (moving, moved):
+        found = {(each.contract, each.type) for each in list_conditions(obj)}
+        assert found == {("v1beta1", "Ready"), ("v1beta2", "Available")}
+
+
+def test_details_have_events_owners_and_the_difference() -> None:
+    machine, _ = make_machine("one")
+    machine["metadata"]["managedFields"] = [{"manager": "acme", "apiVersion": "a/v1"}]
+    store = store_of(*make_cluster(), machine)
+    store.apply(change(machine, status={"phase": "Failed"}))
+    store.add_event(make_event(machine, "e", "boom"))
+    found = store.find("cluster.x-k8s.io/Machine/default/one")
+    assert found is not None
+    shown = describe_object(store, found)
+    assert [each["message"] for each in shown["events"]] == ["boom"]
+    assert shown["owners"][0]["id"] == "cluster.x-k8s.io/MachineSet/default/demo-md-0-abc"
+    assert "-  phase: Running" in shown["difference"]
+    assert "+  phase: Failed" in shown["difference"]
+    assert "managedFields" not in shown["yaml"]
+    assert {"name": "Written by acme in", "value": "a/v1"} in shown["versions"]
+
+
+def test_an_object_of_the_same_name_is_not_a_new_version() -> None:
+    machine, _ = make_machine("one")
+    store = store_of(machine)
+    other = change(machine)
+    other["metadata"]["uid"] = "other"
+    store.apply(other)
+    found = store.find("cluster.x-k8s.io/Machine/default/one")
+    assert found is not None
+    assert found.previous is None
+    assert diff_versions(found.previous, found.data) == []
+
+
+def test_secret_values_are_hidden() -> None:
+    obj = make(
+        "KubeadmConfig",
+        "one",
+        spec={
+            "joinConfiguration": {"discovery": {"token": "abcdef.0123456789abcdef"}},
+            "files": [{"path": "/a", "content": "key material"}],
+            "users": [{"name": "x", "passwd": "hash"}],
+            "note": "join with abcdef.0123456789abcdef",
+            "credentialsRef": {"name": "identity"},
+            "tokenSecretName": "named",
+        },
+        annotations={"kubectl.kubernetes.io/last-applied-configuration": "all of it"},
+    )
+    text = format_yaml(obj)
+    for secret in ("0123456789abcdef", "key material", "hash", "all of it"):
+        assert secret not in text
+    assert "identity" in text
+    assert "named" in text
+    whole = {"apiVersion": "v1", "kind": "Secret", "data": {"value": "c2VjcmV0"}}
+    assert "c2VjcmV0" not in format_yaml(whole)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Authorization: Bearer s3cretvalue",
+        'login password="s3cretvalue" failed',
+        "-----BEGIN RSA PRIVATE KEY-----s3cretvalue-----END RSA PRIVATE KEY-----",
+        "token: s3cretvalue",
+    ],
+)
+def test_secrets_in_log_lines_are_hidden(line: str) -> None:
+    hidden = hide_in_line(line)
+    assert "s3cretvalue" not in hidden
+    assert HIDDEN in hidden
+
+
+def test_log_lines_of_an_object_are_selected_with_their_traceback() -> None:
+    log = [
+        "2026-11-26T08:00:00.000Z ERROR acme failed key=default/demo-1",
+        "Traceback (most recent call last):",
+        "  raise ValueError",
+        "ValueError: no",
+        "2026-11-26T08:00:00.000Z INFO acme failed key=default/demo-12",
+        'I1126 08:00:00.000000 1 a.go:1] "x" Machine="default/demo-1"',
+    ]
+    selected = LogFilter(name="demo-1").select("manager", log)
+    assert selected == [*log[:4], log[5]]
+    assert LogFilter(component="core").select("manager", log) == []
+    assert [get_level(line) for line in log] == ["error", "", "", "", "", ""]
+    assert get_level('{"level": "warning", "msg": "x"}') == "warning"
+    assert get_level("E1126 08:00:00.000000 1 a.go:1] x") == "error"
+
+
+def test_lines_have_no_control_characters() -> None:
+    shown = describe_line("core", "a\x1b[31mb\u202ec")
+    assert shown["text"] == "a\\x1b[31mb\\u202ec"
+    assert len(describe_line("core", "x" * 10_000)["text"]) < 5_000
+    assert not is_about("demo-10", "demo-1")
