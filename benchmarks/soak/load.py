@@ -6,6 +6,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,8 +40,10 @@ class Run:
     peak_rss: float = 0.0
     blocks: list[tuple[str, Block]] = field(default_factory=list)
 
-    def add(self, name: str, value: float, unit: str = "", limit: float | None = None) -> None:
-        self.figures.append(Figure(name, value, unit, limit))
+    def add(
+        self, name: str, value: float, unit: str = "", limit: float | None = None, note: str = ""
+    ) -> None:
+        self.figures.append(Figure(name, value, unit, limit, note))
 
     def phase(self, name: str, work: Callable[[], None]) -> None:
         """Do a part, and keep what the manager used in it."""
@@ -56,12 +59,12 @@ def measure(pairs: int, replicas: int, clusters: int, folder: Path) -> list[Figu
     with cluster(folder, POOL_KIND) as api:
         manager = Manager(api, folder, "manager", api.kubeconfig, "--concurrency=10")
         manager.start()
-        load = Load(api, clusters=clusters)
+        load, before = Load(api, clusters=clusters), api.requests()
         load.start()
         run = Run(api, load, Pool(api, load.owner), manager)
         names = [f"machine-{number}" for number in range(pairs)]
         try:
-            run.phase("converge", lambda: _converge(run, names))
+            run.phase("converge", lambda: _converge(run, names, clusters, before))
             run.phase("pool", lambda: _pool(run, replicas))
             run.phase("restart", lambda: _restart(run, names))
             run.phase("label storm", lambda: _storm(run, names))
@@ -75,11 +78,14 @@ def measure(pairs: int, replicas: int, clusters: int, folder: Path) -> list[Figu
     return run.figures
 
 
-def _converge(run: Run, names: list[str]) -> None:
+def _converge(run: Run, names: list[str], clusters: int, before: Counter[tuple[str, str]]) -> None:
+    """Measure from the first Cluster on; ``before`` are the requests until then.
+
+    The infrastructure clusters count as objects, because the manager reconciles them as well.
+    """
     run.load.make(names[:1])
     run.load.release(names[:1])
     run.load.wait(names[:1], TIMEOUT_SECONDS)
-    before, sent = run.cluster.requests(), run.load.sent
     used = run.manager.process.usage().cpu_seconds
     run.load.make(names[1:])
     time.sleep(SETTLE_SECONDS)  # all of them are seen, and wait
@@ -89,12 +95,17 @@ def _converge(run: Run, names: list[str]) -> None:
     run.add(f"{len(names)} pairs converge", time.monotonic() - began, "s")
     time.sleep(SETTLE_SECONDS)  # what is still under way belongs to it
     answers = run.cluster.requests() - before
-    asked = sum(n for (verb, _), n in answers.items() if verb not in READS or verb == "GET")
-    own = asked - (run.load.sent - sent)
+    asked: Counter[str] = Counter()
+    for (verb, _), count in answers.items():
+        if verb not in READS or verb == "GET":
+            asked[verb] += count
+    own = asked.total() - run.load.sent
     refused = sum(n for (_, code), n in answers.items() if code[0] in "45")
     waits = run.load.latencies(names)
     run.add("latency, median", statistics.median(waits), "s")
-    run.add("requests an object", own / (len(names) - 1), "", REQUESTS_LIMIT)
+    sent = ", ".join(f"{verb} {count}" for verb, count in sorted(asked.items()))
+    note = f"{own} requests; with the load's {run.load.sent}: {sent}"
+    run.add("requests an object", own / (len(names) + clusters), "", REQUESTS_LIMIT, note)
     run.add("requests that the API server refused", refused)
     run.add("CPU", run.manager.process.usage().cpu_seconds - used, "s")
 
@@ -192,7 +203,8 @@ def _longest_blocks(blocks: list[tuple[str, Block]]) -> list[Figure]:
         those = [block for name, block in blocks if name == phase]
         longest = max(those, key=lambda block: block.processor)
         elapsed = 1000 * max(block.seconds for block in those)
-        note = f"{longest.what}; longest elapsed time {elapsed:.0f} ms"
+        collector = f"garbage collector {1000 * longest.collector:.0f} ms"
+        note = f"{longest.what}; {collector}; longest elapsed time {elapsed:.0f} ms"
         name = f"longest block of the event loop, {phase}"
         found.append(Figure(name, 1000 * longest.processor, "ms", BLOCK_LIMIT_MS, note))
     return found

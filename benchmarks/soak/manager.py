@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import gc
 import json
 import os
 import runpy
@@ -25,20 +26,46 @@ BLOCK_SECONDS = 0.02
 
 
 def record_blocks(path: Path) -> None:
-    """Record each callback that blocks the event loop, with the processor time that it takes."""
-    run = asyncio.Handle._run
+    """Record each callback that blocks the event loop, with the processor time that it takes.
+
+    The share of the garbage collector, which runs in whichever callback allocates, is recorded too.
+    """
+    run, collector = asyncio.Handle._run, _CollectorTime()
 
     def timed(handle: asyncio.Handle) -> None:
-        began, used = time.perf_counter(), time.thread_time()
+        began, used, collected = time.perf_counter(), time.thread_time(), collector.seconds
         run(handle)
         seconds = time.perf_counter() - began
         if seconds > BLOCK_SECONDS:
             processor = time.thread_time() - used
             block = {"at": time.monotonic(), "seconds": seconds, "processor": processor}
+            block["collector"] = collector.seconds - collected
             with path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({**block, "what": _name(handle)}) + "\n")
 
     asyncio.Handle._run = timed  # type: ignore[method-assign, assignment]
+
+
+class _CollectorTime:
+    """Counts the processor time that the garbage collector takes, its other callbacks included."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._began = 0.0
+        gc.callbacks.insert(0, self._begin)
+
+    def _begin(self, phase: str, info: dict[str, Any]) -> None:
+        if phase == "start":
+            self._began = time.thread_time()
+            # Last again, in case that callbacks were added meanwhile.
+            if gc.callbacks[-1] != self._end:
+                if self._end in gc.callbacks:
+                    gc.callbacks.remove(self._end)
+                gc.callbacks.append(self._end)
+
+    def _end(self, phase: str, info: dict[str, Any]) -> None:
+        if phase == "stop":
+            self.seconds += time.thread_time() - self._began
 
 
 def _name(handle: asyncio.Handle) -> str:

@@ -35,6 +35,8 @@ class Block:
     seconds: float
     processor: float
     """Processor time of the event loop's thread; the rest is waiting for a processor or the GIL."""
+    collector: float
+    """Processor time of the garbage collector within it."""
     what: str
 
 
@@ -117,6 +119,6 @@ class Manager:
         lines = self._blocks.read_text(encoding="utf-8").splitlines()
         self._blocks.unlink()
         return [
-            Block(found["seconds"], found["processor"], found["what"])
+            Block(found["seconds"], found["processor"], found["collector"], found["what"])
             for found in map(json.loads, lines)
         ]
