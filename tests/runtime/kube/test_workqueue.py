@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import gc
+import weakref
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
@@ -236,3 +239,24 @@ def test_every_request_is_followed_by_a_reconcile(
     assert record.reconciles <= record.requests
     assert record.began.keys() == record.asked.keys()
     assert all(record.began[key] > asked for key, asked in record.asked.items())
+
+
+@on_a_queue
+async def test_a_timer_keeps_nothing_of_the_reconcile_that_set_it(queue: Queue) -> None:
+    """Thousands of objects wait for their next resync."""
+
+    class Span:
+        """A value in the context of a reconcile."""
+
+    async def reconcile() -> weakref.ref[Span]:
+        span = Span()
+        variable.set(span)
+        queue.add_after("a", 600)
+        return weakref.ref(span)
+
+    variable: contextvars.ContextVar[Span] = contextvars.ContextVar("span")
+    reference = await asyncio.create_task(reconcile())
+    await asyncio.sleep(0)  # the event loop forgets the task
+    gc.collect()
+    assert reference() is None
+    assert await moment(queue) == 600

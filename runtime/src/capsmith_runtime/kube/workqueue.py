@@ -7,6 +7,7 @@ so any number of changes that arrive while a key waits cost one reconcile.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import random
 from collections import OrderedDict, deque
 from collections.abc import Hashable
@@ -156,6 +157,9 @@ class WorkQueue(Generic[K]):
         self._processing: dict[K, Priority] = {}
         self._timers: dict[K, tuple[asyncio.TimerHandle, Priority]] = {}
         self._failures: dict[K, int] = {}
+        # One for all timers: a copy of the worker's context would keep the reconcile's span, and
+        # whatever else is in its context, as long as the timer waits.
+        self._context = contextvars.Context()
         self._wake: deque[asyncio.Future[None]] = deque()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -210,7 +214,8 @@ class WorkQueue(Generic[K]):
             pending, other = self._timers[key]
             pending.cancel()
             due, priority = min(due, pending.when()), max(priority, other)
-        self._timers[key] = loop.call_at(due, self._add_due, key), priority
+        timer = loop.call_at(due, self._add_due, key, context=self._context)
+        self._timers[key] = timer, priority
 
     def add_rate_limited(self, key: K, *, at_least: float = 0.0) -> float:
         """Add a failed key after exponential back-off with jitter; return the delay in seconds.
