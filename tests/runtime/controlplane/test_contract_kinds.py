@@ -35,7 +35,7 @@ def _resolve(core: str, labels: dict[str, str], served: tuple[str, ...]) -> Reso
     for contract, informer in kinds._informers.items():
         if contract in labels:
             crd = informer._cache.project(_crd("FooMachineTemplate", labels, served))
-            informer._cache.replace([crd], 1)
+            informer._cache.observe(crd)
     return kinds.resolve("foo.com", "FooMachineTemplate")
 
 

@@ -17,7 +17,7 @@ from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.testing import clock
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from tests.runtime.infrastructure.scripted_provider import COMPONENT, PROVIDER, NoInfrastructure
-from tests.runtime.support.woken import TURN_SECONDS, Woken, woken
+from tests.runtime.support.woken import TURN_SECONDS, Woken, counted_decodings, woken
 
 MACHINE, CLUSTER, IDENTITY = "AcmeMachine", "AcmeCluster", "AcmeIdentity"
 PROVISIONED = [f"m{number}" for number in range(20)]
@@ -77,6 +77,20 @@ def test_after_a_start_unfinished_machines_come_first() -> None:
             assert await found.keys(MACHINE) == ["deleted", WAITING, *PROVISIONED]
 
     clock.run(play())
+
+
+def test_a_change_of_a_cluster_reads_none_of_its_provisioned_machines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Cluster labels change often, and a cluster may have thousands of machines."""
+
+    async def labels(env: InfrastructureEnvironment, cluster: NamespacedName, found: Woken) -> None:
+        with counted_decodings(monkeypatch) as decodings:
+            env.api.change("Cluster", cluster, {"metadata": {"labels": {"a": "1"}}})
+            assert await found.keys(MACHINE) == [WAITING, *PROVISIONED]
+        assert decodings[0] < len(PROVISIONED) / 2
+
+    run(labels)
 
 
 def test_the_first_list_lets_others_run() -> None:

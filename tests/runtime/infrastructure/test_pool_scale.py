@@ -13,8 +13,13 @@ import pytest
 
 from capsmith_runtime.infrastructure import Address, Instance, MachinePoolMachinesReconciler
 from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
+from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
+    CachedPoolMachines,
+    PoolMachines,
+    PoolMachinesLister,
+)
 from capsmith_runtime.infrastructure.machine_pool.steps import GROWTH_SECONDS
-from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing import clock
 from capsmith_runtime.testing.environment import condition
 from tests.runtime.infrastructure.scripted_pools import (
@@ -24,7 +29,7 @@ from tests.runtime.infrastructure.scripted_pools import (
     environment,
     group_environment,
 )
-from tests.runtime.support.woken import woken
+from tests.runtime.support.woken import counted_decodings, woken
 
 MACHINE = POOL.machines.kind
 
@@ -81,6 +86,36 @@ def test_a_look_with_nothing_to_do_costs_nothing_for_each_machine(monkeypatch: A
     """With 5,000 machines it took 2.3 s, and each event of a machine asked for one."""
     few, many = calls_of_a_look(5, monkeypatch), calls_of_a_look(25, monkeypatch)
     assert many - few < 20
+
+
+def test_a_pool_in_deletion_decodes_only_machines_that_have_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each event of one machine reads all of the pool's machines."""
+    repeated: list[int] = []
+    read = PoolMachinesLister.read
+
+    def read_twice(
+        lister: PoolMachinesLister, pool: JSON, found: CachedPoolMachines
+    ) -> PoolMachines:
+        read(lister, pool, found)
+        before = decodings[0]
+        machines = read(lister, pool, lister.select(pool))
+        repeated.append(decodings[0] - before)
+        return machines
+
+    async def scenario() -> None:
+        env.add_pool(5)
+        await env.settled(5)
+        env.api.remove(POOL.resource.kind, env.pool)
+        await env.gone()
+
+    env = environment()
+    monkeypatch.setattr(PoolMachinesLister, "read", read_twice)
+    with counted_decodings(monkeypatch) as decodings:
+        env.run(scenario)
+    assert decodings[0] > 0
+    assert set(repeated) == {0}
 
 
 def test_a_growing_pool_is_reported_every_few_seconds() -> None:

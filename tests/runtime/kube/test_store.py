@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from capsmith_runtime.kube.client import JSON, NamespacedName, is_gone, key_of, version_of
+from capsmith_runtime.kube.encoded_objects import EncodedObjects
 from capsmith_runtime.kube.store import Cache
 from tests.runtime.support.following import Follower
 
@@ -25,6 +27,14 @@ def widget(name: str, version: int, *, uid: str = "1", **metadata: Any) -> JSON:
 def elsewhere(name: str, version: int) -> JSON:
     """Return a widget in another namespace."""
     return widget(name, version, namespace="other")
+
+
+def listed(objects: Iterable[JSON]) -> EncodedObjects:
+    """Return objects as a list provides them."""
+    found = EncodedObjects()
+    for obj in objects:
+        found.put(key_of(obj), obj)
+    return found
 
 
 def gone(name: str, version: int) -> JSON:
@@ -53,21 +63,21 @@ def test_a_change_of_another_client_before_an_own_write_is_delivered() -> None:
 def test_a_list_reports_what_an_own_write_may_hide() -> None:
     """The response to the write had another client's change; the watch ended before its event."""
     cache = Cache()
-    cache.replace([widget("a", 100), widget("b", 101)], 101)
+    cache.replace(listed([widget("a", 100), widget("b", 101)]), 101)
     cache.update_from_write(widget("a", 105))
-    changes = cache.replace([widget("a", 105), widget("b", 101)], 106)
+    changes = cache.replace(listed([widget("a", 105), widget("b", 101)]), 106)
     assert [(change.key.name, change.old, change.new) for change in changes] == [
         ("a", widget("a", 105), widget("a", 105))
     ]
-    assert cache.replace([widget("a", 105), widget("b", 101)], 107) == []
+    assert cache.replace(listed([widget("a", 105), widget("b", 101)]), 107) == []
 
 
 def test_a_list_that_is_older_than_an_own_write_reports_it_later() -> None:
     cache = Cache()
-    cache.replace([widget("a", 100)], 100)
+    cache.replace(listed([widget("a", 100)]), 100)
     cache.update_from_write(widget("a", 105))
-    assert cache.replace([widget("a", 100)], 102) == []
-    assert [change.key.name for change in cache.replace([widget("a", 105)], 106)] == ["a"]
+    assert cache.replace(listed([widget("a", 100)]), 102) == []
+    assert [change.key.name for change in cache.replace(listed([widget("a", 105)]), 106)] == ["a"]
 
 
 def test_an_object_that_an_own_write_removed_does_not_reappear() -> None:
@@ -86,7 +96,7 @@ def test_nor_by_a_list_that_is_older() -> None:
     cache = Cache()
     cache.observe(widget("a", 1, finalizers=["x"]))
     cache.update_from_write(gone("a", 3))
-    assert cache.replace([widget("a", 2, finalizers=["x"])], 2) == []
+    assert cache.replace(listed([widget("a", 2, finalizers=["x"])]), 2) == []
     assert cache.get(NamespacedName("ns", "a")) is None
 
 
@@ -105,7 +115,7 @@ def test_a_restored_server_is_believed() -> None:
     cache.observe(widget("b", 9))
     cache.observe(widget("a", 10))
     cache.update_from_write(widget("b", 12))
-    changes = cache.replace([widget("a", 5)], 6)
+    changes = cache.replace(listed([widget("a", 5)]), 6)
     assert [version_of(obj) for obj in cache.items()] == [5]
     assert [change.new is None for change in changes] == [False, True]
 
@@ -113,8 +123,8 @@ def test_a_restored_server_is_believed() -> None:
 def test_watches_of_namespaces_advance_separately() -> None:
     """What one watch has delivered says nothing about the objects of another."""
     cache = Cache(namespaces=("ns", "other"))
-    cache.replace([widget("a", 1)], 5, "ns")
-    cache.replace([elsewhere("a", 2)], 6, "other")
+    cache.replace(listed([widget("a", 1)]), 5, "ns")
+    cache.replace(listed([elsewhere("a", 2)]), 6, "other")
     cache.advance("ns", 20)
     assert (cache.seen, cache.seen_in("ns")) == (6, 20)
 
@@ -128,11 +138,11 @@ def test_watches_of_namespaces_advance_separately() -> None:
 def test_a_list_of_one_namespace_keeps_the_objects_of_others() -> None:
     """Objects that a list of their namespace lacks are removed, and no others."""
     cache = Cache(namespaces=("ns", "other"))
-    cache.replace([widget("a", 1), widget("b", 2)], 5, "ns")
-    cache.replace([elsewhere("a", 3)], 5, "other")
+    cache.replace(listed([widget("a", 1), widget("b", 2)]), 5, "ns")
+    cache.replace(listed([elsewhere("a", 3)]), 5, "other")
     cache.update_from_write(elsewhere("a", 7))
 
-    changes = cache.replace([widget("a", 1)], 8, "ns")
+    changes = cache.replace(listed([widget("a", 1)]), 8, "ns")
 
     assert [(change.key.name, change.new) for change in changes] == [("b", None)]
     assert cache.get(NamespacedName("other", "a")) == elsewhere("a", 7)
@@ -236,7 +246,7 @@ class Consistency(RuleBasedStateMachine):
     @rule()
     def the_watch_is_lost_and_all_is_listed(self) -> None:
         objects = copy.deepcopy(list(self.server.objects.values()))
-        for change in self.cache.replace(objects, self.server.version):
+        for change in self.cache.replace(listed(objects), self.server.version):
             self._take(change)
         self.told = len(self.server.history)
 
@@ -249,7 +259,7 @@ class Consistency(RuleBasedStateMachine):
             objects.pop(obj["metadata"]["name"], None)
             if kind != "DELETED":
                 objects[obj["metadata"]["name"]] = copy.deepcopy(obj)
-        for change in self.cache.replace(objects.values(), until):
+        for change in self.cache.replace(listed(objects.values()), until):
             self._take(change)
         self.told = until
 

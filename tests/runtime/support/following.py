@@ -40,7 +40,7 @@ class Follower:
 
     def __call__(self, change: Delta) -> None:
         known = self.objects.get(change.key)
-        if known is not change.old:
+        if known != change.old:
             self.faults.append(f"{change.key}: changed from what it never was")
         if change.new is None:
             self.objects.pop(change.key, None)

@@ -7,16 +7,16 @@ were read to find them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
 from capsmith_runtime.builder import ManagerBuilder
 from capsmith_runtime.component import Component
 from capsmith_runtime.contract.versions import choose
+from capsmith_runtime.kube import encoded_objects
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.store import Cache
@@ -85,11 +85,25 @@ def counted_reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Count the objects that are read by an index; the list holds one number."""
     count, original = [0], Cache.by_index
 
-    def by_index(self: Cache, name: str, value: str) -> list[JSON]:
-        found: list[Any] = original(self, name, value)
+    def by_index(self: Cache, name: str, value: str) -> Sequence[JSON]:
+        found = original(self, name, value)
         count[0] += len(found)
         return found
 
     with monkeypatch.context() as patch:
         patch.setattr(Cache, "by_index", by_index)
+        yield count
+
+
+@contextmanager
+def counted_decodings(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """Count the cached objects that are decoded; the list holds one number."""
+    count, original = [0], encoded_objects._Decoded
+
+    def decode(obj: JSON) -> JSON:
+        count[0] += 1
+        return original(obj)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(encoded_objects, "_Decoded", decode)
         yield count

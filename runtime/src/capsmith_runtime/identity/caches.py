@@ -61,7 +61,7 @@ class IdentityCaches:
     def find_kinds_using(self, identity: str) -> list[str]:
         """Return the kinds of all objects that use ``identity``, a BY_IDENTITY index key."""
         informers = (*self.users, *self.recorded_users)
-        found = (each for each in informers if each.by_index(BY_IDENTITY, identity))
+        found = (each for each in informers if each.keys_by_index(BY_IDENTITY, identity))
         return sorted({informer.resource.kind for informer in found})
 
     @property

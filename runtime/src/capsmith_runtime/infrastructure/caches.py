@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.identity import references
@@ -18,6 +19,9 @@ from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, BY_OWNER, Caches, cluster_of, owner_uids
 from capsmith_runtime.reconcile.results import Waiting
+
+BY_WAITING = "waiting"
+"""Index of a Cluster's machines that wait for something, with the same values as BY_CLUSTER."""
 
 Completion = Callable[[JSON, Machine], Machine]
 """Function that returns a Machine with the fields that its infrastructure machine adds."""
@@ -65,6 +69,7 @@ class InfrastructureCaches:
                 own,
                 {
                     BY_CLUSTER: cluster_of,
+                    BY_WAITING: _waiting_in_cluster,
                     BY_OWNER: owner_uids,
                     BY_IDENTITY: self.identity.find_recorded_keys,
                 },
@@ -170,3 +175,12 @@ class InfrastructureCaches:
 
 def _refers_to(reference: ObjectRef, resource: ResourceType) -> bool:
     return (reference.group, reference.kind) == (resource.group, resource.kind)
+
+
+def is_waiting(machine: JSON) -> bool:
+    """Return whether a machine is not provisioned yet, or is being deleted."""
+    return not metadata.text(machine, "spec", "providerID") or metadata.is_deleting(machine)
+
+
+def _waiting_in_cluster(machine: JSON) -> Iterable[str]:
+    return cluster_of(machine) if is_waiting(machine) else ()

@@ -218,7 +218,7 @@ class TerminatedMachines:
 
     def _count(self, index: str, value: str) -> int:
         informers = self._caches.machines.values()
-        return sum(len(informer.by_index(index, value)) for informer in informers)
+        return sum(len(informer.keys_by_index(index, value)) for informer in informers)
 
     def _machine(self, key: NamespacedName) -> Hashable:
         return self._kind.resource.kind, key

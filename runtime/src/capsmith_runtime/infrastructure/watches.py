@@ -17,7 +17,7 @@ from functools import partial
 from capsmith_runtime.contract import external_id, metadata
 from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.infrastructure.api import WatchedMachines
-from capsmith_runtime.infrastructure.caches import InfrastructureCaches
+from capsmith_runtime.infrastructure.caches import BY_WAITING, InfrastructureCaches, is_waiting
 from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
 from capsmith_runtime.infrastructure.cluster_machines import (
     is_control_plane,
@@ -112,17 +112,16 @@ class InfrastructureWatches:
         """
         value = f"{namespace}/{cluster}"
         for kind, informer in self._caches.pools.items():
-            self._enqueue(kind, informer.by_index(BY_CLUSTER, value))
+            self._enqueue(kind, informer.keys_by_index(BY_CLUSTER, value))
         # Only waiting machines may need the annotations; templates do not depend on them.
         if at_least is Priority.LOW:
             for kind, informer in self._caches.templates.items():
-                self._enqueue(kind, informer.by_index(BY_CLUSTER, value))
+                self._enqueue(kind, informer.keys_by_index(BY_CLUSTER, value))
         for kind, informer in self._caches.machines.items():
-            queue = self._queues[kind]
-            for machine in informer.by_index(BY_CLUSTER, value):
-                priority = _priority(machine)
-                if priority >= at_least:
-                    queue.add(key_of(machine), priority)
+            self._enqueue(kind, informer.keys_by_index(BY_WAITING, value))
+            if at_least is Priority.LOW:
+                keys = informer.keys_by_index(BY_CLUSTER, value)
+                self._enqueue(kind, keys, Priority.LOW)
 
     def _enqueue_machines_of_infra_cluster(self, obj: JSON) -> None:
         name = cluster_name_of(obj)
@@ -136,8 +135,9 @@ class InfrastructureWatches:
         namespace, name = change.key.namespace, kind.cluster_name(change.latest)
         for cluster_kind, informer in self._caches.clusters.items() if name else ():
             for obj in informer.by_index(BY_CLUSTER, f"{namespace}/{name}"):
-                left = kind.of_cluster(namespace, name or "")
-                if metadata.is_deleting(obj) and not kind.has_any(left):
+                if not metadata.is_deleting(obj):
+                    continue
+                if not kind.has_any(kind.of_cluster(namespace, name or "")):
                     self._queues[cluster_kind].add(key_of(obj))
 
     def _enqueue_watching_clusters(self, machine: JSON) -> None:
@@ -148,8 +148,8 @@ class InfrastructureWatches:
         for kind in self._caches.kinds.clusters if name else ():
             if kind.reconciler.watched_machines in selections:
                 value = f"{metadata.namespace(machine)}/{name}"
-                clusters = self._caches.clusters[kind.resource.kind].by_index(BY_CLUSTER, value)
-                self._enqueue(kind.resource.kind, clusters)
+                informer = self._caches.clusters[kind.resource.kind]
+                self._enqueue(kind.resource.kind, informer.keys_by_index(BY_CLUSTER, value))
 
     def _enqueue_infra_cluster_and_machines(self, obj: JSON) -> None:
         """Enqueue an infrastructure cluster, and the machines that use its credentials."""
@@ -172,9 +172,15 @@ class InfrastructureWatches:
         for obj in self._caches.held_ids.find_objects(change):
             self._queues[obj["kind"]].add(key_of(obj))
 
-    def _enqueue(self, kind: str, objects: Iterable[JSON]) -> None:
-        for obj in objects:
-            self._queues[kind].add(key_of(obj))
+    def _enqueue(
+        self,
+        kind: str,
+        keys: Iterable[NamespacedName],
+        priority: Priority = Priority.NORMAL,
+    ) -> None:
+        # A key that waits already keeps the higher priority.
+        for key in keys:
+            self._queues[kind].add(key, priority)
 
 
 def _spec(obj: JSON) -> Object:
@@ -190,5 +196,4 @@ def _machine_relevant_fields(group: str, obj: JSON) -> tuple[Object, str | None,
 
 def _priority(machine: JSON) -> Priority:
     """Return a machine's priority for changes that affect all machines of its cluster."""
-    provisioned = bool(metadata.text(machine, "spec", "providerID"))
-    return Priority.LOW if provisioned and not metadata.is_deleting(machine) else Priority.NORMAL
+    return Priority.NORMAL if is_waiting(machine) else Priority.LOW

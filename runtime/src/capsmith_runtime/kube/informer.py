@@ -102,13 +102,20 @@ class Informer:
         """
         return self._cache.get(key)
 
-    def items(self) -> list[JSON]:
+    def items(self) -> Sequence[JSON]:
         """Return all cached objects in no particular order; they are shared: do not change them."""
         return self._cache.items()
 
-    def by_index(self, index: str, value: str) -> list[JSON]:
-        """Return the cached objects for which the index function `index` yielded `value`."""
+    def by_index(self, index: str, value: str) -> Sequence[JSON]:
+        """Return the cached objects for which the index function `index` yielded `value`.
+
+        Each is decoded when it is read; use `keys_by_index` if the keys suffice.
+        """
         return self._cache.by_index(index, value)
+
+    def keys_by_index(self, index: str, value: str) -> list[NamespacedName]:
+        """Return the keys of the objects that `by_index` returns."""
+        return self._cache.keys_by_index(index, value)
 
     def update_from_write(self, obj: JSON) -> None:
         """Store the response to one of this process's writes, so that the next read returns it.

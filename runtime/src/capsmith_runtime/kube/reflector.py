@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from capsmith_runtime.errors import ApiError, ResourceExpiredError, error_label
 from capsmith_runtime.kube.client import (
     JSON,
     KubeClient,
+    Page,
     ResourceType,
     Selection,
     WatchEvent,
     version_of,
 )
 from capsmith_runtime.kube.clock import Backoff, monotonic
+from capsmith_runtime.kube.encoded_objects import EncodedObjects
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.store import Cache, Delta
 
 _PAGE = 250
 _BATCH = 250
-"""Number of objects to cache from the first list before yielding to the event loop."""
+"""Number of listed objects to take before yielding to the event loop."""
 # A watch that ends earlier than this without an event is a failure, not the server's time-out.
 _SHORT_SECONDS = 1.0
 
@@ -124,7 +126,7 @@ class Reflector:
         level("watch interrupted", error=str(error), retry_seconds=round(wait, 2), **details)
 
     async def _list(self) -> None:
-        objects: list[JSON] = []
+        listed = EncodedObjects()
         token, limit = "", _PAGE
         while True:
             try:
@@ -136,19 +138,15 @@ class Reflector:
                     raise
                 # The remaining pages have expired, as etcd was compacted in the meantime: request
                 # the whole list in one response, which cannot expire.
-                objects, token, limit = [], "", 0
+                listed, token, limit = EncodedObjects(), "", 0
                 continue
-            added = [self._cached_part(item) for item in page.items]
-            objects += added
-            # The first list is cached page by page: no controller reads the cache before that.
-            if not self.has_listed:
-                await self._add(added)
+            await self._take_page(page, listed)
             token = page.token
             if not token:
                 break
         # Later lists have few changes, which must not be mixed with this
         # process's own writes.
-        for change in self._cache.replace(objects, int(page.resource_version), self._watch_name):
+        for change in self._cache.replace(listed, int(page.resource_version), self._watch_name):
             self._notify(change)
         self._backoff.reset()
         self.has_listed = True
@@ -160,12 +158,15 @@ class Reflector:
         item.setdefault("kind", self._resource.kind)
         return self._cache.project(item)
 
-    async def _add(self, objects: Sequence[JSON]) -> None:
-        """Cache objects from the first list in batches, to keep the event loop responsive."""
-        for number, obj in enumerate(objects, 1):
-            change = self._cache.observe(obj)
+    async def _take_page(self, page: Page, listed: EncodedObjects) -> None:
+        """Add a page to ``listed``, in batches to keep the event loop responsive."""
+        for number, item in enumerate(page.items, 1):
+            obj = self._cached_part(item)
+            # The first list is cached page by page: no controller reads the cache before that.
+            change = None if self.has_listed else self._cache.observe(obj)
             if change is not None:
                 self._notify(change)
+            self._cache.add_listed(listed, obj)
             if number % _BATCH == 0:
                 await asyncio.sleep(0)
 

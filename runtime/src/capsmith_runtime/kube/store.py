@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from capsmith_runtime.kube.client import JSON, NamespacedName, is_gone, key_of, version_of
+from capsmith_runtime.kube.encoded_objects import EncodedObjects
 
 IndexFunction = Callable[[JSON], Iterable[str]]
 Projection = Callable[[JSON], JSON]
@@ -55,12 +56,9 @@ class Cache:
         # all objects.
         self._seen = dict.fromkeys(namespaces or ("",), 0)
         self._projection = projection
-        self._objects: dict[NamespacedName, JSON] = {}
+        self._objects = EncodedObjects()
         self._functions = dict(indexes)
-        # Keys are kept in dictionaries for their order, which makes runs repeatable.
-        self._indexes: dict[str, dict[str, dict[NamespacedName, None]]] = {
-            name: {} for name in indexes
-        }
+        self._indexes = {name: _Index() for name in indexes}
         # Versions that this process wrote and whose events the watch has not delivered yet.
         self._own: dict[NamespacedName, set[int]] = {}
 
@@ -71,7 +69,7 @@ class Cache:
         """
         assert not self._objects, "an index of objects that are cached already would be empty"
         self._functions[name] = function
-        self._indexes[name] = {}
+        self._indexes[name] = _Index()
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -99,13 +97,20 @@ class Cache:
         """
         return self._objects.get(key)
 
-    def items(self) -> list[JSON]:
-        """Return all objects, in no particular order."""
-        return list(self._objects.values())
+    def items(self) -> Sequence[JSON]:
+        """Return all objects, in no particular order; each is decoded when it is read."""
+        return self._objects.select()
 
-    def by_index(self, name: str, value: str) -> list[JSON]:
-        """Return the objects for which the index function called ``name`` yielded `value`."""
-        return [self._objects[key] for key in self._indexes[name].get(value, ())]
+    def by_index(self, name: str, value: str) -> Sequence[JSON]:
+        """Return the objects for which the index function called ``name`` yielded `value`.
+
+        Each is decoded when it is read.
+        """
+        return self._objects.select(self._indexes[name].keys(value))
+
+    def keys_by_index(self, name: str, value: str) -> list[NamespacedName]:
+        """Return the keys of the objects that ``by_index`` returns, without decoding them."""
+        return list(self._indexes[name].keys(value))
 
     def observe(self, obj: JSON) -> Delta | None:
         """Store an added or modified object from the watch; return the change, None if unchanged.
@@ -117,13 +122,13 @@ class Cache:
         self.advance(self._watch_of(key), version)
         if self._is_echo(key, version):
             return None
-        cached = self._objects.get(key)
-        if cached is None:
+        known = self._objects.version(key)
+        if known is None:
             return None if self._has_ended(key, version) else self._put(key, obj)
-        if version_of(cached) < version:
+        if known < version:
             return self._put(key, obj)
         # The response to this process's own write already contained another writer's change.
-        return Delta(cached, cached) if version_of(cached) > version else None
+        return self._repeat(key) if known > version else None
 
     def observe_deleted(self, obj: JSON) -> Delta | None:
         """Remove an object that the watch reports as deleted; return the change.
@@ -146,17 +151,25 @@ class Cache:
         response that shows that the object is gone removes the object.
         """
         key, version = key_of(obj), version_of(obj)
-        cached = self._objects.get(key)
+        known = self._objects.version(key)
         # At or below `seen`, the watch has delivered this state or a later one already, maybe even
         # the deletion of the object: storing the response would bring it back.
-        if cached is None:
+        if known is None:
             return None
-        if version <= max(self._seen[self._watch_of(key)], version_of(cached)):
+        if version <= max(self._seen[self._watch_of(key)], known):
             return None
         self._own.setdefault(key, set()).add(version)
         return self._remove(key) if is_gone(obj) else self._put(key, obj)
 
-    def replace(self, objects: Iterable[JSON], version: int, namespace: str = "") -> list[Delta]:
+    def add_listed(self, listed: EncodedObjects, obj: JSON) -> None:
+        """Add an object from a list to ``listed``; an object that is cached takes no memory."""
+        key = key_of(obj)
+        if self._objects.version(key) == version_of(obj):
+            listed.share(key, self._objects)
+        else:
+            listed.put(key, obj)
+
+    def replace(self, listed: EncodedObjects, version: int, namespace: str = "") -> list[Delta]:
         """Replace the content with a list that was read at `version`, and return the changes.
 
         If watches are limited to namespaces, only the objects in ``namespace`` are replaced.
@@ -168,19 +181,18 @@ class Cache:
         self._seen[namespace] = version
         # Their events will not come: they may have hidden a change of another writer.
         answered = self._end_own_writes(namespace, kept_above)
-        changes, listed = [], set()
-        for obj in objects:
-            key = key_of(obj)
-            listed.add(key)
-            cached = self._objects.get(key)
-            known = version_of(cached) if cached is not None else -1
-            ended = cached is None and self._has_ended(key, version_of(obj))
-            if known <= kept_above and known != version_of(obj) and not ended:
-                changes.append(self._put(key, obj))
-            elif cached is not None and key in answered:
-                changes.append(Delta(cached, cached))
-        for key in self._objects.keys() - listed:
-            if self._watch_of(key) == namespace and version_of(self._objects[key]) <= kept_above:
+        changes = []
+        for key, found in listed.versions():
+            known = self._objects.version(key)
+            ended = known is None and self._has_ended(key, found)
+            is_outdated = known is None or (known <= kept_above and known != found)
+            if is_outdated and not ended:
+                changes.append(self._put(key, listed[key]))
+            elif known is not None and key in answered:
+                changes.append(self._repeat(key))
+        for key in self._objects.keys() - listed.keys():
+            known = self._objects.version(key)
+            if self._watch_of(key) == namespace and known is not None and known <= kept_above:
                 changes += [change] if (change := self._remove(key)) else []
         return changes
 
@@ -226,28 +238,67 @@ class Cache:
             del self._own[key]
         return True
 
+    def _repeat(self, key: NamespacedName) -> Delta:
+        """Return a change that reports an object again as it is."""
+        cached = self._objects.get(key)
+        return Delta(cached, cached)
+
     def _put(self, key: NamespacedName, obj: JSON) -> Delta:
         old = self._objects.get(key)
         if old is not None:
             self._unindex(key, old)
-        self._objects[key] = obj
+        key = self._objects.put(key, obj)
         for name, function in self._functions.items():
             for value in function(obj):
-                self._indexes[name].setdefault(value, {})[key] = None
+                self._indexes[name].add(value, key)
         return Delta(old, obj)
 
     def _remove(self, key: NamespacedName) -> Delta | None:
-        old = self._objects.pop(key, None)
+        old = self._objects.get(key)
         if old is None:
             return None
+        self._objects.pop(key)
         self._unindex(key, old)
         return Delta(old, None)
 
     def _unindex(self, key: NamespacedName, obj: JSON) -> None:
         for name, function in self._functions.items():
-            index = self._indexes[name]
             for value in function(obj):
-                keys = index.get(value, {})
-                keys.pop(key, None)
-                if not keys:
-                    index.pop(value, None)
+                self._indexes[name].discard(value, key)
+
+
+class _Index:
+    """Keys of objects by a value that is derived from them, in the order in which they are added.
+
+    Most values, such as UIDs and provider ids, have one object.
+    """
+
+    def __init__(self) -> None:
+        # A dictionary for each value only if it has several keys: it takes more memory than the
+        # key.  Dictionaries keep the order, which makes runs repeatable.
+        self._keys: dict[str, NamespacedName | dict[NamespacedName, None]] = {}
+
+    def keys(self, value: str) -> Iterable[NamespacedName]:
+        """Return the keys of all objects with ``value``."""
+        found = self._keys.get(value, ())
+        return (found,) if isinstance(found, NamespacedName) else found
+
+    def add(self, value: str, key: NamespacedName) -> None:
+        """Add an object with ``value``."""
+        found = self._keys.get(value)
+        if found is None or found == key:
+            self._keys[value] = key
+        elif isinstance(found, NamespacedName):
+            self._keys[value] = {found: None, key: None}
+        else:
+            found[key] = None
+
+    def discard(self, value: str, key: NamespacedName) -> None:
+        """Remove an object with ``value``, if it was added."""
+        found = self._keys.get(value)
+        if found == key:
+            del self._keys[value]
+        elif isinstance(found, dict):
+            found.pop(key, None)
+            if not found:
+                del self._keys[value]

@@ -26,7 +26,7 @@ from capsmith_runtime.infrastructure.machine_pool.kinds import (
 from capsmith_runtime.infrastructure.machine_pool.machines import MachinePoolMachinesController
 from capsmith_runtime.infrastructure.machine_pool.pool import InfraMachinePoolController
 from capsmith_runtime.infrastructure.machine_pool.pool_machines import labelled_pool
-from capsmith_runtime.kube.client import JSON, NamespacedName, key_of, version_of
+from capsmith_runtime.kube.client import JSON, NamespacedName, version_of
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import (
     BY_CLUSTER,
@@ -182,8 +182,8 @@ class _PoolWatches:
         if pool is None:
             return
         for kind, informer in self._caches.machines.items():
-            for machine in informer.by_index(BY_OWNER, metadata.uid(pool)):
-                self._queues[kind].add(key_of(machine))
+            for key in informer.keys_by_index(BY_OWNER, metadata.uid(pool)):
+                self._queues[kind].add(key)
 
     def enqueue_users_of_secret(self, obj: JSON) -> None:
         """Enqueue pools whose bootstrap data changed; new machines need the latest data (MP-19)."""

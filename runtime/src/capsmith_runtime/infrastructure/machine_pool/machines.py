@@ -21,6 +21,7 @@ from capsmith_runtime.infrastructure.machine_pool.create import PoolMachineClien
 from capsmith_runtime.infrastructure.machine_pool.kinds import MachinePoolMachinesKind
 from capsmith_runtime.infrastructure.machine_pool.plan import PoolMember, Rollout, plan
 from capsmith_runtime.infrastructure.machine_pool.pool_machines import (
+    CachedPoolMachines,
     PoolMachines,
     PoolMachinesLister,
 )
@@ -53,17 +54,7 @@ class _Look(NamedTuple):
     obj: JSON
     pool: MachinePool
     desired: int | None
-    infra_machines: list[JSON]
-    machines: list[JSON]
-
-    @classmethod
-    def at(cls, obj: JSON, pool: MachinePool, desired: int | None, machines: PoolMachines) -> _Look:
-        """Return the inputs for one reconcile of a pool.
-
-        Comparing two of them is cheap, because cached objects are identical.
-        """
-        infra_machines = list(machines.infra_machines.values())
-        return cls(obj, pool, desired, infra_machines, list(machines.machines.values()))
+    found: CachedPoolMachines
 
 
 class MachinePoolMachinesController:
@@ -146,11 +137,12 @@ class MachinePoolMachinesController:
         self, key: NamespacedName, patcher: Patcher, pool: MachinePool, desired: int | None
     ) -> Result:
         """Apply the next step towards ``desired`` machines, and report the existing ones."""
-        machines = self._lister.cached(patcher.obj)
+        found = self._lister.select(patcher.obj)
         # Most reconciles follow an event of one machine that changes nothing for its pool.
-        if self._settled.get(key) == _Look.at(patcher.obj, pool, desired, machines):
+        if self._settled.get(key) == _Look(patcher.obj, pool, desired, found):
             self._reporter.forget(key)
             return Result()
+        machines = self._lister.read(patcher.obj, found)
         await self._machines_client.update_metadata(patcher.obj, machines)
         requeue_after = None
         has_work = self._has_work(patcher.obj, pool, machines, desired)
@@ -167,7 +159,7 @@ class MachinePoolMachinesController:
         result = await self._status.write(patcher, facts, state)
         await self._machine_pools.update_replicas(pool, target)
         if not has_work:
-            self._settled[key] = _Look.at(patcher.obj, pool, desired, machines)
+            self._settled[key] = _Look(patcher.obj, pool, desired, found)
         return result
 
     async def _reconcile_delete(
@@ -180,7 +172,8 @@ class MachinePoolMachinesController:
         if await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
         # The cache may lag: without the live list, machines could be left behind.
-        machines = self._lister.cached(patcher.obj) or await self._lister.live(patcher.obj)
+        cached = self._lister.read(patcher.obj, self._lister.select(patcher.obj))
+        machines = cached or await self._lister.live(patcher.obj)
         if not machines:
             await patcher.remove_finalizer(self.kind.finalizer)
             return self._forget(key)

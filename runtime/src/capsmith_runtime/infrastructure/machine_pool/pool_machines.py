@@ -7,7 +7,7 @@ made from the cache or from the live objects.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -60,6 +60,20 @@ class PoolMachines:
         ]
 
 
+class CachedPoolMachines(NamedTuple):
+    """A pool's cached objects, which are decoded when they are read.
+
+    Comparing two of them tells whether an object has changed, without decoding any.
+    """
+
+    owned: Sequence[JSON]
+    """Infrastructure machines that the pool owns."""
+    labelled: Sequence[JSON]
+    """Infrastructure machines that have the pool's label and no owner but their Machine."""
+    machines: Sequence[JSON]
+    """Machines of the MachinePool."""
+
+
 class _Members(NamedTuple):
     """A pool's members, with the objects that each was read from."""
 
@@ -77,6 +91,9 @@ class PoolMachinesLister:
         self._caches = caches
         self._kind = kind
         self._members: dict[NamespacedName, _Members] = {}
+        # The objects that were last read for each pool, so that the cache need not decode them
+        # again: while a pool is created or deleted, each event of one machine reads all of them.
+        self._last: dict[NamespacedName, PoolMachines] = {}
 
     @property
     def informer(self) -> Informer:
@@ -84,16 +101,21 @@ class PoolMachinesLister:
         found: Informer = self._caches.machines[self._kind.machines.kind]
         return found
 
-    def cached(self, pool: JSON) -> PoolMachines:
-        """Return a pool's machines from the caches."""
+    def select(self, pool: JSON) -> CachedPoolMachines:
+        """Return a pool's objects from the caches, without reading them."""
         name, namespace = owning_machine_pool(pool), metadata.namespace(pool)
-        labelled = self.informer.by_index(BY_POOL, f"{namespace}/{label_value(name or '')}")
-        lost = [obj for obj in labelled if has_lost_owner(obj, pool)]
-        owned = self.informer.by_index(BY_OWNER, metadata.uid(pool))
-        return PoolMachines(
-            _by_name([*owned, *lost]),
-            _by_name(self._caches.core.machines.by_index(BY_POOL, f"{namespace}/{name}")),
+        return CachedPoolMachines(
+            owned=self.informer.by_index(BY_OWNER, metadata.uid(pool)),
+            labelled=self.informer.by_index(BY_POOL, f"{namespace}/{label_value(name or '')}"),
+            machines=self._caches.core.machines.by_index(BY_POOL, f"{namespace}/{name}"),
         )
+
+    def read(self, pool: JSON, found: CachedPoolMachines) -> PoolMachines:
+        """Return a pool's machines from what ``select`` returned for it."""
+        lost = [obj for obj in found.labelled if has_lost_owner(obj, pool)]
+        machines = PoolMachines(_by_name([*found.owned, *lost]), _by_name(found.machines))
+        self._last[key_of(pool)] = machines
+        return machines
 
     async def live(self, pool: JSON) -> PoolMachines:
         """Return a pool's machines from the API server.
@@ -135,6 +157,7 @@ class PoolMachinesLister:
     def forget(self, pool: NamespacedName) -> None:
         """Drop the results cached for a pool that no longer exists."""
         self._members.pop(pool, None)
+        self._last.pop(pool, None)
 
     def machine_spec(self, pool: JSON) -> JSON:
         """Return the spec that a pool's machines should have."""
