@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from capsmith.clusters.node import tools
+from capsmith.clusters.node.tools import list_node_modules
 from capsmith.clusters.processes.tools import build
 from capsmith.clusters.processes.tools.catalogue import (
     core_module,
@@ -26,6 +28,8 @@ from capsmith.clusters.processes.tools.catalogue import (
 _FOLDER = Path(build.__file__).parent
 _KUBELET = Path(__file__).parents[1] / "vm" / "kubelet"
 """The kubelet of tests with virtual machines, which is of no toolbox."""
+_NODE = Path(tools.__file__).with_suffix("")
+"""The folder of a node's modules, of which Kubernetes follows the table of releases."""
 _KUBERNETES = "k8s.io/kubernetes"
 _CORE = "sigs.k8s.io/cluster-api"
 _ETCD = "go.etcd.io/etcd"
@@ -55,6 +59,9 @@ def _write_outdated() -> Iterator[str]:
         for name, module in list_modules().items()
     ]
     targets.append((_KUBELET, "vm.capsmith.example/kubelet", [f"{_KUBERNETES}/cmd/kubelet"]))
+    node = list_node_modules()[0]
+    packages = [each.package for each in node.binaries]
+    targets.append((_NODE / node.folder, f"e2e.capsmith.example/{node.folder}", packages))
     for folder, name, packages in targets:
         path, version = pins.get(folder.name, pins[kubernetes_module()])
         if not _is_pinned(folder / "go.mod", path, version):

@@ -65,12 +65,23 @@ def lab() -> None:
     default="",
     help="Feature gates of core and the kubeadm providers.",
 )
+@click.option("--node", is_flag=True, help="Run core and providers as Pods; needs root.")
 @handle_exit
-def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool, feature_gates: str) -> int:
+def up(
+    core: str,
+    name: str | None,
+    kubeconfig: Path | None,
+    kind: bool,
+    feature_gates: str,
+    node: bool,
+) -> int:
     """Start a lab in the background.
 
     With --kubeconfig or --kind, machines are not simulated.  The cluster in --kubeconfig must
     already run Cluster API; --kind needs network access to install it.
+
+    With --node, the lab has a node with containerd and a kubelet, in namespaces of its own.  Core,
+    the kubeadm providers, cert-manager and your provider then run as Pods.
     """
     from capsmith.clusters.lab.up import UpRequest
     from capsmith.clusters.lab.up import start_lab as start
@@ -80,11 +91,14 @@ def up(core: str, name: str | None, kubeconfig: Path | None, kind: bool, feature
         raise click.UsageError("--kubeconfig and --kind exclude each other.")
     if feature_gates and (kind or kubeconfig is not None):
         raise click.UsageError("--feature-gates is for a lab with a core of its own.")
+    if node and (kind or feature_gates or kubeconfig is not None):
+        raise click.UsageError("--node excludes --kubeconfig, --kind and --feature-gates.")
     if feature_gates and _GATES.fullmatch(feature_gates) is None:
         raise click.UsageError("--feature-gates has the form NAME=true,OTHER=false.")
     folder = _new(name, None)
     console = Console()
-    state = start(folder, UpRequest(core, kubeconfig, kind, feature_gates), console.print_step)
+    request = UpRequest(core, kubeconfig, kind, feature_gates, node)
+    state = start(folder, request, console.print_step)
     console.print_text(f"The lab {folder.name} is running. Next: capsmith lab run [DIR].")
     console.print_text(f"export KUBECONFIG={state.kubeconfig}")
     return 0

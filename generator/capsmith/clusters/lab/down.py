@@ -10,9 +10,11 @@ from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from capsmith.clusters.lab.folder import LabFolder, find_holders, is_held
+from capsmith.clusters.lab.folder import LabFolder, find_holders, is_held, read_pid
 from capsmith.clusters.lab.real_cluster import delete_kind_cluster
 from capsmith.clusters.lab.state import read_lab, read_run
+from capsmith.clusters.node.host import remove_cgroups
+from capsmith.clusters.node.plan import name_cgroup
 from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.clusters.processes.user_kubeconfig import open_client
 from capsmith.errors import CapsmithError, Refused
@@ -68,8 +70,10 @@ def end_lab(lab: LabFolder) -> None:
     """
     run, state = read_run(lab.run_state), read_lab(lab.state)
     _end(lab.run_lock, run.pid if run else 0)
-    _end(lab.lock, state.pid if state else _pid_in(lab))
+    _end(lab.lock, state.pid if state else read_pid(lab))
     delete_kind_cluster(lab)
+    # The keeper of a node removes them, unless it was killed.
+    remove_cgroups(name_cgroup(lab.name))
     lab.remove()
 
 
@@ -104,10 +108,3 @@ def _find_holders(lock: Path, pid: object) -> list[int]:
         return [pid] if isinstance(pid, int) and pid in holders else holders
     # 0 and negative numbers would be groups of processes, 1 is the system's first one.
     return [pid] if isinstance(pid, int) and pid > 1 else []
-
-
-def _pid_in(lab: LabFolder) -> int:
-    try:
-        return int((lab.root / "pid").read_text())
-    except (OSError, ValueError):
-        return 0

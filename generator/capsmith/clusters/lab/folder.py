@@ -45,6 +45,10 @@ class LabFolder:
         self.repository = root / "repository"
         self.pki = root / "pki"
         self.management = root / "management"
+        self.pid = root / "pid"
+        """Path to the file with the supervisor's process id."""
+        self.node = root / "node"
+        """Path to the folder of the node's files, if the lab has a node."""
         self.kubeconfig = root / "kubeconfig"
         """Path to the kubeconfig of an existing cluster that the lab uses."""
         self.kind = root / "kind"
@@ -90,6 +94,14 @@ class LabFolder:
                 folder.rmdir()
             except OSError:
                 return
+
+
+def read_pid(lab: LabFolder) -> int:
+    """Return the supervisor's process id on the host, or 0 if it is not known."""
+    try:
+        return int(lab.pid.read_text())
+    except (OSError, ValueError):
+        return 0
 
 
 def find_labs_folder(environment: Mapping[str, str]) -> Path:

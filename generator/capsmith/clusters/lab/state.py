@@ -46,6 +46,12 @@ class LabState:
     """Paths to Kubernetes servers that the user has installed, by name."""
     etcd: str = ""
     """URL of the lab's etcd; empty if the lab did not start the cluster."""
+    address: str = "127.0.0.1"
+    """Address at which the API servers of simulated clusters listen."""
+    node: str = ""
+    """Path to the folder of the lab's node; empty if Pods cannot run."""
+    ctr: str = ""
+    """Path to containerd's command line; empty if Pods cannot run."""
     components: tuple[ComponentState, ...] = ()
 
 

@@ -20,9 +20,12 @@ from typing import Any, NoReturn
 
 from capsmith.clusters.lab.errors import LabError, convert_os_error, explain_process_error
 from capsmith.clusters.lab.folder import LabFolder
+from capsmith.clusters.lab.node_servers import NodeServers
 from capsmith.clusters.lab.real_cluster import ExistingCluster
 from capsmith.clusters.lab.servers import LabServers
 from capsmith.clusters.lab.state import restore_toolbox
+from capsmith.clusters.node.tools import NodeTools
+from capsmith.clusters.processes.tools import Toolbox
 from capsmith.errors import CapsmithError
 
 MAX_BYTES = 20 * 1024 * 1024
@@ -54,6 +57,8 @@ def _rotate(path: Path) -> None:
         former.unlink(missing_ok=True)
     os.truncate(path, 0)
 
+
+_Servers = LabServers | NodeServers | ExistingCluster
 
 _LOOK_SECONDS = 0.3
 _ROTATION_SECONDS = 30.0
@@ -97,12 +102,7 @@ def main() -> int:
 def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
     tools = restore_toolbox(settings["tools"], settings["found"])
     try:
-        arguments = (lab, settings["core"], tools, os.getpid())
-        servers = (
-            ExistingCluster(*arguments)
-            if settings["given"]
-            else LabServers(*arguments, settings["gates"])
-        )
+        servers = _define(lab, settings, tools)
         try:
             servers.start(lambda text: _step(text, ending))
             servers.look(time.monotonic(), lambda text: None)
@@ -129,7 +129,17 @@ def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
     return 1
 
 
-def _look_after(lab: LabFolder, servers: LabServers | ExistingCluster, ending: _Ending) -> NoReturn:
+def _define(lab: LabFolder, settings: dict[str, Any], tools: Toolbox) -> _Servers:
+    """Return the servers that the settings describe, without starting any."""
+    core = settings["core"]
+    if settings["given"]:
+        return ExistingCluster(lab, core, tools, os.getpid())
+    if settings["node"]:
+        return NodeServers(lab, core, tools, NodeTools.of(settings["node"]), settings["port"])
+    return LabServers(lab, core, tools, os.getpid(), settings["gates"])
+
+
+def _look_after(lab: LabFolder, servers: _Servers, ending: _Ending) -> NoReturn:
     rotated = time.monotonic()
     while True:
         ending.check()

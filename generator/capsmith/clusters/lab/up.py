@@ -28,12 +28,17 @@ from capsmith.clusters.lab.real_cluster import (
 )
 from capsmith.clusters.lab.servers import module_names
 from capsmith.clusters.lab.state import LabState, read_lab
+from capsmith.clusters.node.host import require_host
+from capsmith.clusters.node.keeper import KeeperSettings, build_keeper_command
+from capsmith.clusters.node.tools import NodeTools, build_node_tools
+from capsmith.clusters.processes.process import free_port
 from capsmith.clusters.processes.tools import Toolbox, core_releases, toolbox
 from capsmith.clusters.processes.tools.catalogue import core_module
 
 Progress = Callable[[str], None]
 
 _NEEDED_BYTES = 500 * 1024 * 1024
+_NODE_BYTES = 4 * 1024 * 1024 * 1024
 _END_SECONDS = 20.0
 
 
@@ -49,6 +54,8 @@ class UpRequest:
     """Whether to create a cluster with kind."""
     gates: str = ""
     """Feature gates for core and the kubeadm providers, such as ``Name=true,Other=false``."""
+    node: bool = False
+    """Whether to start a node, and to run core and the providers as Pods."""
 
     @property
     def is_given(self) -> bool:
@@ -70,17 +77,20 @@ def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabStat
         raise lab_already_running(lab.name)
     if request.kind:
         require_kind()
+    if request.node:
+        require_host()
     needed = [core_module(request.core)] if request.is_given else module_names(request.core)
     # Before the folder exists: a build takes minutes, and an interrupted one leaves no lab.
     tools = toolbox(needed, progress, find=True)
+    node_tools = build_node_tools(progress) if request.node else None
     lock = lab.create()
     try:
-        _check_room(lab.root)
+        _check_room(lab.root, _NODE_BYTES if request.node else _NEEDED_BYTES)
         if request.kubeconfig is not None:
             copy_kubeconfig(request.kubeconfig, lab.kubeconfig)
         if request.kind:
             create_kind_cluster(lab, request.core, tools, progress)
-        _start(lab, request, tools, lock, progress)
+        _start(lab, _build_command(lab, request, tools, node_tools), lock, progress)
         state = read_lab(lab.state)
         if state is None:
             hint = "Run capsmith lab up again."
@@ -103,9 +113,11 @@ def _undo(lab: LabFolder) -> None:
     lab.remove()
 
 
-def _start(
-    lab: LabFolder, request: UpRequest, tools: Toolbox, lock: int, progress: Progress
-) -> None:
+def _build_command(
+    lab: LabFolder, request: UpRequest, tools: Toolbox, node_tools: NodeTools | None
+) -> list[str]:
+    """Return the command of the supervisor, in the namespaces of a node if there is one."""
+    port = free_port() if request.node else 0
     settings = {
         "root": str(lab.root),
         "core": request.core,
@@ -113,8 +125,17 @@ def _start(
         "gates": request.gates,
         "tools": {name: str(folder) for name, folder in tools.folders.items()},
         "found": {name: str(path) for name, path in tools.found.items()},
+        "node": node_tools.to_data() if node_tools else {},
+        "port": port,
     }
     command = [sys.executable, "-m", "capsmith.clusters.lab.supervisor", json.dumps(settings)]
+    if not request.node:
+        return command
+    keeper = KeeperSettings(str(lab.root), str(lab.node), str(lab.pid), port)
+    return build_keeper_command(keeper, command)
+
+
+def _start(lab: LabFolder, command: list[str], lock: int, progress: Progress) -> None:
     with lab.log.open("ab") as log:
         child = subprocess.Popen(
             command,
@@ -128,7 +149,7 @@ def _start(
             pass_fds=(lock,),
         )
     try:
-        (lab.root / "pid").write_text(str(child.pid))
+        lab.pid.write_text(str(child.pid))
         _follow(child, lab, progress)
     except BaseException:
         _stop(child)
@@ -168,6 +189,6 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
             child.kill()
 
 
-def _check_room(folder: Path) -> None:
-    if shutil.disk_usage(folder).free < _NEEDED_BYTES:
+def _check_room(folder: Path, needed: int) -> None:
+    if shutil.disk_usage(folder).free < needed:
         raise disk_full(folder)

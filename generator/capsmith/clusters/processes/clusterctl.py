@@ -14,6 +14,7 @@ from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.tools import Toolbox
 
 _COMMAND_SECONDS = 600
+_AWAITED = ("--wait-providers", "--wait-provider-timeout=300")
 
 
 class Clusterctl:
@@ -40,10 +41,20 @@ class Clusterctl:
         self._log = folder / "clusterctl.log"
 
     def init(
-        self, kubeconfig: Path, providers: Mapping[str, str], variables: Mapping[str, str]
+        self,
+        kubeconfig: Path,
+        providers: Mapping[str, str],
+        variables: Mapping[str, str],
+        *,
+        is_awaited: bool = False,
     ) -> None:
-        """Install core and ``providers``, which maps types to names: `{"bootstrap": "kubeadm"}`."""
+        """Install core and ``providers``, which maps types to names: `{"bootstrap": "kubeadm"}`.
+
+        If `is_awaited`, wait until their Deployments are available.
+        """
         flags = [f"--{type}={name}" for type, name in providers.items()]
+        if is_awaited:
+            flags += _AWAITED
         self._run(["init", "--core=cluster-api", *flags], kubeconfig, variables)
 
     def init_more(
@@ -52,13 +63,16 @@ class Clusterctl:
         name: str,
         variables: Mapping[str, str],
         *types: str,
+        is_awaited: bool = False,
     ) -> None:
         """Install another provider in a cluster that has core.
 
         ``types`` are the provider types to install, by default infrastructure.  Before each call,
-        wait with `Connection.wait_clusterctl`.
+        wait with `Connection.wait_clusterctl`.  `is_awaited` is that of :meth:`init`.
         """
         flags = [f"--{type}={name}" for type in types or ("infrastructure",)]
+        if is_awaited:
+            flags += _AWAITED
         self._run(["init", *flags], kubeconfig, variables)
 
     def generate(
@@ -81,10 +95,20 @@ class Clusterctl:
         self._run(["move", f"--to-kubeconfig={target}", f"--namespace={namespace}"], kubeconfig)
 
     def upgrade(
-        self, kubeconfig: Path, targets: Mapping[str, str], variables: Mapping[str, str]
+        self,
+        kubeconfig: Path,
+        targets: Mapping[str, str],
+        variables: Mapping[str, str],
+        *,
+        is_awaited: bool = False,
     ) -> None:
-        """Run `upgrade apply` with ``targets`` by type: `{"core": "cluster-api:v1.13.6"}`."""
+        """Run `upgrade apply` with ``targets`` by type: `{"core": "cluster-api:v1.13.6"}`.
+
+        `is_awaited` is that of :meth:`init`.
+        """
         flags = [f"--{type}={target}" for type, target in targets.items()]
+        if is_awaited:
+            flags += _AWAITED
         self._run(["upgrade", "apply", *flags], kubeconfig, variables)
 
     def delete_provider(self, kubeconfig: Path, name: str, type: str = "infrastructure") -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import os
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,15 +33,20 @@ class KeyPair:
 class Pki:
     """Issues certificates and writes them to a folder."""
 
-    def __init__(self, folder: Path, authority: trustme.CA | None = None) -> None:
-        """Use an existing authority or create one, and write its files immediately."""
+    def __init__(
+        self, folder: Path, authority: trustme.CA | None = None, names: Sequence[str] = ()
+    ) -> None:
+        """Use an existing authority or create one, and write its files immediately.
+
+        Servers are reached on this computer, and under further ``names``, such as addresses.
+        """
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._folder = folder
         self._authority = authority or trustme.CA()
         self.ca = folder / "ca.crt"
         self._authority.cert_pem.write_to_path(self.ca)
         self.service_account = self._service_account_keys()
-        serving = self._authority.issue_cert("127.0.0.1", "localhost")
+        serving = self._authority.issue_cert("127.0.0.1", "localhost", *names)
         self.serving = _write_pair(folder, "serving", serving)
         # Go refuses a certificate whose list of names is empty, hence an unused name.
         admin = self._authority.issue_cert(
@@ -58,6 +64,17 @@ class Pki:
         pki.serving = KeyPair(folder / "serving.crt", folder / "serving.key")
         pki.admin = KeyPair(folder / "admin.crt", folder / "admin.key")
         return pki
+
+    def issue(self, name: str, hosts: Sequence[str], user: str, group: str = "") -> KeyPair:
+        """Issue a certificate for a server or client, and write it to files called ``name``.
+
+        ``hosts`` are the names and addresses of a server; a client needs one that is not used.
+        ``user`` and ``group`` are those that the API server sees.
+        """
+        issued = self._authority.issue_cert(
+            *hosts, common_name=user, organization_name=group or None
+        )
+        return _write_pair(self._folder, name, issued)
 
     @property
     def ca_bundle(self) -> str:

@@ -74,6 +74,13 @@ def go_environment() -> dict[str, str]:
     return {"GOGC": "400", "GOMEMLIMIT": "1GiB", **os.environ}
 
 
+def bind_to_parent(argv: Sequence[str | Path]) -> list[str]:
+    """Return a command that runs ``argv`` and is killed when the calling thread ends."""
+    # Isolated and without site-packages: the interpreter starts faster, and no file of the
+    # current folder is imported.
+    return [sys.executable, "-ISc", _LAUNCHER, str(os.getpid()), *(str(part) for part in argv)]
+
+
 class Process:
     """A long-running component, and its log file."""
 
@@ -130,12 +137,9 @@ class Process:
         """
         self.log.parent.mkdir(parents=True, exist_ok=True)
         keeper = [sys.executable, "-ISc", _KEEPER, _LAUNCHER] if self._kept else []
-        # Isolated and without site-packages: the interpreter starts faster, and no file of the
-        # current folder is imported.
-        launcher = [sys.executable, "-ISc", _LAUNCHER, str(os.getpid())]
         with self.log.open("ab") as stream:
             self._child = subprocess.Popen(
-                [*launcher, *keeper, *self._argv],
+                bind_to_parent([*keeper, *self._argv]),
                 env=self._env,
                 # A component that reads the terminal would take the user's input, or be stopped for
                 # trying.

@@ -96,14 +96,27 @@ class ClusterctlRepository:
             {"name": each.name, "type": each.type, "url": each.components.as_uri()}
             for each in entries.values()
         ]
-        self.config.write_text(yaml.safe_dump({"providers": providers}))
+        self._configure("providers", providers)
+
+    def set_cert_manager(self, version: str, manifest: Path) -> None:
+        """Make clusterctl install a release of cert-manager from a file."""
+        folder = self.base / "cert-manager" / version
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / "cert-manager.yaml"
+        target.write_bytes(manifest.read_bytes())
+        self._configure("cert-manager", {"version": version, "url": target.as_uri()})
+
+    def _configure(self, key: str, value: object) -> None:
+        config = {**self._read(), key: value}
+        self.config.write_text(yaml.safe_dump(config))
+
+    def _read(self) -> JSON:
+        return yaml.safe_load(self.config.read_text()) if self.config.exists() else {}
 
     def _entries(self) -> dict[str, RepositoryEntry]:
         """Read the configuration, to which another repository object may have added entries."""
-        if not self.config.exists():
-            return {}
         found = {}
-        for each in yaml.safe_load(self.config.read_text())["providers"]:
+        for each in self._read().get("providers", []):
             components = Path(unquote(urlsplit(each["url"]).path))
             label, version = components.parts[-3:-1]
             found[label] = RepositoryEntry(label, version, components)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import urllib.request
+from collections.abc import Sequence
 from http.client import HTTPException
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +19,8 @@ from capsmith.clusters.processes.tools import Toolbox
 
 ETCD_TLS = "etcd-tls"
 """Name of the folder, next to etcd's data, that holds etcd's certificates."""
+LOCAL = "127.0.0.1"
+"""Address at which servers listen unless Pods need to reach them."""
 _CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "garbage-collector-controller",
@@ -113,15 +116,18 @@ class ApiServer:
         *,
         audited: bool = True,
         has_node_taints: bool = True,
+        address: str = LOCAL,
+        others: Sequence[str] = (),
     ) -> None:
         """Define a server, without starting it.
 
         If `audited`, it logs each request that a ServiceAccount sends.  Unless `has_node_taints`,
-        new Nodes do not get the taint not-ready.
+        new Nodes do not get the taint not-ready.  The server listens at ``address``.  ``others``
+        are flags that replace those of the same name.
         """
         self.name = name
         port = port or free_port()
-        self.url = f"https://127.0.0.1:{port}"
+        self.url = f"https://{address}:{port}"
         self.kubeconfig = folder / f"{name}.kubeconfig"
         folder.mkdir(parents=True, exist_ok=True)
         self.kubeconfig_text = render_admin_kubeconfig(
@@ -130,7 +136,7 @@ class ApiServer:
         self.kubeconfig.write_text(self.kubeconfig_text)
         self.client = KubeClient(self.url, Credentials(pki.ca, pki.admin.cert, pki.admin.key))
         self.audit_log = folder / f"audit-{name}.log"
-        flags = _apiserver_flags(pki, etcd, name, port)
+        flags = _apiserver_flags(pki, etcd, name, port, address)
         if not has_node_taints:
             # No controller removes the taint that this plugin adds to each Node.
             flags.append("--disable-admission-plugins=TaintNodesByCondition")
@@ -138,7 +144,7 @@ class ApiServer:
             flags += audit_flags(folder, self.audit_log)
         self.process = Process(
             f"apiserver-{name}",
-            [tools.path("k8s", "kube-apiserver"), *flags],
+            [tools.path("k8s", "kube-apiserver"), *override_flags(flags, others)],
             folder / f"apiserver-{name}.log",
             go_environment(),
         )
@@ -177,11 +183,21 @@ class ControllerManager:
     after all CustomResourceDefinitions are established.
     """
 
-    def __init__(self, tools: Toolbox, pki: Pki, apiserver: ApiServer, folder: Path) -> None:
+    def __init__(
+        self,
+        tools: Toolbox,
+        pki: Pki,
+        apiserver: ApiServer,
+        folder: Path,
+        others: Sequence[str] = (),
+    ) -> None:
+        """Define the process, without starting it.
+
+        ``others`` are flags that replace those of the same name.
+        """
         kubeconfig = apiserver.kubeconfig
         self._port = free_port()
-        argv: list[str | Path] = [
-            tools.path("k8s", "kube-controller-manager"),
+        flags = [
             f"--kubeconfig={kubeconfig}",
             f"--authentication-kubeconfig={kubeconfig}",
             f"--authorization-kubeconfig={kubeconfig}",
@@ -200,6 +216,8 @@ class ControllerManager:
             "--kube-api-burst=400",
         ]
         self._health = KubeClient(f"https://127.0.0.1:{self._port}", Credentials(pki.ca))
+        binary = tools.path("k8s", "kube-controller-manager")
+        argv: list[str | Path] = [binary, *override_flags(flags, others)]
         name = f"kcm-{apiserver.name}"
         self.process = Process(name, argv, folder / f"{name}.log", go_environment())
 
@@ -235,7 +253,13 @@ def _etcd_tls_flags(tls: EtcdTLS) -> list[str]:
     return flags
 
 
-def _apiserver_flags(pki: Pki, etcd: EtcdAddress, name: str, port: int) -> list[str]:
+def override_flags(flags: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return ``flags`` without those that ``others`` set too, followed by ``others``."""
+    names = {each.partition("=")[0] for each in others}
+    return [*(each for each in flags if each.partition("=")[0] not in names), *others]
+
+
+def _apiserver_flags(pki: Pki, etcd: EtcdAddress, name: str, port: int, address: str) -> list[str]:
     return [
         f"--etcd-servers={etcd.url}",
         f"--etcd-cafile={etcd.tls.ca}",
@@ -243,8 +267,8 @@ def _apiserver_flags(pki: Pki, etcd: EtcdAddress, name: str, port: int) -> list[
         f"--etcd-keyfile={etcd.tls.client.key}",
         # One etcd holds the data of several API servers.
         f"--etcd-prefix=/{name}",
-        "--bind-address=127.0.0.1",
-        "--advertise-address=127.0.0.1",
+        f"--bind-address={address}",
+        f"--advertise-address={address}",
         f"--secure-port={port}",
         f"--tls-cert-file={pki.serving.cert}",
         f"--tls-private-key-file={pki.serving.key}",

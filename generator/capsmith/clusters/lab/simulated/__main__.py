@@ -39,6 +39,7 @@ def main() -> int:
         RunningEtcd(state.etcd, EtcdTLS.existing(lab.root / ETCD_TLS)),
         open_client(Path(state.kubeconfig), keys),
         lab.root,
+        state.address,
     )
     try:
         clusters.start()

@@ -26,7 +26,7 @@ from capsmith.clusters.lab.state import write_text
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.pki import EtcdTLS, Pki
 from capsmith.clusters.processes.process import free_port
-from capsmith.clusters.processes.servers import ApiServer
+from capsmith.clusters.processes.servers import LOCAL, ApiServer
 from capsmith.clusters.processes.tools import Toolbox
 
 CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
@@ -202,13 +202,24 @@ class SimulatedClusters:
     """
 
     def __init__(
-        self, tools: Toolbox, pki: Pki, etcd: RunningEtcd, client: KubeClient, folder: Path
+        self,
+        tools: Toolbox,
+        pki: Pki,
+        etcd: RunningEtcd,
+        client: KubeClient,
+        folder: Path,
+        address: str = LOCAL,
     ) -> None:
+        """Define the simulation, without starting a server.
+
+        ``folder`` is the lab's.  API servers listen at ``address``.
+        """
         self._tools = tools
         self._pki = pki
         self._etcd = etcd
         self._client = client
         self._folder = folder
+        self._address = address
         self._log = folder / "machines.log"
         self._assigned = folder / "workload.json"
         self._workloads: dict[str, _Workload] = {}
@@ -293,6 +304,7 @@ class SimulatedClusters:
             *(self._tools, self._pki, self._etcd, self._folder / name, name, port),
             audited=False,
             has_node_taints=False,
+            address=self._address,
         )
         try:
             server.process.start()

@@ -232,7 +232,7 @@ def _build(go: str, module: Module, target: Path, progress: Progress, root: Path
             progress(f"{module.folder}: building {binary.name}")
             output = ["-o", str(scratch / binary.name), binary.package]
             flags = ["-mod=readonly", _WITHOUT_DWARF, "-ldflags", binary.ldflags, *module.flags]
-            _run([go, "build", *flags, *output], folder)
+            _run([go, "build", *flags, *output], folder, is_static=module.is_static)
             progress(f"{module.folder}: {binary.name} took {time.monotonic() - began:.0f} s")
         _collect(go, module, folder, scratch)
         scratch.rename(target)
@@ -251,6 +251,8 @@ def _collect(go: str, module: Module, folder: Path, scratch: Path) -> None:
     for name, path in module.manifests.items():
         rendered = _run([find_kubectl(), "kustomize", str(sources / path)], folder)
         (scratch / name).write_text(rendered)
+    for name, binary in module.printed.items():
+        (scratch / name).write_text(_run([str(scratch / binary), str(sources)], folder))
 
 
 def cache_folder() -> Path:
@@ -261,7 +263,10 @@ def cache_folder() -> Path:
 
 def _digest(module: Module, go_version: str, root: Path = _HERE) -> str:
     folder = root / module.folder
-    parts = [go_version, repr(module), *module.flags]
+    parts = [go_version, repr(module), *module.flags, *module.printed]
+    parts += [path.read_text() for path in sorted(folder.glob("*/*.go"))]
+    if module.is_static:
+        parts.append("static")
     parts += [(folder / name).read_text() for name in ("go.mod", "go.sum")]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGEST_CHARS]
 
@@ -279,9 +284,11 @@ def _output(argv: list[str]) -> str:
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def _run(argv: list[str], folder: Path) -> str:
+def _run(argv: list[str], folder: Path, *, is_static: bool = False) -> str:
     # The build must not depend on version control: the sources come from the module cache.
     env = {**os.environ, "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -buildvcs=false".strip()}
+    if is_static:
+        env["CGO_ENABLED"] = "0"
     done = subprocess.run(argv, cwd=folder, env=env, capture_output=True, text=True)
     if done.returncode != 0:
         full = "no space left on device" in done.stderr

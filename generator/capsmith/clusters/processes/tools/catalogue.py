@@ -110,6 +110,13 @@ class Module:
     sources_of: str = ""
     flags: tuple[str, ...] = field(default=(), repr=False)
     """Additional flags to pass to `go build`."""
+    is_static: bool = field(default=False, repr=False)
+    """Whether to build without C libraries, for executables that are alone in an image."""
+    printed: dict[str, str] = field(default_factory=dict, repr=False)
+    """Files to write next to the binaries, each with the binary whose output it is.
+
+    The binary's argument is the path to the sources of `sources_of`.
+    """
 
 
 def list_modules() -> dict[str, Module]:
@@ -139,7 +146,7 @@ def list_all_modules() -> list[str]:
 
 
 def _kubernetes(supported: Supported) -> Module:
-    stamps = _stamps("k8s.io/component-base/version", supported.release)
+    stamps = build_stamps("k8s.io/component-base/version", supported.release)
     servers = ("kube-apiserver", "kube-controller-manager")
     return Module(
         folder=kubernetes_module(supported.series),
@@ -151,7 +158,7 @@ def _kubernetes(supported: Supported) -> Module:
 
 
 def _cluster_api(supported: Supported) -> Module:
-    stamps = _stamps(f"{_CORE}/version", supported.release)
+    stamps = build_stamps(f"{_CORE}/version", supported.release)
     in_folder = supported.order[:2] >= _WITH_CORE_FOLDER
     return Module(
         folder=core_module(supported.series),
@@ -170,7 +177,7 @@ def _kubeadm(supported: Supported) -> Module:
 
     Both modules require the same versions, so that Go compiles shared packages only once.
     """
-    stamps = _stamps(f"{_CORE}/version", supported.release)
+    stamps = build_stamps(f"{_CORE}/version", supported.release)
     packages = {"bootstrap": "bootstrap/kubeadm", "control-plane": "controlplane/kubeadm"}
     return Module(
         folder=kubeadm_module(supported.series),
@@ -187,7 +194,7 @@ def _kubeadm(supported: Supported) -> Module:
     )
 
 
-def _stamps(package: str, version: str) -> tuple[tuple[str, str], ...]:
+def build_stamps(package: str, version: str) -> tuple[tuple[str, str], ...]:
     """Return the variables for the linker to set, as pairs of name and value.
 
     Components need version stamps because they compare their versions.

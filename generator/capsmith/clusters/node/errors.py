@@ -1,0 +1,21 @@
+"""Errors of a node. Each contains a finding for the user."""
+
+from __future__ import annotations
+
+from capsmith.errors import CapsmithError
+
+
+class NodeError(CapsmithError):
+    """Raised if a node cannot be started, or if a command on it fails."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__("lab-node-failed", message, hint=hint)
+
+
+class HostUnsuitable(CapsmithError):
+    """Raised if this computer lacks what a node needs; the message lists all that is missing."""
+
+    def __init__(self, missing: list[str]) -> None:
+        message = f"this computer cannot run a node: {'; '.join(missing)}"
+        hint = "Provide what is missing, or run capsmith lab without a node: it needs none of it."
+        super().__init__("lab-node-host", message, hint=hint)

@@ -1,0 +1,133 @@
+"""Decide whether this computer can run a node, and find the host's own tools."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from capsmith.clusters.node.errors import HostUnsuitable
+
+_CGROUPS: Final = Path("/sys/fs/cgroup")
+_UNIFIED = "cgroup.controllers"
+"""File that the root of a cgroup v2 hierarchy has."""
+_CONTROLLERS = ("cpu", "memory", "pids")
+
+# Each with the Debian package that has it.
+TOOLS: Final = {
+    "runc": "runc",
+    "iptables": "iptables",
+    "ip": "iproute2",
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "mount": "mount",
+}
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_CLONE_NEWNET = 0x40000000
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """What :func:`find_missing` needs to know about a computer."""
+
+    is_root: bool
+    may_unshare: bool
+    """Whether processes can have their own namespaces; containers often forbid it."""
+    has_overlay: bool
+    cgroups: tuple[str, ...]
+    """Names of the cgroup controllers whose groups this process can create."""
+    tools: Mapping[str, str | None]
+    """Paths to the executables in `TOOLS`, or None if there is none."""
+
+
+def find_missing(facts: HostFacts) -> list[str]:
+    """Return what a computer lacks for a node, in words; empty if it lacks nothing."""
+    missing = []
+    if not facts.is_root:
+        missing.append("root is needed, for namespaces, mounts and cgroups")
+    elif not facts.may_unshare:
+        missing.append("the kernel or the container refuses new namespaces (CAP_SYS_ADMIN)")
+    if not facts.has_overlay:
+        missing.append("the kernel has no overlay file system (modprobe overlay)")
+    absent = [each for each in _CONTROLLERS if each not in facts.cgroups]
+    if facts.is_root and absent:
+        missing.append(f"no cgroups can be created for {', '.join(absent)}")
+    packages = sorted({TOOLS[name] for name, path in facts.tools.items() if path is None})
+    if packages:
+        names = ", ".join(name for name, path in facts.tools.items() if path is None)
+        missing.append(f"not found: {names} (Debian: apt-get install {' '.join(packages)})")
+    return missing
+
+
+def require_host() -> None:
+    """Raise HostUnsuitable unless this computer can run a node."""
+    missing = find_missing(read_facts())
+    if missing:
+        raise HostUnsuitable(missing)
+
+
+def read_facts() -> HostFacts:
+    """Return what holds for this computer."""
+    is_root = os.geteuid() == 0
+    return HostFacts(
+        is_root=is_root,
+        may_unshare=is_root and _may_unshare(),
+        has_overlay="overlay" in Path("/proc/filesystems").read_text(encoding="utf-8").split(),
+        cgroups=tuple(each for each in _CONTROLLERS if _is_writable(each)),
+        tools={name: find_tool(name) for name in TOOLS},
+    )
+
+
+def find_tool(name: str) -> str | None:
+    """Return the path to a tool of the host, also if its folder is not on PATH."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{_SYSTEM_PATH}")
+
+
+def _may_unshare() -> bool:
+    child = os.fork()
+    if child == 0:
+        os._exit(ctypes.CDLL(None).unshare(_CLONE_NEWNET) != 0)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _is_writable(controller: str) -> bool:
+    if (_CGROUPS / _UNIFIED).is_file():
+        known = (_CGROUPS / _UNIFIED).read_text(encoding="utf-8").split()
+        return controller in known and os.access(_CGROUPS, os.W_OK)
+    folder = _CGROUPS / controller
+    return folder.is_dir() and os.access(folder, os.W_OK)
+
+
+def find_hierarchies(root: Path = _CGROUPS) -> list[Path]:
+    """Return the folders of the cgroup hierarchies with controllers: several for version 1."""
+    if (root / _UNIFIED).is_file():
+        return [root]
+    return [each for each in sorted(root.iterdir()) if each.is_dir() and each.name != "unified"]
+
+
+def create_cgroups(name: str, root: Path = _CGROUPS) -> None:
+    """Create a cgroup directly below the root of each hierarchy."""
+    for hierarchy in find_hierarchies(root):
+        with suppress(FileExistsError):
+            (hierarchy / name).mkdir()
+        if (hierarchy / _UNIFIED).is_file():
+            known = (hierarchy / name / _UNIFIED).read_text(encoding="utf-8").split()
+            enabled = " ".join(f"+{each}" for each in known)
+            (hierarchy / name / "cgroup.subtree_control").write_text(enabled, encoding="utf-8")
+
+
+def remove_cgroups(name: str, root: Path = _CGROUPS) -> None:
+    """Remove a cgroup and those below it from all hierarchies; do nothing if there is none.
+
+    Groups that still have processes stay.
+    """
+    # runc creates groups in the hierarchy of version 2 too, wherever it is mounted.
+    for group in [root / name, *root.glob(f"*/{name}")]:
+        for folder in [each[0] for each in os.walk(group, topdown=False)]:
+            with suppress(OSError):
+                Path(folder).rmdir()

@@ -1,0 +1,97 @@
+"""Write archives of images that contain one executable each.
+
+These are the images of components that a lab builds from source: none is pulled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import subprocess
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+_LIBRARY = re.compile(r"(/\S+) \(0x[0-9a-f]+\)")
+_MODE = 0o755
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that consists of one executable and the libraries that it loads."""
+
+    reference: str
+    """Name with tag, as Pods refer to the image."""
+    binary: Path
+    path: str
+    """Path to the executable in the image, which is its entry point."""
+    user: str
+    """User and group, such as ``65532:65532``."""
+
+
+def write_archive(target: Path, images: Sequence[Image], architecture: str) -> None:
+    """Write an archive in docker's format that contains ``images``.
+
+    ``architecture`` is Go's name of the processor, such as ``amd64``.
+    """
+    entries = []
+    with tarfile.open(target, "w") as archive:
+        for number, image in enumerate(images):
+            layer = target.with_name(f"{target.name}.{number}")
+            try:
+                _write_layer(layer, image)
+                digest = _hash(layer)
+                archive.add(layer, f"{digest}/layer.tar")
+            finally:
+                layer.unlink(missing_ok=True)
+            config = json.dumps(build_config(image, digest, architecture)).encode()
+            name = f"{hashlib.sha256(config).hexdigest()}.json"
+            _add(archive, name, config)
+            layers = [f"{digest}/layer.tar"]
+            entries.append({"Config": name, "RepoTags": [image.reference], "Layers": layers})
+        _add(archive, "manifest.json", json.dumps(entries).encode())
+
+
+def build_config(image: Image, digest: str, architecture: str) -> dict[str, object]:
+    """Return the configuration of an image whose only layer has the SHA-256 ``digest``."""
+    return {
+        "architecture": architecture,
+        "os": "linux",
+        "config": {"Entrypoint": [image.path], "User": image.user},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+    }
+
+
+def parse_libraries(output: str) -> list[str]:
+    """Return the paths to the libraries that ldd prints; empty for a static executable."""
+    return _LIBRARY.findall(output)
+
+
+def _write_layer(target: Path, image: Image) -> None:
+    listed = subprocess.run(["ldd", str(image.binary)], capture_output=True, text=True).stdout
+    files = {image.path: image.binary, **{each: Path(each) for each in parse_libraries(listed)}}
+    with tarfile.open(target, "w") as layer:
+        folders = {str(each) for path in files for each in PurePosixPath(path).parents}
+        for folder in sorted(folders - {"/"}):
+            info = tarfile.TarInfo(folder.lstrip("/"))
+            info.type, info.mode = tarfile.DIRTYPE, _MODE
+            layer.addfile(info)
+        for path, source in files.items():
+            info = tarfile.TarInfo(path.lstrip("/"))
+            info.size, info.mode = source.stat().st_size, _MODE
+            with source.open("rb") as content:
+                layer.addfile(info, content)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(content)
+    archive.addfile(info, io.BytesIO(content))

@@ -1,0 +1,67 @@
+"""`python -m capsmith.clusters.node.inside`: the first process in a node's namespaces.
+
+It creates the network and the mounts, runs the command that owns the lab, and ends with it; the
+kernel then ends all other processes in the namespaces.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from types import FrameType
+
+from capsmith.clusters.node.plan import SYSCTLS, NodePaths, list_folders, plan_mounts, plan_network
+
+
+def main() -> int:
+    """Prepare the namespaces, run the command in the arguments, and return its exit code."""
+    root, lab, command = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
+    try:
+        _prepare(NodePaths(root), lab)
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = getattr(error, "stderr", "") or str(error)
+        _report(f"the namespaces of the node cannot be prepared: {error}: {reason}".strip())
+        return 1
+    return _run(command)
+
+
+def _prepare(paths: NodePaths, lab: Path) -> None:
+    for folder in list_folders(paths):
+        folder.mkdir(parents=True, exist_ok=True)
+    found = [key for key in SYSCTLS if Path("/proc/sys", key).exists()]
+    for key in found:
+        (paths.sysctls / key.replace("/", "_")).write_text(f"{SYSCTLS[key]}\n", encoding="utf-8")
+    for command in [*plan_network(), *plan_mounts(paths, lab, found)]:
+        subprocess.run(command, check=True, capture_output=True, text=True)
+    Path("/run/lock").mkdir(exist_ok=True)
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1\n", encoding="utf-8")
+
+
+def _run(command: list[str]) -> int:
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        child.send_signal(number)
+
+    signal.signal(signal.SIGTERM, forward)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        # Orphans of all processes become children of the first one, which has to reap them.
+        pid, status = os.wait()
+        if pid == child.pid:
+            return os.waitstatus_to_exitcode(status) & 0xFF
+
+
+def _report(message: str) -> None:
+    """Report an error as the lab's supervisor does, to the command that waits for it."""
+    hint = "Correct what it reports, and run the command again."
+    line = json.dumps({"error": ["lab-node-failed", message, hint, None]})
+    os.write(1, f"{line}\n".encode())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,295 @@
+"""What a node consists of, as data: addresses, mounts, network, configuration files and commands.
+
+Nothing here starts a process or touches a file.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+NAME: Final = "node"
+ADDRESS: Final = "10.10.0.2"
+"""Address of the node, in a network namespace of its own."""
+SERVICE: Final = "10.96.0.1"
+"""Address of the Service `kubernetes`, at which Pods reach the API server."""
+SOCKET: Final = "/run/containerd/containerd.sock"
+PAUSE_IMAGE: Final = "registry.k8s.io/pause:3.10"
+
+_GATEWAY = "10.10.0.1"
+_SERVICES = "10.96.0.0/16"
+_PODS = "10.244.0.0/24"
+
+# The kubelet sets these for the whole computer unless it finds the values that it wants.
+SYSCTLS: Final = {
+    "vm/overcommit_memory": "1",
+    "vm/panic_on_oom": "0",
+    "kernel/panic": "10",
+    "kernel/panic_on_oops": "1",
+    "kernel/keys/root_maxkeys": "1000000",
+    "kernel/keys/root_maxbytes": "25000000",
+}
+
+
+@dataclass(frozen=True)
+class NodePaths:
+    """The paths to the files of one node, in the lab's folder."""
+
+    root: Path
+
+    @property
+    def init_pid(self) -> Path:
+        """Return the path to the file with the id, on the host, of the node's first process."""
+        return self.root / "init.pid"
+
+    @property
+    def logs(self) -> Path:
+        """Return the path to the folder that Pods see as /var/log."""
+        return self.root / "var-log"
+
+    @property
+    def containerd_config(self) -> Path:
+        """Return the path to containerd's configuration."""
+        return self.root / "containerd.toml"
+
+    @property
+    def kubelet_config(self) -> Path:
+        """Return the path to the kubelet's configuration."""
+        return self.root / "kubelet.yaml"
+
+    @property
+    def network(self) -> Path:
+        """Return the path to the folder with the configuration of the Pods' network."""
+        return self.root / "cni"
+
+    @property
+    def archive(self) -> Path:
+        """Return the path to the archive of images to import."""
+        return self.root / "images.tar"
+
+    @property
+    def sysctls(self) -> Path:
+        """Return the path to the folder with the files that hide the host's settings."""
+        return self.root / "sysctl"
+
+
+def name_cgroup(lab: str) -> str:
+    """Return the name of the cgroup, directly below the root, that holds a lab's Pods."""
+    return f"capsmith-lab-{lab}"
+
+
+def plan_network() -> list[list[str]]:
+    """Return the commands that create the node's own network, in order."""
+    return [
+        ["ip", "link", "set", "lo", "up"],
+        # Some kernels have no dummy interfaces: one end of a pair carries the address.
+        ["ip", "link", "add", "node0", "type", "veth", "peer", "name", "node1"],
+        ["ip", "address", "add", f"{ADDRESS}/24", "dev", "node0"],
+        ["ip", "link", "set", "node0", "up"],
+        ["ip", "link", "set", "node1", "up"],
+        # Go refuses to listen on, and kube-proxy to detect, a node without a default route.
+        ["ip", "route", "add", "default", "via", _GATEWAY, "dev", "node0"],
+    ]
+
+
+def plan_mounts(paths: NodePaths, lab: Path, sysctls: list[str]) -> list[list[str]]:
+    """Return the commands that hide the host's writable folders, in order.
+
+    ``lab`` is the lab's folder, which stays visible wherever it is.  ``sysctls`` are the keys of
+    `SYSCTLS` that exist on this computer.
+    """
+    staged = paths.root / "var-lib"
+    options = f"lowerdir=/var/lib,upperdir={paths.root / 'upper'},workdir={paths.root / 'work'}"
+    commands = [
+        ["mount", "--bind", str(paths.logs), "/var/log"],
+        # The kubelet and containerd write below /var/lib whatever their configuration is.
+        ["mount", "-t", "overlay", "overlay", "-o", options, str(staged)],
+    ]
+    if lab.is_relative_to("/var/lib"):
+        inside = staged / lab.relative_to("/var/lib")
+        commands.append(["mount", "--bind", str(lab), str(inside)])
+    commands.append(["mount", "--rbind", str(staged), "/var/lib"])
+    if not lab.is_relative_to("/run"):
+        commands.append(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"])
+    for key in sysctls:
+        file = paths.sysctls / key.replace("/", "_")
+        commands.append(["mount", "--bind", str(file), f"/proc/sys/{key}"])
+    # The kubelet mounts the volumes of Pods, and containers have to see these mounts.
+    return [*commands, ["mount", "--make-rshared", "/"]]
+
+
+def list_folders(paths: NodePaths) -> list[Path]:
+    """Return the folders that have to exist before :func:`plan_mounts` is executed."""
+    names = ("upper", "work", "var-lib", "containerd", "kubelet")
+    return [paths.logs, paths.network, paths.sysctls, *(paths.root / name for name in names)]
+
+
+def render_containerd(paths: NodePaths, runc: str, plugins: Path) -> str:
+    """Return containerd's configuration.
+
+    ``runc`` is the path to runc, ``plugins`` that to the folder with network plugins.
+    """
+    runtime = 'plugins."io.containerd.cri.v1.runtime"'
+    images = 'plugins."io.containerd.cri.v1.images"'
+    return f"""\
+version = 3
+root = {_quote(paths.root / "containerd")}
+state = "/run/containerd"
+oom_score = 0
+
+[grpc]
+  address = "{SOCKET}"
+
+[{images}]
+  snapshotter = "overlayfs"
+
+[{images}.pinned_images]
+  sandbox = "{PAUSE_IMAGE}"
+
+[{runtime}]
+  # Lowering a score needs a capability that root in a container lacks.
+  restrict_oom_score_adj = true
+
+[{runtime}.cni]
+  bin_dirs = [{_quote(plugins)}]
+  conf_dir = {_quote(paths.network)}
+
+[{runtime}.containerd]
+  default_runtime_name = "runc"
+
+[{runtime}.containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+
+[{runtime}.containerd.runtimes.runc.options]
+  BinaryName = {_quote(runc)}
+  SystemdCgroup = false
+"""
+
+
+def _quote(value: Path | str) -> str:
+    # A TOML string has the escapes of JSON.
+    return json.dumps(str(value))
+
+
+def render_network(paths: NodePaths) -> str:
+    """Return the configuration of the Pods' network: a bridge, with addresses from one range."""
+    ipam = {
+        "type": "host-local",
+        "dataDir": str(paths.root / "addresses"),
+        "ranges": [[{"subnet": _PODS}]],
+        "routes": [{"dst": "0.0.0.0/0"}],
+    }
+    bridge = {
+        "type": "bridge",
+        "bridge": "cni0",
+        "isGateway": True,
+        "ipMasq": True,
+        # A Pod may reach itself through its Service.
+        "hairpinMode": True,
+        "ipam": ipam,
+    }
+    return json.dumps({"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge]}, indent=1)
+
+
+def render_kubelet(paths: NodePaths, lab: str, ca: Path, cert: Path, key: Path, files: int) -> str:
+    """Return the kubelet's configuration.
+
+    ``files`` is the highest number of open files that this computer allows a process.
+    """
+    config = {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": True},
+            "x509": {"clientCAFile": str(ca)},
+        },
+        "authorization": {"mode": "Webhook"},
+        "tlsCertFile": str(cert),
+        "tlsPrivateKeyFile": str(key),
+        "containerRuntimeEndpoint": f"unix://{SOCKET}",
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": f"/{name_cgroup(lab)}",
+        "enforceNodeAllocatable": [],
+        "failSwapOn": False,
+        "failCgroupV1": False,
+        "oomScoreAdj": 0,
+        "maxOpenFiles": min(files, 1_000_000),
+        "healthzBindAddress": "127.0.0.1",
+        "resolvConf": "",
+        "volumePluginDir": str(paths.root / "volume-plugins"),
+        # The host's disk may be nearly full: this is no reason to evict Pods of a lab.
+        "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%"},
+        "imageGCHighThresholdPercent": 100,
+        "imageGCLowThresholdPercent": 99,
+        # Often enough that a lab does not wait for it.
+        "syncFrequency": "10s",
+        "nodeStatusUpdateFrequency": "5s",
+    }
+    return yaml.safe_dump(config, sort_keys=False)
+
+
+def build_api_server_flags(ca: Path, cert: Path, key: Path) -> list[str]:
+    """Return the flags of the API server that differ if there is a node.
+
+    ``cert`` and ``key`` are those with which the API server calls the kubelet.
+    """
+    return [
+        "--bind-address=0.0.0.0",
+        f"--advertise-address={ADDRESS}",
+        "--endpoint-reconciler-type=lease",
+        f"--service-cluster-ip-range={_SERVICES}",
+        "--authorization-mode=Node,RBAC",
+        "--enable-admission-plugins=NodeRestriction,OwnerReferencesPermissionEnforcement",
+        f"--kubelet-client-certificate={cert}",
+        f"--kubelet-client-key={key}",
+        f"--kubelet-certificate-authority={ca}",
+        "--kubelet-preferred-address-types=InternalIP",
+    ]
+
+
+CONTROLLER_FLAGS: Final = ["--controllers=*", "--use-service-account-credentials=true"]
+"""The flags of kube-controller-manager that differ if there is a node."""
+
+
+def build_kubelet_command(binary: Path, paths: NodePaths, kubeconfig: Path) -> list[str]:
+    """Return the command that runs the kubelet."""
+    return [
+        str(binary),
+        f"--config={paths.kubelet_config}",
+        f"--kubeconfig={kubeconfig}",
+        f"--hostname-override={NAME}",
+        f"--node-ip={ADDRESS}",
+        f"--root-dir={paths.root / 'kubelet'}",
+    ]
+
+
+def build_scheduler_command(binary: Path, kubeconfig: Path) -> list[str]:
+    """Return the command that runs kube-scheduler."""
+    return [
+        str(binary),
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+    ]
+
+
+def build_proxy_command(binary: Path, kubeconfig: Path) -> list[str]:
+    """Return the command that runs kube-proxy, which sets no limits of the host."""
+    return [
+        str(binary),
+        f"--kubeconfig={kubeconfig}",
+        f"--hostname-override={NAME}",
+        "--proxy-mode=iptables",
+        f"--cluster-cidr={_PODS}",
+        "--conntrack-max-per-core=0",
+        "--conntrack-tcp-timeout-established=0s",
+        "--conntrack-tcp-timeout-close-wait=0s",
+        "--healthz-bind-address=127.0.0.1:10256",
+    ]

@@ -1,0 +1,106 @@
+"""The executables of a node, built with Go like those of a lab; runc is a package of the system.
+
+cert-manager is its last release whose commands are in a Go module that other modules can require.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from capsmith.clusters.processes.tools.build import Progress, read_built
+from capsmith.clusters.processes.tools.catalogue import (
+    Binary,
+    Module,
+    build_stamps,
+    kubernetes_version,
+)
+
+CERT_MANAGER_VERSION: Final = "v1.11.5"
+"""Release of cert-manager that a node runs."""
+CERT_MANAGER_MANIFEST: Final = "cert-manager.yaml"
+
+_CONTAINERD_VERSION: Final = "v2.4.2"
+_HERE = Path(__file__).parent / "tools"
+_CONTAINERD = "github.com/containerd/containerd/v2"
+_PLUGINS = "github.com/containernetworking/plugins/plugins"
+_CERT_MANAGER = "github.com/cert-manager/cert-manager"
+
+
+@dataclass(frozen=True)
+class NodeTools:
+    """The folders with a node's executables."""
+
+    kubernetes: Path
+    """Path to the folder with kubelet, kube-proxy and kube-scheduler."""
+    containerd: Path
+    """Path to the folder with containerd, its command line, and network plugins."""
+    cert_manager: Path
+    """Path to the folder with cert-manager's executables and manifest."""
+
+    def to_data(self) -> dict[str, str]:
+        """Return the paths by the names of the attributes, as JSON data."""
+        return {name: str(path) for name, path in asdict(self).items()}
+
+    @classmethod
+    def of(cls, data: Mapping[str, str]) -> NodeTools:
+        """Return the folders that :meth:`to_data` described."""
+        return cls(**{name: Path(path) for name, path in data.items()})
+
+
+def build_node_tools(progress: Progress = lambda text: None) -> NodeTools:
+    """Return the executables of a node, building those that are missing.
+
+    ``progress`` receives messages about the build.  Raises ToolsUnavailable if Go is missing or a
+    build fails.
+    """
+    found = (read_built(module, _HERE, progress) for module in list_node_modules())
+    return NodeTools(*found)
+
+
+def list_node_modules() -> tuple[Module, Module, Module]:
+    """Return the Go modules of a node's executables, in the order of NodeTools."""
+    return _kubernetes(), _containerd(), _cert_manager()
+
+
+def _kubernetes() -> Module:
+    stamps = build_stamps("k8s.io/component-base/version", kubernetes_version())
+    names = ("kubelet", "kube-scheduler", "kube-proxy")
+    return Module(
+        folder="kubernetes",
+        binaries=tuple(Binary(each, f"k8s.io/kubernetes/cmd/{each}", stamps) for each in names),
+    )
+
+
+def _containerd() -> Module:
+    stamps = ((f"{_CONTAINERD}/version.Version", _CONTAINERD_VERSION),)
+    names = ("containerd", "containerd-shim-runc-v2", "ctr")
+    plugins = ("main/bridge", "ipam/host-local", "main/loopback")
+    return Module(
+        folder="containerd",
+        binaries=(
+            *(Binary(each, f"{_CONTAINERD}/cmd/{each}", stamps) for each in names),
+            *(Binary(Path(each).name, f"{_PLUGINS}/{each}") for each in plugins),
+            Binary("pause", "./pause"),
+        ),
+        # Snapshots of other file systems, one of which needs C libraries.
+        flags=("-tags", "no_btrfs no_devmapper no_zfs no_aufs"),
+        is_static=True,
+    )
+
+
+def _cert_manager() -> Module:
+    stamps = ((f"{_CERT_MANAGER}/pkg/util.AppVersion", CERT_MANAGER_VERSION),)
+    names = ("cainjector", "webhook", "controller")
+    return Module(
+        folder="cert-manager",
+        binaries=(
+            *(Binary(each, f"{_CERT_MANAGER}/cmd/{each}", stamps) for each in names),
+            Binary("manifest", "./manifest", (("main.version", CERT_MANAGER_VERSION),)),
+        ),
+        printed={CERT_MANAGER_MANIFEST: "manifest"},
+        sources_of=_CERT_MANAGER,
+        is_static=True,
+    )

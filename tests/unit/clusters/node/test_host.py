@@ -1,0 +1,76 @@
+"""What a computer lacks for a node, and the cgroups of Pods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from capsmith.clusters.node import host
+from capsmith.clusters.node.errors import HostUnsuitable
+from capsmith.clusters.node.host import (
+    TOOLS,
+    HostFacts,
+    create_cgroups,
+    find_missing,
+    remove_cgroups,
+    require_host,
+)
+
+GOOD = HostFacts(
+    is_root=True,
+    may_unshare=True,
+    has_overlay=True,
+    cgroups=("cpu", "memory", "pids"),
+    tools=dict.fromkeys(TOOLS, "/usr/bin/tool"),
+)
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (GOOD, []),
+        (replace(GOOD, is_root=False, may_unshare=False, cgroups=()), ["root is needed"]),
+        (replace(GOOD, may_unshare=False), ["CAP_SYS_ADMIN"]),
+        (replace(GOOD, has_overlay=False), ["modprobe overlay"]),
+        (replace(GOOD, cgroups=("cpu",)), ["no cgroups can be created for memory, pids"]),
+        (
+            replace(GOOD, tools={**GOOD.tools, "runc": None, "ip": None}),
+            ["apt-get install iproute2 runc"],
+        ),
+    ],
+    ids=["good", "user", "container", "overlay", "cgroups", "tools"],
+)
+def test_each_missing_part_is_reported(facts: HostFacts, expected: list[str]) -> None:
+    found = find_missing(facts)
+    assert len(found) == len(expected)
+    assert all(part in message for part, message in zip(expected, found, strict=True))
+
+
+def test_all_missing_parts_are_in_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = replace(GOOD, has_overlay=False, cgroups=())
+    monkeypatch.setattr(host, "read_facts", lambda: facts)
+    with pytest.raises(HostUnsuitable) as raised:
+        require_host()
+    assert raised.value.finding.id == "lab-node-host"
+    assert "overlay" in str(raised.value)
+    assert "cgroups" in str(raised.value)
+
+
+def test_cgroups_of_version_1_are_created_and_removed_with_all_below(tmp_path: Path) -> None:
+    for name in ("cpu", "memory", "unified"):
+        (tmp_path / name).mkdir()
+    create_cgroups("capsmith-lab-a", tmp_path)
+    assert sorted(each.parent.name for each in tmp_path.glob("*/capsmith-lab-a")) == [
+        "cpu",
+        "memory",
+    ]
+    for name in ("cpu", "unified"):
+        (tmp_path / name / "capsmith-lab-a" / "kubepods" / "pod1").mkdir(parents=True)
+    remove_cgroups("capsmith-lab-a", tmp_path)
+    assert list(tmp_path.glob("*/*")) == []
+
+
+def test_no_cgroups_are_no_error(tmp_path: Path) -> None:
+    remove_cgroups("capsmith-lab-a", tmp_path / "none")
