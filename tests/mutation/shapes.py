@@ -87,6 +87,18 @@ def one_of_paths(site: Site) -> Iterator[Mutant]:
             yield declare(crd, version.name, part.path, _other(part.type))
 
 
+@operator("schema-values")
+def values(site: Site) -> Iterator[Mutant]:
+    for crd, version in site.context.versions():
+        for part in site.params.values:
+            if find_field(version.schema, part.path):
+                yield declare(crd, version.name, part.path, _other(part.type))
+                path = crd.schema_path(version.name, part.path)
+                yield edited(
+                    crd.manifest, f"{part.path} is nullable", put((*path, "nullable"), True)
+                )
+
+
 @operator("schema-map-list")
 def map_list(site: Site) -> Iterator[Mutant]:
     params = site.params

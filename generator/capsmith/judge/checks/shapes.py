@@ -125,6 +125,36 @@ def _typed(crd: Crd, version: CrdVersion, part: SchemaPart) -> Iterator[Violatio
 
 
 @dataclass(frozen=True, slots=True)
+class ConvertedValues:
+    """Optional paths whose values core converts to a type without looking at them first."""
+
+    values: tuple[SchemaPart, ...]
+    """Paths with their types."""
+    harmless_for: tuple[str, ...] = ()
+    """Roles of kinds for which a violation is only advice."""
+
+
+@check("schema-values", ConvertedValues)
+def check_schema_values(context: Context, params: ConvertedValues) -> Iterator[Violation]:
+    """ST-12: Each declared path has the type that core converts it to, and is never null."""
+    for crd, version in context.versions():
+        for part in params.values:
+            schema = find_field(version.schema, part.path)
+            if schema is None:
+                continue
+            found = describe(schema)
+            if found == part.type and not schema.get("nullable"):
+                continue
+            actual = f"{found} or null" if schema.get("nullable") else found
+            yield Violation(
+                crd.manifest,
+                f"{crd.kind} {version.name}: {part.path} is {actual}; expected {part.type}",
+                path=crd.schema_path(version.name, part.path),
+                harmless=crd.role in params.harmless_for,
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class External:
     """The field of a control plane without Machines, and the kinds of worker Machines."""
 
