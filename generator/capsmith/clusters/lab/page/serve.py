@@ -9,8 +9,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any, cast
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from capsmith.clusters.lab.errors import LabError
 from capsmith.clusters.lab.page.app import create_app
@@ -81,10 +83,11 @@ class PageServer:
             self.opener.unlink(missing_ok=True)
 
 
-def create_server(app: object) -> uvicorn.Server:
+def create_server(app: ASGIApp) -> uvicorn.Server:
     """Return a server for an application, which logs errors only and no addresses."""
     config = uvicorn.Config(
-        app,  # type: ignore[arg-type] # uvicorn's own types of ASGI are stricter than Starlette's
+        # uvicorn's types of ASGI are stricter than Starlette's.
+        cast(Any, app),
         http="h11",
         ws="none",
         lifespan="off",
