@@ -75,7 +75,7 @@ def test_publishing_needs_no_secret(jobs: dict[str, Any]) -> None:
 
 
 def test_ci_runs_the_dry_run() -> None:
-    assert "\n./dev release --dry-run\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert " ./dev release --dry-run\n" in (ROOT / ".ci/run").read_text(encoding="utf-8")
 
 
 def test_dependabot_reads_every_folder_with_versions() -> None:
