@@ -26,7 +26,7 @@ from tests.e2e.harness.contract import ContractVersion
 from tests.e2e.harness.provider import Controllers, ProviderUnderTest
 from tests.e2e.harness.report import Report
 from tests.e2e.releases import NEWEST, OLDEST, PREVIOUS, core_release
-from tests.exhaustive import short
+from tests.exhaustive import older, short
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def core_contract(series: str) -> ContractVersion:
 
 COMBINATIONS = (
     Combination(NEWEST, "v1beta2", "homelab"),
-    Combination(OLDEST, "v1beta1", "homelab-v1beta1"),
+    *older(Combination(OLDEST, "v1beta1", "homelab-v1beta1")),
     *short(Combination(NEWEST, "v1beta1", "acme")),
     *short(*(Combination(series, "v1beta2", "homelab") for series in PREVIOUS)),
 )

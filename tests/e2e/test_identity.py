@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import NotYet, eventually, steadily
 from tests.e2e.scenario import (
@@ -15,6 +17,7 @@ from tests.e2e.scenario import (
 _QUIET_SECONDS = 2.0
 
 
+@pytest.mark.newest
 def test_namespace_not_allowed(scenario: Scenario) -> None:
     """Proves: RB-04, SEC-08."""
     report, stack = scenario.stack.report, scenario.stack.name

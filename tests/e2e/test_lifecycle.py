@@ -17,11 +17,10 @@ from tests.e2e.harness.cloud import Event
 from tests.e2e.scenario import Scenario, condition, wait_nothing_left
 from tests.e2e.stack import Site
 
-pytestmark = pytest.mark.life
-
 _QUIET_SECONDS = 3.0
 
 
+@pytest.mark.life
 def test_lifecycle(scenario: Scenario, site: Site) -> None:
     """From the first Machine to the last.
 
@@ -51,6 +50,7 @@ def test_lifecycle(scenario: Scenario, site: Site) -> None:
     check_shown(scenario.stack.provider, scenario.management, AuditedTest.LIFECYCLE)
 
 
+@pytest.mark.newest
 def test_same_name_again(scenario: Scenario) -> None:
     """What is remembered of a cluster must not outlive it."""
     with scenario.stack.report.phase(scenario.stack.name, "the same name twice"):

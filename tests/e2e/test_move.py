@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import steadily
 from tests.e2e.harness.cloud import Event
@@ -11,6 +13,7 @@ from tests.e2e.stack import Site, Stack
 _QUIET_SECONDS = 2.0
 
 
+@pytest.mark.newest
 def test_move(scenario: Scenario, stack: Stack, site: Site) -> None:
     """The tenant's cloud is down all the while: calls hang at the source, and then at the target.
 

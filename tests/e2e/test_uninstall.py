@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from capsmith.clusters.processes.kube import JSON
 from capsmith.clusters.processes.wait import NotYet, eventually
 from tests.e2e.scenario import Scenario, provider_objects, wait_nothing_left
@@ -16,6 +18,7 @@ _CLUSTER_SCOPED = (
 )
 
 
+@pytest.mark.newest
 def test_uninstall_and_install_again(scenario: Scenario, stack: Stack, site: Site) -> None:
     """Proves: CC-21, CC-31, CC-52."""
     provider, report = stack.provider, stack.report

@@ -1,4 +1,7 @@
-"""Addresses on a real API server, with core's CRDs: a thousand claims, a leader that dies."""
+"""Addresses on a real API server, with core's CRDs: hundreds of claims, a leader that dies.
+
+With `--exhaustive` they are a thousand.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from capsmith.clusters.processes.wait import eventually
 from capsmith.commands.generate import generate
 from tests.e2e.releases import NEWEST, OLDEST
 from tests.e2e.tools.required import required_toolbox
+from tests.exhaustive import exhaustive, older
 from tests.realapi.conftest import NewServer
 from tests.realapi.managers import Installation, install_core_crds
 
@@ -45,10 +49,14 @@ class Core:
     claims: int
 
     def __str__(self) -> str:
-        return f"core-{self.series}"
+        return f"core-{self.series}-{self.claims}"
 
 
-CORES = (Core(NEWEST, "v1beta2", 1000), Core(OLDEST, "v1beta1", 200))
+CORES = (
+    Core(NEWEST, "v1beta2", 300),
+    *exhaustive(Core(NEWEST, "v1beta2", 1000)),
+    *older(Core(OLDEST, "v1beta1", 100)),
+)
 
 
 @dataclass(frozen=True)
@@ -117,12 +125,12 @@ def place(
 ) -> Iterator[Place]:
     core: Core = request.param
     tools = required_toolbox("the tests with core's CRDs", ["k8s", f"capi-{core.series}"])
-    folder = tmp_path_factory.mktemp(f"ipam-{core.series}")
+    folder = tmp_path_factory.mktemp(f"ipam-{core}")
     repository, pki = folder / "repository", Pki(folder / "pki")
     description = folder / "provider.yaml"
     description.write_text(DESCRIPTION.format(contract=core.contract))
     assert generate(description, repository).exit_code == 0
-    server = new_server(f"ipam-{core.series}", pki)
+    server = new_server(f"ipam-{core}", pki)
     server.start()
     try:
         names = [f"{kind}.{GROUP}" for kind in ("ipaddressclaims", "ipaddresses")]
@@ -164,6 +172,7 @@ def test_a_leader_crashes_in_the_middle(place: Place) -> None:
         assert other.complaints() == []
 
 
+@pytest.mark.newest
 def test_addresses_cost_few_requests(place: Place) -> None:
     """Proves: IP-14."""
     count = min(place.core.claims, 250)  # what one costs does not depend on how many there are
