@@ -102,6 +102,7 @@ def test_bootstrap(scenario: Scenario, bootstrap: tuple[Stack, Site]) -> None:
         _check_nothing_left(scenario)
 
 
+@pytest.mark.exhaustive
 def test_bootstrap_moves(scenario: Scenario, bootstrap: tuple[Stack, Site]) -> None:
     """A move drops the status; Secrets and the machines that run their data stay.
 

@@ -160,6 +160,7 @@ def test_replacement(pool_scenario: Scenario) -> None:
     assert len(made) == len(set(made)) == 3 * FEW
 
 
+@pytest.mark.exhaustive
 def test_marked_machine_goes_first(pool_scenario: Scenario) -> None:
     """Proves: MP-10."""
     pool = create_pool(pool_scenario, MACHINES)
@@ -172,6 +173,7 @@ def test_marked_machine_goes_first(pool_scenario: Scenario) -> None:
     assert marked["metadata"]["name"] not in pool.names()
 
 
+@pytest.mark.exhaustive
 def test_pause(pool_scenario: Scenario, pools: tuple[Stack, Site]) -> None:
     """Proves: MP-20, SM-01."""
     pool, (_, site) = create_pool(pool_scenario, MACHINES), pools
@@ -189,7 +191,7 @@ def test_pause(pool_scenario: Scenario, pools: tuple[Stack, Site]) -> None:
     eventually(lambda: len(pool_scenario.servers()) == 1, what="the pool is gone")
 
 
-@SORTS
+@pytest.mark.parametrize("sort", [*exhaustive(WHOLE), MACHINES], ids=lambda sort: sort.word)
 def test_move(pool_scenario: Scenario, second_site: Site, sort: Sort) -> None:
     """Proves: MP-20, MV-02, MV-06, MV-08, SM-09."""
     scenario, target = pool_scenario, second_site.management

@@ -73,7 +73,10 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("scratch")
 
 
-@pytest.fixture(scope="session", params=[*cases(), *authored_cases()], ids=lambda case: case.name)
+REPOSITORIES = (*cases(), *authored_cases())
+
+
+@pytest.fixture(scope="session", params=REPOSITORIES, ids=lambda case: case.name)
 def repository(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, scratch: Path
 ) -> Repository:

@@ -6,9 +6,20 @@ import json
 import re
 import tomllib
 
+import pytest
 import yaml
 
-from tests.functional.conftest import Repository
+from tests.exhaustive import exhaustive
+from tests.functional.conftest import REPOSITORIES, Repository
+
+_REPEATED = {"acme", "control-plane", "homelab"}
+"""Examples whose scenarios `complete` and `homelab-v1beta1` run too.
+
+`./dev release --dry-run` runs the tests of acme.
+"""
+_TESTED = [
+    *(exhaustive(case)[0] if case.name in _REPEATED else case for case in REPOSITORIES),
+]
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys
@@ -47,6 +58,7 @@ def test_lint_and_format(repository: Repository) -> None:
     repository.python("-m", "black", "--check", "--quiet", ".")
 
 
+@pytest.mark.parametrize("repository", _TESTED, ids=lambda case: case.name, indirect=True)
 def test_its_own_tests(repository: Repository) -> None:
     output = repository.python("-m", "pytest", "-q", "-p", "no:cacheprovider")
 

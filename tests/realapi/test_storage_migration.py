@@ -22,7 +22,8 @@ from tests.realapi.managers import Manager, install_core_crds
 from tests.realapi.migrating import NEW, OLD, Releases, named
 from tests.realapi.unrest import Unrest
 
-MACHINES = 600
+MACHINES = 300
+"""More than a page of the list."""
 TROUBLED_MACHINES = 300
 REWRITTEN = "stored_objects_rewritten_total"
 REQUESTS_AN_OBJECT = 1.1

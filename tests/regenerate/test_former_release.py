@@ -14,11 +14,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.exhaustive import exhaustive
 from tests.regenerate.conftest import Provider, run
 from tests.regenerate.former import NAMES, author_files, owners, unpacked
-from tests.repositories import import_path
+from tests.repositories import PYTEST_VARIABLES, import_path
 
 REFUSED = "docs/reference.md"
+one_repository = pytest.mark.parametrize(
+    "former", [NAMES[0], *exhaustive(*NAMES[1:])], indirect=True
+)
+"""For what does not depend on the files that a repository has."""
 
 
 @pytest.fixture(params=NAMES)
@@ -50,6 +55,7 @@ def _python(provider: Provider, *arguments: str, timeout: int = 3600) -> str:
         "PATH": os.environ.get("PATH", os.defpath),
         "PYTHONPATH": import_path(provider.folder),
         "PYTHONDONTWRITEBYTECODE": "1",
+        **PYTEST_VARIABLES,
         "MYPY_CACHE_DIR": str(provider.folder.parents[1] / "mypy"),  # shared by all repositories
     }
     done = subprocess.run(
@@ -131,6 +137,7 @@ def test_what_readers_of_public_repositories_look_for_is_added(updated: Provider
     assert "`capsmith explain CC-31`" in updated.path("docs/reference.md").read_text()
 
 
+@one_repository
 def test_a_pinned_base_image_is_left_to_its_author(former: Provider) -> None:
     """The line has moved since: both are shown, and nothing is lost."""
     base = "FROM docker.io/library/python:3.13-slim"
@@ -169,6 +176,7 @@ def test_afterwards_it_is_up_to_date(former: Provider) -> None:
     assert former.tree() == before
 
 
+@one_repository
 @pytest.mark.parametrize("option", ["--dry-run", "--diff", "--check"])
 def test_looking_writes_nothing(former: Provider, option: str) -> None:
     before = former.tree()
@@ -176,6 +184,7 @@ def test_looking_writes_nothing(former: Provider, option: str) -> None:
     assert former.tree() == before
 
 
+@one_repository
 def test_an_edited_generated_file_is_refused_by_name(former: Provider) -> None:
     former.append(REFUSED, "edited\n")
     before = former.tree()
@@ -190,6 +199,7 @@ def test_an_edited_generated_file_is_refused_by_name(former: Provider) -> None:
     assert former.update("--check").code == 0
 
 
+@one_repository
 def test_an_edited_module_of_the_old_runtime_is_refused_by_name(former: Provider) -> None:
     (module,) = former.folder.glob("src/*/_generated/runtime/queue.py")
     name = module.relative_to(former.folder).as_posix()
@@ -206,6 +216,7 @@ def test_an_edited_module_of_the_old_runtime_is_refused_by_name(former: Provider
     assert former.update("--check").code == 0
 
 
+@one_repository
 @pytest.mark.slow
 def test_killed_at_random(former: Provider) -> None:
     old = former.tree()
