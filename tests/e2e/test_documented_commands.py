@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import yaml
 
 from capsmith.clusters.processes.process import free_port
@@ -59,6 +60,7 @@ def test_commands_in_a_lab(tools: Toolbox, tmp_path: Path) -> None:
     assert re.search(r"AcmeCluster default/demo", done.stdout)
 
 
+@pytest.mark.exhaustive
 def test_the_example_for_ec2(tools: Toolbox, tmp_path: Path) -> None:
     """What its README says, with the environment of the tests in place of a new one."""
     (page,) = (page for page in pages() if page.source == "examples/ec2/README.md")

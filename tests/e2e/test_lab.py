@@ -142,11 +142,14 @@ def _check_given(lab: Lab, kubeconfig: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "machines", "kinds"),
     [
-        (_example("bootstrap"), 3, ["KindleConfig", "KubeadmControlPlane"]),
-        (_example("control-plane"), 3, ["KeelControlPlane"]),
-        (_RAFT, 2, ["RaftControlPlane", "SimulatedConfig"]),
+        pytest.param(
+            *(_example("bootstrap"), 3, ["KindleConfig", "KubeadmControlPlane"]),
+            id="bootstrap",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param(_example("control-plane"), 3, ["KeelControlPlane"], id="control-plane"),
+        pytest.param(_RAFT, 2, ["RaftControlPlane", "SimulatedConfig"], id="managed"),
     ],
-    ids=["bootstrap", "control-plane", "managed"],
 )
 def test_a_provider_without_infrastructure_gets_one(
     tools: Toolbox, tmp_path: Path, text: str, machines: int, kinds: list[str]

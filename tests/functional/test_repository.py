@@ -11,15 +11,14 @@ import yaml
 
 from tests.exhaustive import exhaustive
 from tests.functional.conftest import REPOSITORIES, Repository
+from tests.golden.cases import authored_cases
 
-_REPEATED = {"acme", "control-plane", "homelab"}
+_REPEATED = {"acme", "control-plane", "homelab", *(case.name for case in authored_cases())}
 """Examples whose scenarios `complete` and `homelab-v1beta1` run too.
 
 `./dev release --dry-run` runs the tests of acme.
 """
-_TESTED = [
-    *(exhaustive(case)[0] if case.name in _REPEATED else case for case in REPOSITORIES),
-]
+_TESTED = [exhaustive(case)[0] if case.name in _REPEATED else case for case in REPOSITORIES]
 
 IMPORT_ALL = """
 import importlib, pkgutil, sys
@@ -61,6 +60,19 @@ def test_lint_and_format(repository: Repository) -> None:
 @pytest.mark.parametrize("repository", _TESTED, ids=lambda case: case.name, indirect=True)
 def test_its_own_tests(repository: Repository) -> None:
     output = repository.python("-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+    passed = re.search(r"(\d+) passed", output)
+    assert passed is not None
+    assert int(passed[1]) > 20
+
+
+@pytest.mark.parametrize("repository", authored_cases(), ids=lambda case: case.name, indirect=True)
+def test_unit_tests_of_an_author(repository: Repository) -> None:
+    unit = [path.name for path in repository.folder.glob("tests/test_*.py")]
+    unit.remove("test_conformance.py")
+    output = repository.python(
+        *("-m", "pytest", "-q", "-p", "no:cacheprovider"), *(f"tests/{name}" for name in unit)
+    )
 
     passed = re.search(r"(\d+) passed", output)
     assert passed is not None
