@@ -34,7 +34,7 @@ from capsmith_runtime.kube.client import (
     Selections,
 )
 from capsmith_runtime.kube.informer import Informer
-from capsmith_runtime.kube.patch import merge_patch
+from capsmith_runtime.kube.patch import merge_patch, remove_absent_fields
 from capsmith_runtime.reconcile.results import Waiting
 
 
@@ -417,7 +417,7 @@ class PoolAllocator:
         patched = await self._context.client.patch_status(
             self._pools.resource,
             self._pool.key,
-            {"status": status},
+            remove_absent_fields(self._pools.resource, {"status": status}),
             resource_version=pool["metadata"]["resourceVersion"] if locked else "",
         )
         self._pools.update_from_write(patched)

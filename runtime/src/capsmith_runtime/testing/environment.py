@@ -211,6 +211,36 @@ class TestEnvironment:
         """Return the manager's requests, except those for CRDs, whose timing is random."""
         return [each for each in self.api.requests if each[1] != "CustomResourceDefinition"]
 
+    def has_conditions(self, obj: JSON) -> bool:
+        """Return whether an object of the provider can have conditions.
+
+        CRDs that existed before capsmith may lack them, and the manager then writes none.
+        """
+        return self.has_field(obj, "status", "conditions")
+
+    def has_field(self, obj: JSON, *steps: str) -> bool:
+        """Return whether the CRD of an object of the provider has a field.
+
+        ``steps`` are the names of the field and of the objects that contain it, outermost first.
+        """
+        schema = self.manifests.schema(obj["kind"], obj["apiVersion"].rpartition("/")[2])
+        for name in steps:
+            fields = schema.get("properties", {})
+            if name not in fields:
+                return False
+            schema = fields[name]
+        return True
+
+    def shows(self, obj: JSON, name: str, status: str, reason: str | None = None) -> bool:
+        """Return whether a condition has this status and, unless it is None, this reason.
+
+        Also true if objects of the kind cannot have conditions: there is nothing to compare.
+        """
+        found = condition(obj, name)
+        if found[0] == status and reason in (None, found[1]):
+            return True
+        return not self.has_conditions(obj)
+
     def state(self) -> str:
         """Return the statuses of all objects, for a failing test's message."""
         return "\n".join(

@@ -7,7 +7,7 @@ import base64
 from capsmith_runtime.bootstrap.controller import BootstrapConfigKind
 from capsmith_runtime.component import Component
 from capsmith_runtime.kube.client import JSON, NamespacedName
-from capsmith_runtime.testing.environment import TestEnvironment, condition
+from capsmith_runtime.testing.environment import TestEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest
 
 NAMESPACE = "default"
@@ -138,7 +138,7 @@ class BootstrapEnvironment(TestEnvironment):
         """Wait until a configuration's Ready condition is False with ``reason``."""
         await self.eventually(
             f"{key} says {reason}",
-            lambda: condition(self.config(key), "Ready") == ("False", reason),
+            lambda: self.shows(self.config(key), "Ready", "False", reason),
         )
 
     async def running_worker(self) -> tuple[NamespacedName, NamespacedName]:

@@ -70,8 +70,14 @@ class BaseResourceEnvironment(TestEnvironment):
         return obj
 
     def ready(self) -> tuple[str, str]:
-        """Return the status and reason of the resource's Ready condition."""
-        return condition(self.resource(), "Ready")
+        """Return the status and reason of the resource's Ready condition.
+
+        A kind that cannot have conditions counts as ready while its infrastructure exists.
+        """
+        obj = self.resource()
+        if not self.has_conditions(obj):
+            return ("True", "Ready") if self.existing() else ("", "")
+        return condition(obj, "Ready")
 
     async def is_ready(self) -> None:
         """Wait until the resource is ready."""

@@ -9,7 +9,6 @@ from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.bootstrap.environment import BootstrapEnvironment, reference_to
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
-from capsmith_runtime.testing.environment import condition
 
 
 class TestBootstrapFaults(BootstrapConformance):
@@ -27,7 +26,7 @@ class TestBootstrapFaults(BootstrapConformance):
         env.pause(cluster)
         key = env.add_machine(cluster, "cp1", control_plane=True)
         paused = ("True", "Paused")
-        await env.eventually("it says so", lambda: condition(env.config(key), "Paused") == paused)
+        await env.eventually("it says so", lambda: env.shows(env.config(key), "Paused", *paused))
         await env.quiet()
         assert env.secret(key) is None
         assert env.lock(cluster) is None

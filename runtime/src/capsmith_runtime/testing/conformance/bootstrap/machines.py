@@ -13,7 +13,6 @@ from capsmith_runtime.testing.bootstrap.environment import (
 )
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.bootstrap.base import BootstrapConformance
-from capsmith_runtime.testing.environment import condition
 
 WAITING_FOR_CONTROL_PLANE = "WaitingForControlPlaneInitialized"
 WORKER_REQUESTS = [("get", "Secret"), ("create", "Secret")]
@@ -55,7 +54,7 @@ class TestBootstrapData(BootstrapConformance):
         assert base64.b64decode(secret["data"]["format"])
         assert env.data(key)
         assert config["status"]["dataSecretName"] == secret["metadata"]["name"] == key.name
-        assert condition(config, "Ready") == ("True", "Ready")
+        assert env.shows(config, "Ready", "True", "Ready")
 
     @scenario
     async def test_a_worker_costs_few_requests(self, env: BootstrapEnvironment) -> None:
@@ -250,7 +249,7 @@ class TestBootstrapDataOfPools(BootstrapConformance):
 
         env.control_plane_is_initialized(cluster)
         await env.has_data(key)
-        assert condition(env.config(key), "Ready") == ("True", "Ready")
+        assert env.shows(env.config(key), "Ready", "True", "Ready")
 
     @scenario
     async def test_data_follow_the_version_of_the_pool(self, env: BootstrapEnvironment) -> None:

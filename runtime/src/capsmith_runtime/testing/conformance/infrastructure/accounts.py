@@ -11,7 +11,6 @@ from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
     InfrastructureConformance,
 )
-from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest
 
@@ -40,13 +39,13 @@ class TestAccounts(InfrastructureConformance):
         account = metadata.annotations(env.core.infra_machine(key))[name]
         await env.restart()
         await env.quiet()
-        assert condition(env.core.infra_machine(key), "Ready") == ("True", "Ready")
+        assert env.shows(env.core.infra_machine(key), "Ready", "True", "Ready")
 
         other = {"metadata": {"annotations": {name: f"not-{account}"}}}
         env.api.change(kind.kind, key, other)
         refused = ("False", "AccountChanged")
         await env.eventually(
-            "it is refused", lambda: condition(env.core.infra_machine(key), "Ready") == refused
+            "it is refused", lambda: env.shows(env.core.infra_machine(key), "Ready", *refused)
         )
         env.api.remove(kind.kind, key)
         await env.quiet()

@@ -240,9 +240,11 @@ async def fails(env: TestEnvironment, find: Callable[[], JSON]) -> None:
     """Wait until the Ready condition reports the error that a call raised."""
 
     def is_reported() -> bool:
-        status, reason = condition(find(), "Ready")
+        obj = find()
+        status, reason = condition(obj, "Ready")
         assert reason != "InvalidResult"
-        return status == "False" and not reason.startswith("WaitingFor")
+        is_failure = status == "False" and not reason.startswith("WaitingFor")
+        return is_failure or not env.has_conditions(obj)
 
     await env.eventually("Ready is False", is_reported)
 
@@ -251,8 +253,7 @@ async def works(env: InfrastructureEnvironment, key: NamespacedName) -> None:
     """Wait until a machine is ready again, and check that exactly one server exists."""
     await env.eventually(
         "Ready is True",
-        lambda: env.has_machine(key)
-        and condition(env.core.infra_machine(key), "Ready")[0] == "True",
+        lambda: env.has_machine(key) and env.shows(env.core.infra_machine(key), "Ready", "True"),
     )
     await env.quiet()
     assert len(env.infrastructure.servers()) == 1

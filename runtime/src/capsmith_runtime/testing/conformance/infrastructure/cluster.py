@@ -13,7 +13,6 @@ from capsmith_runtime.testing.conformance.infrastructure.base import (
     InfrastructureCase,
     InfrastructureConformance,
 )
-from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest
 
@@ -35,7 +34,7 @@ class TestInfraCluster(InfrastructureConformance):
         key = await env.running_cluster()
         await env.quiet()
         obj = env.core.infra_cluster(key)
-        assert condition(obj, "Ready") == ("True", "Ready")
+        assert env.shows(obj, "Ready", "True", "Ready")
         assert obj["metadata"]["finalizers"] == [env.cluster_kind.finalizer]
         assert len(env.infrastructure.clusters()) == 1
 
@@ -135,7 +134,7 @@ class TestInfraCluster(InfrastructureConformance):
         env.start()
         await env.eventually(
             "it says so",
-            lambda: condition(env.core.infra_cluster(key), "Paused") == ("True", "Paused"),
+            lambda: env.shows(env.core.infra_cluster(key), "Paused", "True", "Paused"),
         )
         await env.quiet()
         assert "finalizers" not in env.core.infra_cluster(key)["metadata"]
@@ -145,7 +144,7 @@ class TestInfraCluster(InfrastructureConformance):
         await env.eventually("it is there", lambda: env.has_cluster(key))
         # Conditions of contract v1beta1 are shown while they are True only.
         expected = ("", "") if env.contract == "v1beta1" else ("False", "NotPaused")
-        assert condition(env.core.infra_cluster(key), "Paused") == expected
+        assert env.shows(env.core.infra_cluster(key), "Paused", *expected)
 
 
 class TestControlPlaneEndpoint(InfrastructureConformance):

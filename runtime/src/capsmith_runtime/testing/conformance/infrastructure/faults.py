@@ -10,7 +10,6 @@ from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.infrastructure.base import InfrastructureConformance
-from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
 
 OWNED_BY = ("labels", "ownerReferences")
@@ -36,7 +35,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
         await env.quiet()
         assert len(env.infrastructure.servers()) == 1
         assert len(env.infrastructure.clusters()) == 1
-        assert condition(env.core.infra_machine(key), "Paused") == ("True", "Paused")
+        assert env.shows(env.core.infra_machine(key), "Paused", "True", "Paused")
 
         env.core.pause(cluster, False)
         await env.eventually("it is gone", lambda: env.is_gone(env.machine_kind, key))
@@ -176,7 +175,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
         key = env.core.add_machine(cluster)
         expected = ("False", "WaitingForClusterInfrastructureReady")
         await env.eventually(
-            "it says so", lambda: condition(env.core.infra_machine(key), "Ready") == expected
+            "it says so", lambda: env.shows(env.core.infra_machine(key), "Ready", *expected)
         )
 
         # It is created again as core creates it: the owner reference follows later.

@@ -9,7 +9,6 @@ import pytest
 from capsmith_runtime.kube.client import NamespacedName
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.machine_pool.base import PoolMachinesConformance
-from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.machine_pool.environment import (
     DELETE,
     ELSEWHERE,
@@ -37,7 +36,7 @@ class TestPoolMachines(PoolMachinesConformance):
         # Only Machines were deleted: deleting their infrastructure directly drains nothing (MP-10).
         deleted = {kind for verb, kind, _ in env.api.requests if verb == "delete"}
         assert deleted == {"Machine"}
-        assert condition(env.infra_pool(), "Ready") == ("True", "Ready")
+        assert env.shows(env.infra_pool(), "Ready", "True", "Ready")
 
     @scenario
     async def test_machines_are_spread_over_the_failure_domains(

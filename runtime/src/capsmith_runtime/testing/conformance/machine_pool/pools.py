@@ -15,7 +15,6 @@ from capsmith_runtime.testing.conformance.infrastructure.cloud_faults import (
     simulates_faults,
 )
 from capsmith_runtime.testing.conformance.machine_pool.base import MachinePoolConformance, PoolCase
-from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.faults import NONE
 from capsmith_runtime.testing.machine_pool.environment import MachinePoolEnvironment
 from capsmith_runtime.testing.provider import ProviderUnderTest
@@ -56,7 +55,7 @@ class TestMachinePool(MachinePoolConformance):
         obj = env.infra_pool()
         new = obj["status"].get("initialization", {"provisioned": True})
         assert obj["status"]["ready"] is new["provisioned"] is True
-        assert condition(obj, "Ready") == ("True", "Ready")
+        assert env.shows(obj, "Ready", "True", "Ready")
 
     @scenario
     async def test_a_pool_waits_for_bootstrap_data(self, env: MachinePoolEnvironment) -> None:
@@ -66,7 +65,7 @@ class TestMachinePool(MachinePoolConformance):
         """
         env.add_pool(2, bootstrap=False)
         expected = ("False", "WaitingForBootstrapData")
-        await env.eventually("it says so", lambda: condition(env.infra_pool(), "Ready") == expected)
+        await env.eventually("it says so", lambda: env.shows(env.infra_pool(), "Ready", *expected))
         assert env.infrastructure.servers() == []
         assert "ready" not in env.infra_pool()["status"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from capsmith_runtime.contract.external_id import annotation
 from capsmith_runtime.testing.conformance.base import scenario
 from capsmith_runtime.testing.conformance.resource.base import ResourceConformance
-from capsmith_runtime.testing.environment import condition
 from capsmith_runtime.testing.resource.environment import BaseResourceEnvironment
 
 PAUSED = "cluster.x-k8s.io/paused"
@@ -77,7 +76,7 @@ class TestResources(ResourceConformance):
         """
         env.add(annotations={PAUSED: ""})
         paused = ("True", "Paused")
-        await env.eventually("it says so", lambda: condition(env.resource(), "Paused") == paused)
+        await env.eventually("it says so", lambda: env.shows(env.resource(), "Paused", *paused))
         await env.quiet()
         assert "finalizers" not in env.resource()["metadata"]
         assert env.existing() == []
