@@ -31,6 +31,8 @@ _COLUMN_KEYS = ("name", "type", "jsonPath", "priority", "description")
 _TEMPLATE_OPTIONAL = frozenset({"InfraCluster", "InfraMachinePool", "ControlPlane"})
 """Roles whose kinds do not need a template."""
 _KUBEADM = {"group": "bootstrap.cluster.x-k8s.io", "kind": "KubeadmConfig"}
+_WHOLE = frozenset({"ranges"})
+"""Features that need all of their required fields."""
 Shapes = list[tuple[str, TypeShape, TypeShape | None]]
 """The contract's shapes for a role and for its template, by API version."""
 
@@ -69,6 +71,7 @@ def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
     The feature for credentials is left out.
     """
     found: dict[str, bool] = {}
+    lacking: set[str] = set()
     for name, shape, template in shapes:
         for crd, part_shape in ((source.crd, shape), (source.template, template)):
             if crd is None or part_shape is None:
@@ -82,6 +85,11 @@ def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
                         found[field.feature] = found.get(field.feature, False) or (
                             field.name in there
                         )
+                        is_lacking = field.required and field.name not in there
+                        if is_lacking and field.feature in _WHOLE:
+                            lacking.add(field.feature)
+    # Without a field that a feature requires, the kind has other fields of these names.
+    found |= dict.fromkeys(lacking, False)
     if source.role == "ControlPlane" and not (found.get("machines") or found.get("replicas")):
         # Without replicas and a template for them there are no Machines.
         found[MANAGED] = True

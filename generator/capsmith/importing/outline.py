@@ -21,6 +21,9 @@ _AROUND_NAME = re.compile(r"^cluster-api-([a-z-]+-)??provider-|-system$")
 """What precedes and follows a provider's name in the usual names of its namespace."""
 
 
+_INFRASTRUCTURE = "infrastructure"
+
+
 class Version(NamedTuple):
     """An API version of the provider, with the settings that most kinds use."""
 
@@ -45,6 +48,8 @@ class Outline(NamedTuple):
     corrected: Mapping[str, str] = {}
     """Contract that metadata.yaml gives, by release series, where it is not the contract of the
     CRDs."""
+    components: Mapping[str, Sequence[str]] = {}
+    """Sections that one component combines, by the section that gives it its type."""
 
     def head(self, repository: str) -> dict[str, Any]:
         """Return the entries of provider.yaml that come before its sections."""
@@ -56,7 +61,11 @@ class Outline(NamedTuple):
             "apiVersions": self._versions(),
             "releases": dict(self.releases),
         }
-        return {**found, "groups": dict(self.groups)} if self.groups else found
+        if self.groups:
+            found["groups"] = dict(self.groups)
+        if self.components:
+            found["components"] = {key: list(names) for key, names in self.components.items()}
+        return found
 
     def _versions(self) -> list[Any]:
         newest = max((each.name for each in self.versions), key=version_order, default="")
@@ -129,7 +138,8 @@ def decide_outline(
     corrected = {} if series[newest] in followed else {newest: series[newest]}
     if corrected:
         series = {**series, newest: max(followed)}
-    return Outline(name, followed, versions, series, _groups(sources), corrected)
+    groups, components = _groups(sources), _components(sources)
+    return Outline(name, followed, versions, series, groups, corrected, components)
 
 
 def _contracts(
@@ -256,3 +266,17 @@ def _groups(sources: Sequence[SourceCrd]) -> dict[str, str]:
         if group != type_.group:
             found[section] = group
     return found
+
+
+def _components(sources: Sequence[SourceCrd]) -> dict[str, list[str]]:
+    """Return the sections that share an API group with the infrastructure, with it.
+
+    Managed control planes and their clusters are often kinds of one group, which one release ships.
+    """
+    groups: dict[str, set[str]] = {}
+    for source in sources:
+        if source.role != RESOURCE:
+            groups.setdefault(source.section, set()).add(source.crd.group)
+    shared = groups.get(_INFRASTRUCTURE, set())
+    combined = [each for each in SECTION_TYPES if groups.get(each, set()) & shared]
+    return {_INFRASTRUCTURE: combined} if len(combined) > 1 else {}

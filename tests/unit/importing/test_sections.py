@@ -103,3 +103,12 @@ def test_kinds_are_in_the_section_of_their_group() -> None:
     data = yaml.safe_load(made.text)
     assert {"AcmeVolume", "AcmeDisk"} <= set(data["infrastructure"])
     assert set(data["bootstrap"]) == {"AcmeConfig", "AcmeToken"}
+
+
+def test_sections_that_share_a_group_are_one_component() -> None:
+    plane = {"version": {"type": "string"}, "controlPlaneEndpoint": {"type": "object"}}
+    crds = [*provider(), crd("AcmeManagedControlPlane", spec=plane)]
+    found = yaml.safe_load(imported(*crds).text)
+    assert found["components"] == {"infrastructure": ["infrastructure", "controlPlane"]}
+    apart = [*provider(), crd("AcmeControlPlane", spec=plane, group=_CONTROL_PLANE)]
+    assert "components" not in yaml.safe_load(imported(*apart).text)
