@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from capsmith.provider_yaml.patterns import explain_refusal, has_match
+
 _CLASSES = {
     "d": "1234567890",
     "w": "abcdefghijklmnopqrstuvwxyz0123456789_",
@@ -18,6 +20,7 @@ _CLASSES = {
 }
 _PRINTABLE = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ-._/:@ "
 _QUANTIFIER = re.compile(r"\{(\d+)(,(\d*))?\}")
+_FLAGS = re.compile(r"\?[ims]+\)")
 _LONGEST = 512
 
 
@@ -44,10 +47,7 @@ def sample(pattern: str, minimum: int = 0, maximum: int = _LONGEST) -> str:
 
 
 def _found(pattern: str, text: str) -> bool:
-    try:
-        return re.search(pattern, text) is not None
-    except re.error as error:
-        raise NoSample(pattern) from error
+    return not explain_refusal(pattern) and has_match(pattern, text)
 
 
 class _Sampler:
@@ -109,6 +109,11 @@ class _Sampler:
         return character
 
     def _group(self) -> str:
+        flags = _FLAGS.match(self._pattern, self._at)
+        if flags is not None:
+            # A sample without regard to the flags is checked at the end, as any other.
+            self._at = flags.end()
+            return ""
         if self._pattern.startswith("?:", self._at):
             self._at += 2
         elif self._peek() == "?":

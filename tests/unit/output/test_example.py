@@ -25,6 +25,7 @@ from capsmith.safetext import Identifier
         ({"type": "string", "maxLength": 3}, "exa"),
         ({"type": "string", "format": "cidr"}, "10.0.0.0/16"),
         ({"type": "string", "pattern": "^(?=x)x$"}, "example"),
+        ({"type": "string", "pattern": "^(?i)[A-Z]{2}$"}, "AA"),
         ({"type": "integer"}, 1),
         ({"type": "integer", "minimum": 8}, 8),
         ({"type": "integer", "minimum": 8, "exclusiveMinimum": True}, 9),

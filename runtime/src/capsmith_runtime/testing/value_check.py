@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from typing import Any
 
+from capsmith_runtime.testing.patterns import compile_pattern
+
 _UUID = "(?i)[0-9a-f]{8}-?[0-9a-f]{4}-?%s[0-9a-f]{3}-?%s[0-9a-f]{3}-?[0-9a-f]{12}"
 _PATTERNS = {
     "byte": "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})",
@@ -36,7 +38,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
 }
 _CLOSE = 1e-9
 _VARIABLE = re.compile(r"\$[{$]")  # or an escaped dollar
-_GO_ONLY = re.compile(r"\[:|\\[pPzQC]")
+_GO_ONLY = re.compile(r"\\[pPQC]")
 
 
 def value_complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[str]:
@@ -68,7 +70,7 @@ def value_complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[
 def _text_complaints(schema: dict[str, Any], text: str, path: str) -> Iterator[str]:
     pattern = schema.get("pattern", "")
     try:
-        if not _GO_ONLY.search(pattern) and not re.search(pattern, text, re.ASCII):
+        if not _GO_ONLY.search(pattern) and not compile_pattern(pattern).search(text):
             yield f"{path}: {text!r} does not match {pattern}"
     except re.error:
         pass  # other syntax that only Go has

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
+from capsmith_runtime.testing.patterns import compile_pattern
+
 Strategy = st.SearchStrategy[Any]
 Schema = Mapping[str, Any]
 
@@ -134,7 +136,7 @@ def _text(schema: Schema) -> Strategy:
     if "pattern" not in schema:
         return st.text(_CHARACTERS, min_size=least, max_size=min(most, max(least, _LONGEST)))
     try:
-        pattern = re.compile(schema["pattern"], re.ASCII)
+        pattern = compile_pattern(schema["pattern"])
     except re.error as error:
         if "example" in schema:
             return st.just(schema["example"])
