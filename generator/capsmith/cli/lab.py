@@ -36,6 +36,9 @@ _GATES = re.compile(r"[A-Za-z0-9]+=(true|false)(,[A-Za-z0-9]+=(true|false))*")
 _name_option = click.option(
     "--name", metavar="NAME", help="Name of the lab [default: the provider's name]."
 )
+_pod_option = click.option(
+    "--pod", is_flag=True, help="Run the provider as Pods; needs a lab with a node."
+)
 _core_option = core_option("The release of core.")
 
 
@@ -107,13 +110,17 @@ def up(
 @lab.command()
 @click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
 @_name_option
+@_pod_option
 @handle_exit
-def run(folder: Path, name: str | None) -> int:
+def run(folder: Path, name: str | None, pod: bool) -> int:
     """Run the provider in DIR (default: .) until Ctrl-C, and restart it when its files change.
 
     The provider is released into the lab's clusterctl repository and installed with clusterctl
     init. Its manager runs under its own ServiceAccount.  It restarts when a file below src/
     changes; a change of config/ or templates/ installs a new release.
+
+    In a lab with a node (--node), the image is built from the Dockerfile, and the provider runs as
+    its Deployment. A change installs a new release. The Pods go on after Ctrl-C.
     """
     from capsmith.clusters.lab.provider import read_provider
     from capsmith.clusters.lab.run import run as run_provider
@@ -121,7 +128,10 @@ def run(folder: Path, name: str | None) -> int:
 
     provider = read_provider(folder)
     console = Console()
-    run_provider(provider, _existing(name, folder), console.print_step, console.print_failure)
+    run_provider(
+        *(provider, _existing(name, folder), console.print_step, console.print_failure),
+        as_pods=pod,
+    )
     return 0
 
 
@@ -129,15 +139,16 @@ def run(folder: Path, name: str | None) -> int:
 @click.argument("folder", metavar="[DIR]", type=FOLDER, default=".")
 @_core_option
 @_name_option
+@_pod_option
 @handle_exit
-def demo(folder: Path, core: str, name: str | None) -> int:
+def demo(folder: Path, core: str, name: str | None, pod: bool) -> int:
     """Create a cluster with the provider in DIR (default: .) and show it until its Machines run.
 
     Starts the lab and the provider if they are not running, and leaves them running.
     """
     from capsmith.cli.lab_demo import show_demo
 
-    return show_demo(folder, _new(name, folder), core)
+    return show_demo(folder, _new(name, folder), core, as_pods=pod)
 
 
 @lab.command()

@@ -13,6 +13,7 @@ from capsmith.clusters.lab.demo import Show, check_template, create, ensure_run,
 from capsmith.clusters.lab.errors import lab_not_running
 from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.objects import Cluster, ObjectRow, describe_changes, format_rows
+from capsmith.clusters.lab.pods import build_no_node_error
 from capsmith.clusters.lab.provider import read_provider
 from capsmith.clusters.lab.state import read_lab
 from capsmith.clusters.lab.up import UpRequest, start_lab
@@ -24,17 +25,28 @@ if TYPE_CHECKING:
 _CLUSTER = "demo"
 
 
-def show_demo(folder: Path, lab: LabFolder, core: str) -> int:
-    """Start everything that is not running yet, and show a cluster until its Machines run."""
+def show_demo(folder: Path, lab: LabFolder, core: str, *, as_pods: bool = False) -> int:
+    """Start everything that is not running yet, and show a cluster until its Machines run.
+
+    With ``as_pods``, the lab that is started has a node, and the provider runs as Pods.
+    """
     provider = read_provider(folder)
-    provider.check_manager()
+    if not as_pods:
+        provider.check_manager()
     console = Console()
     began = time.monotonic()
     if not lab.is_running:
-        start_lab(lab, UpRequest(core), console.print_step)
+        start_lab(lab, UpRequest(core, node=as_pods), console.print_step)
     state = read_lab(lab.state)
     if state is None:
         raise lab_not_running(lab.name)
+    if as_pods and not state.node:
+        raise build_no_node_error(lab.name)
+    console.print_step(
+        "the provider runs as its Deployment, in Pods of its image"
+        if state.node
+        else "the provider runs as a process, without a container"
+    )
     check_template(provider, state)
     run = ensure_run(provider, lab, console.print_step)
     try:

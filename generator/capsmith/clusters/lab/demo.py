@@ -21,7 +21,7 @@ from capsmith.clusters.lab.objects import CLUSTER_NAME, Cluster, MachineObjects
 from capsmith.clusters.lab.provider import ProviderRepository
 from capsmith.clusters.lab.simulated.external_etcd import add_external_etcd
 from capsmith.clusters.lab.simulated.infrastructure import build_cluster_template
-from capsmith.clusters.lab.state import LabState, RunState, read_run
+from capsmith.clusters.lab.state import LabState, RunState, read_lab, read_run
 from capsmith.clusters.processes.errors import ToolsUnavailable
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.tools import kubernetes_version
@@ -90,6 +90,7 @@ NAMESPACE = "default"
 CONTROL_PLANES, WORKERS = 1, 2
 _LOOK_SECONDS = 0.4
 _RUNNING_SECONDS = 600.0
+_IMAGE_SECONDS = 1800.0
 
 
 def check_template(provider: ProviderRepository, state: LabState) -> None:
@@ -232,15 +233,18 @@ def _source(connection: LabConnection, provider: ProviderRepository) -> dict[str
 
 
 def _wait_ready(lab: LabFolder, child: subprocess.Popen[bytes] | None) -> RunState:
-    deadline = time.monotonic() + 2 * PATIENCE
+    state = read_lab(lab.state)
+    # A run as Pods builds an image first.
+    seconds = _IMAGE_SECONDS if state is not None and state.node else 2 * PATIENCE
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        state = read_run(lab.run_state)
+        run = read_run(lab.run_state)
         # The lock decides: a state file may be that of a run which was killed.
-        if state is not None and state.state == "running" and is_held(lab.run_lock):
-            return state
-        if state is not None and state.state == "crashed":
+        if run is not None and run.state == "running" and is_held(lab.run_lock):
+            return run
+        if run is not None and run.state == "crashed":
             hint = "Correct it, and run capsmith lab demo again."
-            raise LabError("lab-manager-crashed", state.message, file=state.folder, hint=hint)
+            raise LabError("lab-manager-crashed", run.message, file=run.folder, hint=hint)
         has_ended = not is_held(lab.run_lock) if child is None else child.poll() is not None
         if has_ended:
             break
@@ -259,11 +263,12 @@ def _tail(path: Path) -> str:
 def format_hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]:
     """Return lines with commands that a user can try after a demo."""
     tool, command, name = _kubectl(), _capsmith(), _name(found.cluster)
+    restarts = f"it restarts: {command} lab status --name {lab}"
     kinds = ["cluster", "machine", *_kinds(found)]
     steps = [
         ("look", f"{tool} get {','.join(kinds)}"),
         *(("scale", _scale(tool, _name(each))) for each in found.deployments[:1]),
-        ("kill the manager", f"{_kill(run)}  # it restarts: {command} lab status --name {lab}"),
+        ("kill the manager", f"{_kill(tool, run, state)}  # {restarts}"),
         ("change the code", f"edit a file below {run.folder}/src: the manager restarts"),
         ("delete", f"{tool} delete cluster {name}"),
         ("read logs", f"{command} lab logs manager --follow --name {lab}"),
@@ -288,7 +293,9 @@ def _scale(tool: str, deployment: str) -> str:
     return f"{tool} scale machinedeployment {deployment} --replicas 4"
 
 
-def _kill(run: RunState) -> str:
+def _kill(tool: str, run: RunState, state: LabState) -> str:
+    if state.node:
+        return f"{tool} delete pod --all-namespaces -l control-plane=controller-manager"
     return "kill -9 " + " ".join(
         str(each.pid) for each in run.components if each.name.startswith("manager-")
     )

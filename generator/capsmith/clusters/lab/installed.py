@@ -25,7 +25,8 @@ Progress = Callable[[str], None]
 
 _TAIL_LINES = 20
 _PATCH = re.compile(r"(v\d+\.\d+)\.(\d+)")
-_INVENTORY = "clusterctl.cluster.x-k8s.io/v1alpha3"
+INVENTORY = "clusterctl.cluster.x-k8s.io/v1alpha3"
+"""Group and version of the kind in which clusterctl records what is installed."""
 _CLOUD = "CAPSMITH_SIMULATED_CLOUD_DIR"
 
 
@@ -70,7 +71,7 @@ class InstalledProvider:
     def install(self) -> None:
         """Build a release and install it with clusterctl, replacing a release that is installed."""
         record = self._lab.folder / "installed.json"
-        installed = _record(record)
+        installed = read_record(record)
         digest, version = self._provider.released_digest(), installed.get("version", "")
         out = self._lab.folder / "release"
         release = ProviderRelease(out, version)
@@ -142,7 +143,7 @@ class InstalledProvider:
         kubeconfig, clusterctl = self._lab.kubeconfig, self._lab.clusterctl
         parts = release.components
         ports = {k: v for each in self._managers.values() for k, v in each.variables.items()}
-        found = self._lab.client.list(_INVENTORY, "Provider", parts[0].namespace)
+        found = self._lab.client.list(INVENTORY, "Provider", parts[0].namespace)
         if any(each["metadata"]["name"] == parts[0].label for each in found):
             self._progress(f"replacing the installed release with {self._version}")
             targets = {each.type: f"{each.name}:{self._version}" for each in parts}
@@ -180,7 +181,8 @@ def _crashed(error: CapsmithError, log: Path, before: int) -> LabError:
     return LabError("lab-manager-crashed", message, hint=hint)
 
 
-def _record(path: Path) -> dict[str, str]:
+def read_record(path: Path) -> dict[str, str]:
+    """Return digest and version of the release that was installed last; empty if there is none."""
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):

@@ -25,6 +25,10 @@ from capsmith.clusters.processes.tools.build import find_kubectl
 from capsmith.errors import UnreadableInput
 
 _RELEASED = ("templates", "metadata.yaml", "hack/release.py")
+_IN_IMAGE = (
+    *("Dockerfile", "pyproject.toml", "requirements.lock", "requirements-build.lock"),
+    *("src", "vendor"),
+)
 _CONFIG = "config"
 _WRITTEN = ("out", "__pycache__")
 _SECONDS = 300
@@ -98,12 +102,14 @@ class ProviderRepository:
         """Return the first version of the newest release series in metadata.yaml."""
         return read_newest_version(self.folder)
 
-    def release(self, version: str, out: Path) -> ProviderRelease:
+    def release(self, version: str, out: Path, *, has_own_image: bool = False) -> ProviderRelease:
         """Build the assets of a release with version ``version`` in the folder ``out``.
 
-        Raises LabError if the build fails.
+        Unless `has_own_image`, the image is one of which no Pod can be started.  Raises LabError if
+        the build fails.
         """
-        command = [self.python, "hack/release.py", "build", version, f"--image={_IMAGE}"]
+        image = [] if has_own_image else [f"--image={_IMAGE}"]
+        command = [self.python, "hack/release.py", "build", version, *image]
         done = self.run([*command, f"--out={out}", f"--kubectl={find_kubectl()}"])
         if done.returncode != 0:
             message = f"the release cannot be built:\n{keep_tail(done.stderr or done.stdout)}"
@@ -136,11 +142,11 @@ class ProviderRepository:
 
     def released_digest(self) -> str:
         """Return a digest of the files that a release is built from."""
-        digest = hashlib.sha256()
-        for path in sorted(self._released_files()):
-            digest.update(f"{path.relative_to(self.folder)}\0".encode())
-            digest.update(_content(path))
-        return digest.hexdigest()
+        return self._digest(self._released_files())
+
+    def image_digest(self) -> str:
+        """Return a digest of the files that an image is built from."""
+        return self._digest(self._files(*_IN_IMAGE))
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
         """Return a value that changes with any code file."""
@@ -153,6 +159,13 @@ class ProviderRepository:
     def description_stamp(self) -> frozenset[tuple[str, int, int]]:
         """Return a value that changes with provider.yaml."""
         return frozenset(_stamps(self._files("provider.yaml")))
+
+    def _digest(self, paths: Iterator[Path]) -> str:
+        digest = hashlib.sha256()
+        for path in sorted(paths):
+            digest.update(f"{path.relative_to(self.folder)}\0".encode())
+            digest.update(_content(path))
+        return digest.hexdigest()
 
     def _cluster_scoped(self) -> set[str]:
         found = set()

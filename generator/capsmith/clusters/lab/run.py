@@ -19,6 +19,7 @@ from capsmith.clusters.lab.errors import (
 )
 from capsmith.clusters.lab.folder import LabFolder, acquire
 from capsmith.clusters.lab.installed import InstalledProvider, Progress
+from capsmith.clusters.lab.pods import InstalledPods, require_node
 from capsmith.clusters.lab.provider import ProviderRepository
 from capsmith.clusters.lab.simulated.infrastructure import generate_infrastructure
 from capsmith.clusters.lab.state import RunState, write_state
@@ -28,6 +29,9 @@ from capsmith.errors import CapsmithError, Refused
 Failed = Callable[[CapsmithError], None]
 
 _LOOK_SECONDS = 0.4
+Installed = InstalledProvider | InstalledPods
+"""A provider whose managers run as processes or as Pods."""
+
 _INFRASTRUCTURE = "simulated"
 """Name of the folder, and prefix of the processes, of simulated infrastructure."""
 
@@ -39,8 +43,8 @@ class ProviderRun:
         self,
         provider: ProviderRepository,
         lab: LabFolder,
-        installed: InstalledProvider,
-        infrastructure: InstalledProvider | None,
+        installed: Installed,
+        infrastructure: Installed | None,
     ) -> None:
         self._provider = provider
         self._lab = lab
@@ -91,7 +95,7 @@ class ProviderRun:
                 ends.callback(each.stop)
         self._lab.run_state.unlink(missing_ok=True)
 
-    def _all(self) -> list[InstalledProvider]:
+    def _all(self) -> list[Installed]:
         return [each for each in (self._infrastructure, self._installed) if each is not None]
 
     def _say(self, state: str, message: str = "") -> None:
@@ -109,20 +113,29 @@ class ProviderRun:
             self._reported = current
 
 
-def run(provider: ProviderRepository, lab: LabFolder, progress: Progress, failed: Failed) -> None:
+def run(
+    provider: ProviderRepository,
+    lab: LabFolder,
+    progress: Progress,
+    failed: Failed,
+    *,
+    as_pods: bool = False,
+) -> None:
     """Run a provider until a signal arrives or the lab ends.
 
     ``progress`` is called with messages about the current step, and ``failed`` with each error that
-    keeps the provider from running. Raises Refused if another run is active, and LabError if the
-    lab is not running.
+    keeps the provider from running. The provider runs as Pods if the lab has a node. Raises Refused
+    if another run is active, and LabError if the lab is not running, or has no node `as_pods`.
     """
     with _ended_by_signals(), _only_one(lab), ExitStack() as ends:
         connection = ends.enter_context(connect(lab))
+        if as_pods:
+            require_node(connection)
         infrastructure = None
         if connection.state.simulated and not provider.has_infrastructure:
             beside = ends.enter_context(connect(lab, _INFRASTRUCTURE))
             infrastructure = _infrastructure(provider, beside, progress)
-        installed = InstalledProvider(provider, connection, progress)
+        installed = _define(provider, connection, progress)
         current = ProviderRun(provider, lab, installed, infrastructure)
         try:
             _watch(provider, lab, current, progress, failed)
@@ -136,14 +149,21 @@ def run(provider: ProviderRepository, lab: LabFolder, progress: Progress, failed
 
 def _infrastructure(
     provider: ProviderRepository, lab: LabConnection, progress: Progress
-) -> InstalledProvider:
+) -> Installed:
     """Return the generated provider of simulated machines."""
 
     def prefixed(text: str) -> None:
         progress(f"simulated infrastructure: {text}")
 
     repository = generate_infrastructure(lab.lab, provider)
-    return InstalledProvider(repository, lab, prefixed, label=_INFRASTRUCTURE)
+    return _define(repository, lab, prefixed, _INFRASTRUCTURE)
+
+
+def _define(
+    provider: ProviderRepository, lab: LabConnection, progress: Progress, label: str = "manager"
+) -> Installed:
+    kind = InstalledPods if lab.state.node else InstalledProvider
+    return kind(provider, lab, progress, label)
 
 
 def _watch(

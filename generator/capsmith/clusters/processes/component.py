@@ -180,13 +180,14 @@ class ProviderRelease:
     ) -> None:
         """Add the release to a clusterctl repository, with webhooks that call this computer.
 
-        ``ca_bundle`` is the CA certificate in base64.  ``change`` receives the name and content of
+        ``ca_bundle`` is the CA certificate in base64; if it is empty, the webhooks stay those of a
+        Service in the cluster.  ``change`` receives the name and content of
         each asset, and returns the content to store.
         """
         paths = [path for path in sorted(self.folder.iterdir()) if path.is_file()]
         files = {path.name: change(path.name, path.read_text()) for path in paths}
         for component in self.components:
-            if component.has_webhooks:
+            if component.has_webhooks and ca_bundle:
                 documents: list[JSON] = load(files[component.file])
                 local = [
                     localise_webhooks(each, ca_bundle, component.port_variable)

@@ -1,0 +1,181 @@
+"""Install one provider in a lab with a node, where its managers run as Pods.
+
+Image and release are the repository's own: the Dockerfile and `hack/release.py`, both unchanged.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from capsmith.clusters.lab.connection import LabConnection
+from capsmith.clusters.lab.errors import LabError
+from capsmith.clusters.lab.installed import INVENTORY, Progress, choose_next_version, read_record
+from capsmith.clusters.lab.provider import ProviderRepository
+from capsmith.clusters.lab.simulated.external_etcd import EtcdTemplates
+from capsmith.clusters.lab.state import ComponentState, write_text
+from capsmith.clusters.node.builder import find_builder
+from capsmith.clusters.node.plan import NodePaths
+from capsmith.clusters.node.shell import build_enter_command, import_images
+from capsmith.clusters.processes.component import ProviderRelease, ReleaseComponent
+from capsmith.clusters.processes.kube import JSON
+
+_CONTAINER = "manager"
+_LOOK_SECONDS = 2.0
+
+
+class InstalledPods:
+    """One provider's installed release, and the Deployments of its managers."""
+
+    def __init__(
+        self,
+        provider: ProviderRepository,
+        lab: LabConnection,
+        progress: Progress,
+        label: str = "manager",
+    ) -> None:
+        """Define the release, without building or installing anything.
+
+        The names of the managers in the lab's status start with ``label``; ``progress`` receives
+        messages about the current step.
+        """
+        self._provider = provider
+        self._lab = lab
+        self._progress = progress
+        self._label = label
+        self._paths = NodePaths(Path(lab.state.node))
+        self._record = lab.folder / "installed.json"
+        self._release = ProviderRelease(lab.folder / "release", "")
+        self._looked = 0.0
+        self._components: tuple[ComponentState, ...] = ()
+
+    @property
+    def version(self) -> str:
+        """Return the installed version, or an empty string before the first installation."""
+        return self._release.version
+
+    @property
+    def components(self) -> tuple[ComponentState, ...]:
+        """Return the state of each Deployment, as :meth:`look` found it."""
+        return self._components
+
+    @property
+    def is_installed(self) -> bool:
+        """Return whether what is installed was built from the present files."""
+        return bool(self.version) and read_record(self._record).get("digest") == self._digest()
+
+    def install(self) -> None:
+        """Build an image and a release, and install them, unless they are installed already."""
+        record, digest = read_record(self._record), self._digest()
+        version, out = record.get("version", ""), self._release.folder
+        if record.get("digest") == digest:
+            self._release = ProviderRelease(out, version)
+            return
+        version = choose_next_version(self._provider.first_version(), version)
+        self._progress(f"building release {version}")
+        release = self._provider.release(version, out, has_own_image=True)
+        self._add_images(release)
+        templates = EtcdTemplates(out, self._lab.state.etcd, self._lab.pki)
+        release.add_to(self._lab.repository, "", templates.change)
+        # A release whose Pods do not get ready is installed nevertheless: the next one has another
+        # version, but what was built from these files is not taken for installed.
+        write_text(self._record, json.dumps({"version": version}))
+        self._clusterctl(release)
+        self._release = release
+        write_text(self._record, json.dumps({"digest": digest, "version": version}))
+
+    def start(self) -> None:
+        """Do nothing but look: the kubelet starts the Pods."""
+        self._looked = 0.0
+        self.look()
+
+    def look(self) -> None:
+        """Read the state of the Deployments, at most every two seconds."""
+        now = time.monotonic()
+        if now - self._looked >= _LOOK_SECONDS:
+            self._looked = now
+            self._components = tuple(self._states())
+
+    def stop(self) -> None:
+        """Do nothing: the Pods go on until the lab ends."""
+
+    def _digest(self) -> str:
+        return f"{self._provider.released_digest()}-{self._provider.image_digest()}"
+
+    def _add_images(self, release: ProviderRelease) -> None:
+        builder = find_builder()
+        archive = self._lab.folder / "image.tar"
+        for image in sorted(set(list_images(release))):
+            self._progress(f"building the image {image} with {builder.name}")
+            try:
+                builder.build(self._provider.folder, image, archive)
+                prefix = build_enter_command(self._paths)
+                import_images(Path(self._lab.state.ctr), archive, prefix)
+            finally:
+                archive.unlink(missing_ok=True)
+
+    def _clusterctl(self, release: ProviderRelease) -> None:
+        kubeconfig, clusterctl = self._lab.kubeconfig, self._lab.clusterctl
+        parts = release.components
+        found = self._lab.client.list(INVENTORY, "Provider", parts[0].namespace)
+        if any(each["metadata"]["name"] == parts[0].label for each in found):
+            self._progress(f"replacing the installed release with {release.version}")
+            targets = {each.type: f"{each.name}:{release.version}" for each in parts}
+            clusterctl.upgrade(kubeconfig, targets, {}, is_awaited=True)
+        else:
+            self._progress(f"installing {release.version} with clusterctl init, as Pods")
+            self._lab.wait_clusterctl()
+            types = [each.type for each in parts]
+            clusterctl.init_more(kubeconfig, parts[0].name, {}, *types, is_awaited=True)
+
+    def _states(self) -> Iterator[ComponentState]:
+        for part in self._release.components:
+            for each in self._lab.client.list("apps/v1", "Deployment", part.namespace):
+                yield self._state(part, each)
+
+    def _state(self, part: ReleaseComponent, deployment: JSON) -> ComponentState:
+        status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)
+        ready = int(status.get("readyReplicas") or 0)
+        pods = self._lab.client.list("v1", "Pod", part.namespace)
+        counts = [
+            int(container.get("restartCount") or 0)
+            for pod in pods
+            for container in (pod.get("status") or {}).get("containerStatuses") or []
+        ]
+        is_ready = ready >= wanted
+        return ComponentState(
+            name=f"{self._label}-{part.type}",
+            state="running" if is_ready else "restarting",
+            restarts=sum(counts),
+            log=str(self._find_log(part.namespace)),
+            reason="" if is_ready else f"{ready} of {wanted} Pods are ready",
+        )
+
+    def _find_log(self, namespace: str) -> Path:
+        """Return the path to the newest log of a manager's Pods."""
+        logs = list((self._paths.logs / "pods").glob(f"{namespace}_*/{_CONTAINER}/*.log"))
+        return max(logs, key=lambda path: path.stat().st_mtime, default=self._paths.logs)
+
+
+def list_images(release: ProviderRelease) -> Iterator[str]:
+    """Yield the images of the managers in a release, with their tags."""
+    for part in release.components:
+        for deployment in part.of("Deployment"):
+            for container in deployment["spec"]["template"]["spec"]["containers"]:
+                if container["name"] == _CONTAINER:
+                    yield str(container["image"])
+
+
+def require_node(lab: LabConnection) -> None:
+    """Raise LabError if the lab has no node, so that Pods cannot run."""
+    if not lab.state.node:
+        raise build_no_node_error(lab.name)
+
+
+def build_no_node_error(lab: str) -> LabError:
+    """Return the error for Pods in a lab without a node."""
+    message = f"the lab {lab} has no node on which Pods could run"
+    hint = "Run capsmith lab down, then capsmith lab up --node; or leave out --pod."
+    return LabError("lab-no-node", message, hint=hint)
