@@ -191,7 +191,7 @@ def test_pause(pool_scenario: Scenario, pools: tuple[Stack, Site]) -> None:
     eventually(lambda: len(pool_scenario.servers()) == 1, what="the pool is gone")
 
 
-@pytest.mark.parametrize("sort", [*exhaustive(WHOLE), MACHINES], ids=lambda sort: sort.word)
+@SORTS
 def test_move(pool_scenario: Scenario, second_site: Site, sort: Sort) -> None:
     """Proves: MP-20, MV-02, MV-06, MV-08, SM-09."""
     scenario, target = pool_scenario, second_site.management
