@@ -21,6 +21,8 @@ def limited() -> Iterator[GcPauseLimiter]:
     limiter.start()
     yield limiter
     limiter.stop()
+    # As after the collection of tests: what lasts until the end is not visited again.
+    gc.freeze()
     gc.enable()
 
 
