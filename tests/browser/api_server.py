@@ -166,16 +166,20 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _watch(self, events: queue.SimpleQueue[JSON | None]) -> None:
-        self.close_connection = True
         self.send_response(200)
-        self.send_header("Connection", "close")
+        self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
+        # After the end of the watch the last chunk, which is empty.
         while (event := events.get()) is not None:
-            try:
-                self.wfile.write(json.dumps(event).encode() + b"\n")
-                self.wfile.flush()
-            except OSError:
-                return
+            self._send_chunk(json.dumps(event).encode() + b"\n")
+        self._send_chunk(b"")
+
+    def _send_chunk(self, data: bytes) -> None:
+        try:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+            self.wfile.flush()
+        except OSError:
+            self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:
         pass

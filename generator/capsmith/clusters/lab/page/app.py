@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePosixPath
@@ -33,10 +33,13 @@ _LOOK_SECONDS = 0.5
 """How often files are looked at: logs, the state of processes, simulated servers."""
 
 
-def create_app(cluster: WatchedCluster, source: Source, host: str, key: str) -> ASGIApp:
+def create_app(
+    cluster: WatchedCluster, source: Source, host: str, key: str, is_ending: Callable[[], bool]
+) -> ASGIApp:
     """Return the application.
 
     ``host`` is the host and port in its address, and ``key`` what requests have to present.
+    Streams end when ``is_ending`` returns true.
     """
 
     async def stream(request: Request) -> Response:
@@ -45,7 +48,7 @@ def create_app(cluster: WatchedCluster, source: Source, host: str, key: str) -> 
             wanted = StreamRequest.from_data(json.loads(body))
         except (ValueError, RecursionError):
             return JSONResponse({"error": "the request is not valid JSON"}, 400)
-        lines = _stream(cluster, ViewStream(cluster, source, wanted))
+        lines = _stream(cluster, ViewStream(cluster, source, wanted), is_ending)
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
     routes = [
@@ -55,15 +58,17 @@ def create_app(cluster: WatchedCluster, source: Source, host: str, key: str) -> 
     return Guard(Starlette(routes=routes), host, key)
 
 
-async def _stream(cluster: WatchedCluster, view: ViewStream) -> AsyncIterator[bytes]:
-    """Yield a line of JSON for each change, until the browser closes the connection."""
+async def _stream(
+    cluster: WatchedCluster, view: ViewStream, is_ending: Callable[[], bool]
+) -> AsyncIterator[bytes]:
+    """Yield a line of JSON for each change, until the server ends or the browser disconnects."""
     loop, changed = asyncio.get_running_loop(), asyncio.Event()
 
     def notice() -> None:
         loop.call_soon_threadsafe(changed.set)
 
     with cluster.listen(notice):
-        while True:
+        while not is_ending():
             changed.clear()
             message = await asyncio.to_thread(view.next_message)
             if message:

@@ -57,7 +57,8 @@ class PageServer:
         with closing(_bind(port)) as bound:
             host = f"{LOOPBACK}:{bound.getsockname()[1]}"
             key = secrets.token_urlsafe(32)
-            self._server = server = create_server(create_app(cluster, self._source, host, key))
+            app = create_app(cluster, self._source, host, key, self._is_ending)
+            self._server = server = create_server(app)
             with self._write_opener(f"http://{host}/", key), _follow(cluster, self._source):
                 watch.start()
                 try:
@@ -71,6 +72,9 @@ class PageServer:
         """End :meth:`serve` from another thread."""
         if self._server is not None:
             self._server.should_exit = True
+
+    def _is_ending(self) -> bool:
+        return self._server is not None and self._server.should_exit
 
     @contextmanager
     def _write_opener(self, address: str, key: str) -> Iterator[None]:
@@ -95,8 +99,8 @@ def create_server(app: ASGIApp) -> uvicorn.Server:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        # Streams never end by themselves.
-        timeout_graceful_shutdown=1,
+        # Streams end within a second; only a browser that reads nothing can delay the end.
+        timeout_graceful_shutdown=3,
     )
     return uvicorn.Server(config)
 

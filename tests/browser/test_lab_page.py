@@ -1,0 +1,137 @@
+"""The page of the lab in a browser: what it shows, what it refuses, and how long it takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.objects import copy, make_cluster, make_event, make_machine
+from tests.browser.served import ServedPage
+from tests.browser.window import ENTER, SPACE, Window
+from tests.unit.report_pages.test_hostile_pages import HOSTILE
+
+UPDATE_MILLISECONDS = 500.0
+"""Limit of the main thread's time for an update, a hundred times what it took on two busy cores."""
+
+
+def fill(page: ServedPage, count: int = 7) -> None:
+    for obj in make_cluster():
+        page.api.put(obj)
+    for number in range(count):
+        for obj in make_machine(f"m-{number}"):
+            page.api.put(obj)
+
+
+def open_page(window: Window, page: ServedPage) -> None:
+    window.open(page.opener.as_uri())
+    window.wait_text("Cluster/demo")
+
+
+def test_keyboard_reaches_everything_and_changes_are_shown(
+    window: Window, page: ServedPage
+) -> None:
+    fill(page)
+    machine, infrastructure = make_machine("slow", phase="Provisioning", message="no quota")
+    page.api.put(machine)
+    page.api.put(infrastructure)
+    open_page(window, page)
+    assert "#" not in window.driver.current_url
+    window.press(window.find("button.toggle", "7 Machines"), ENTER)
+    window.find("button.name", "AcmeMachine/m-6")
+    window.press(window.find("button.name", "Machine/slow"), SPACE)
+    window.wait_text("InfrastructureReady: no quota", ".details")
+    page.api.put({**copy(machine), "status": {"phase": "Running"}})
+    window.wait_text("+  phase: Running", ".details .added")
+    page.api.put(make_event(machine, "event", "it runs at last"))
+    window.press(window.find("summary", "Events (1)"), ENTER)
+    window.wait_text("it runs at last", ".details")
+    page.source.log.write_text("INFO about m-6\nERROR about slow\n  detail of it\n")
+    window.wait_text("about m-6", ".logs pre")
+    window.press(window.find(".logs input"), SPACE)
+    window.wait(lambda: window.count(".logs pre span") == 2)
+    window.press(window.find(".details button", "Close"), ENTER)
+    window.press(window.find("input[type=search]"), "slow")
+    window.wait(lambda: window.count("button.toggle") == 0)
+    assert window.count("tbody tr") == 5
+    assert window.read_messages() == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_violation(window: Window, page: ServedPage, scheme: str) -> None:
+    fill(page)
+    for obj in make_machine("slow", phase="Failed", message="no quota"):
+        page.api.put(obj)
+    page.source.log.write_text("ERROR about slow\n")
+    page.source.data["components"][0] |= {"state": "restarting", "reason": "out of memory"}
+    open_page(window, page)
+    window.press(window.find("button.name", "Machine/slow"), ENTER)
+    window.wait_text("no quota", ".details")
+    assert window.find_violations(scheme) == []
+
+
+def test_no_string_of_a_cluster_becomes_markup(window: Window, page: ServedPage) -> None:
+    fill(page, 0)
+    texts = [text for text in HOSTILE if "\ud800" not in text and len(text) < 500]
+    machine, _ = make_machine("hostile", phase=texts[0], message=texts[2])
+    machine["metadata"]["annotations"] = {f"a{n}": text for n, text in enumerate(texts)}
+    machine["status"]["conditions"] = [
+        {"type": text, "status": text, "reason": text, "message": text} for text in texts
+    ]
+    page.api.put(machine)
+    open_page(window, page)
+    elements = window.run(
+        "return new Set([...document.querySelectorAll('*')].map(e => e.tagName)).size"
+    )
+    window.press(window.find("button.name", "Machine/hostile"), ENTER)
+    window.wait_text(texts[2], ".details")
+    for number, text in enumerate(texts):
+        page.api.put(make_event(machine, f"event-{number}", text))
+    page.source.log.write_bytes("".join(f"{text}\n" for text in texts).encode())
+    window.wait_text(f"Events ({len(texts)})", ".details")
+    window.wait_text("owner/name#2", ".logs")
+    assert elements > 5
+    assert window.count("script") == 1
+    assert window.count("img, iframe, object, a, [onerror], [onclick], [onfocus]") == 0
+    assert window.read_messages() == []
+
+
+def test_without_the_key_nothing_is_shown(window: Window, page: ServedPage) -> None:
+    fill(page, 1)
+    window.open(page.address)
+    window.press(window.find("input[name=key]"), "wrong", ENTER)
+    window.wait_text("refuses this key")
+    window.press(window.find("input[name=key]"), page.key, ENTER)
+    window.wait_text("Cluster/demo")
+    assert page.key not in window.driver.page_source
+
+
+def test_ends_are_shown_with_the_last_state(
+    window: Window, page: ServedPage, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fill(page, 1)
+    open_page(window, page)
+    page.source.data["components"] = [
+        {"name": "manager", "state": "restarting", "restarts": 1, "reason": "Killed"}
+    ]
+    window.wait_text("manager is restarting: Killed", ".notice")
+    page.source.data["running"] = False
+    window.wait_text("The lab has ended", ".notice")
+    page.end()
+    # Without a traceback, although a tab was open.
+    assert capfd.readouterr().err == ""
+    window.wait_text("No connection", ".notice")
+    window.wait_text("Cluster/demo")
+
+
+def test_five_thousand_machines(window: Window, page: ServedPage) -> None:
+    fill(page, 5_000)
+    window.open(page.opener.as_uri())
+    window.wait_text("5000 Machines")
+    first = window.run("return performance.now()") / 1000
+    window.run("performance.clearMeasures()")
+    for obj in make_machine("slow", phase="Provisioning", message="no quota"):
+        page.api.put(obj)
+    window.wait_text("Machine/slow")
+    script = "return performance.getEntriesByName('capsmith-draw').map(each => each.duration)"
+    updates = window.run(script)
+    print(f"first content {first:.1f} s, updates {', '.join(f'{ms:.0f} ms' for ms in updates)}")
+    assert max(updates) < UPDATE_MILLISECONDS
