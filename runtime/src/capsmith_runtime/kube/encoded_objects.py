@@ -8,7 +8,7 @@ machines reads few of its objects at a time.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, KeysView, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 from weakref import WeakValueDictionary
 
@@ -25,9 +25,14 @@ class _Decoded(JSON):
 
 # Without tracking by the garbage collector: the fields refer to nothing that could refer back.
 class _Entry(msgspec.Struct, frozen=True, gc=False):
-    key: NamespacedName
+    namespace: str
+    name: str
     version: int
     data: bytes
+
+    @property
+    def key(self) -> NamespacedName:
+        return NamespacedName(self.namespace, self.name)
 
 
 class EncodedObjects:
@@ -38,8 +43,10 @@ class EncodedObjects:
     """
 
     def __init__(self) -> None:
-        self._entries: dict[NamespacedName, _Entry] = {}
-        self._decoded: WeakValueDictionary[NamespacedName, JSON] = WeakValueDictionary()
+        # By string and not by tuple: the garbage collector visits no dictionary whose keys and
+        # values it does not track.
+        self._entries: dict[str, _Entry] = {}
+        self._decoded: WeakValueDictionary[str, JSON] = WeakValueDictionary()
         self._encoder = msgspec.json.Encoder()
         self._decoder = msgspec.json.Decoder(JSON)
 
@@ -47,64 +54,74 @@ class EncodedObjects:
         return len(self._entries)
 
     def __getitem__(self, key: NamespacedName) -> JSON:
-        return self._decode(self._entries[key])
-
-    def keys(self) -> KeysView[NamespacedName]:
-        """Return the keys of all objects, as a view."""
-        return self._entries.keys()
+        return self._decode(self._entries[create_id(key)])
 
     def versions(self) -> Iterator[tuple[NamespacedName, int]]:
         """Yield the key and the resource version of each object."""
-        return ((key, entry.version) for key, entry in self._entries.items())
+        return ((entry.key, entry.version) for entry in self._entries.values())
 
     def version(self, key: NamespacedName) -> int | None:
         """Return an object's resource version without decoding it; None if there is no object."""
-        entry = self._entries.get(key)
+        entry = self._entries.get(create_id(key))
         return None if entry is None else entry.version
 
     def get(self, key: NamespacedName) -> JSON | None:
         """Return an object; None if there is none."""
-        entry = self._entries.get(key)
+        entry = self._entries.get(create_id(key))
         return None if entry is None else self._decode(entry)
 
-    def put(self, key: NamespacedName, obj: JSON) -> NamespacedName:
-        """Add or replace an object; return the key to use in indexes, which takes no memory."""
-        if key in self._entries:
-            key = self._entries[key].key
-        else:
-            # Each decoded object has a string of its own for the same few namespaces.
-            key = NamespacedName(sys.intern(key.namespace), key.name)
-        self._decoded.pop(key, None)
-        self._entries[key] = _Entry(key, version_of(obj), self._encoder.encode(obj))
-        return key
+    def find_others(self, other: EncodedObjects) -> list[tuple[NamespacedName, int]]:
+        """Return the keys and resource versions of the objects that ``other`` does not have."""
+        ids = self._entries.keys() - other._entries.keys()
+        return [(self._entries[each].key, self._entries[each].version) for each in ids]
+
+    def put(self, key: NamespacedName, obj: JSON) -> None:
+        """Add or replace an object."""
+        found = create_id(key)
+        # Each decoded object has a string of its own for the same few namespaces.
+        namespace, data = sys.intern(key.namespace), self._encoder.encode(obj)
+        self._entries[found] = _Entry(namespace, key.name, version_of(obj), data)
+        self._decoded.pop(found, None)
 
     def share(self, key: NamespacedName, other: EncodedObjects) -> None:
         """Add an object that ``other`` has, without another copy of its JSON."""
-        self._entries[key] = other._entries[key]
+        found = create_id(key)
+        self._entries[found] = other._entries[found]
 
     def pop(self, key: NamespacedName) -> None:
         """Remove an object."""
-        self._entries.pop(key, None)
-        self._decoded.pop(key, None)
+        found = create_id(key)
+        self._entries.pop(found, None)
+        self._decoded.pop(found, None)
 
-    def select(self, keys: Iterable[NamespacedName] | None = None) -> Sequence[JSON]:
-        """Return the objects with these keys, or all; each is decoded when it is read.
+    def select(self, ids: Iterable[str] | None = None) -> Sequence[JSON]:
+        """Return the objects with these ids, or all; each is decoded when it is read.
 
         Later changes do not affect the result. Two results are equal if their objects are; the
         comparison decodes none.
         """
-        if keys is None:
+        if ids is None:
             return _Selected(self, list(self._entries.values()))
-        return _Selected(self, [self._entries[key] for key in keys])
+        return _Selected(self, [self._entries[each] for each in ids])
+
+    def find_keys(self, ids: Iterable[str]) -> list[NamespacedName]:
+        """Return the keys of the objects with these ids."""
+        return [self._entries[each].key for each in ids]
 
     def _decode(self, entry: _Entry) -> JSON:
-        is_current = self._entries.get(entry.key) is entry
-        if is_current and (known := self._decoded.get(entry.key)) is not None:
+        found = f"{entry.namespace}/{entry.name}"
+        is_current = self._entries.get(found) is entry
+        if is_current and (known := self._decoded.get(found)) is not None:
             return known
         obj = _Decoded(self._decoder.decode(entry.data))
         if is_current:
-            self._decoded[entry.key] = obj
+            self._decoded[found] = obj
         return obj
+
+
+def create_id(key: NamespacedName) -> str:
+    """Return the string by which an object is kept; names cannot contain a slash."""
+    return f"{key[0]}/{key[1]}"
 
 
 class _Selected(Sequence[JSON]):

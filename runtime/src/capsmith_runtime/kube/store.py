@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from capsmith_runtime.kube.client import JSON, NamespacedName, is_gone, key_of, version_of
-from capsmith_runtime.kube.encoded_objects import EncodedObjects
+from capsmith_runtime.kube.encoded_objects import EncodedObjects, create_id
 
 IndexFunction = Callable[[JSON], Iterable[str]]
 Projection = Callable[[JSON], JSON]
@@ -106,11 +106,11 @@ class Cache:
 
         Each is decoded when it is read.
         """
-        return self._objects.select(self._indexes[name].keys(value))
+        return self._objects.select(self._indexes[name].find(value))
 
     def keys_by_index(self, name: str, value: str) -> list[NamespacedName]:
         """Return the keys of the objects that ``by_index`` returns, without decoding them."""
-        return list(self._indexes[name].keys(value))
+        return self._objects.find_keys(self._indexes[name].find(value))
 
     def observe(self, obj: JSON) -> Delta | None:
         """Store an added or modified object from the watch; return the change, None if unchanged.
@@ -190,9 +190,8 @@ class Cache:
                 changes.append(self._put(key, listed[key]))
             elif known is not None and key in answered:
                 changes.append(self._repeat(key))
-        for key in self._objects.keys() - listed.keys():
-            known = self._objects.version(key)
-            if self._watch_of(key) == namespace and known is not None and known <= kept_above:
+        for key, known in self._objects.find_others(listed):
+            if self._watch_of(key) == namespace and known <= kept_above:
                 changes += [change] if (change := self._remove(key)) else []
         return changes
 
@@ -247,10 +246,10 @@ class Cache:
         old = self._objects.get(key)
         if old is not None:
             self._unindex(key, old)
-        key = self._objects.put(key, obj)
+        self._objects.put(key, obj)
         for name, function in self._functions.items():
             for value in function(obj):
-                self._indexes[name].add(value, key)
+                self._indexes[name].add(value, create_id(key))
         return Delta(old, obj)
 
     def _remove(self, key: NamespacedName) -> Delta | None:
@@ -264,41 +263,41 @@ class Cache:
     def _unindex(self, key: NamespacedName, obj: JSON) -> None:
         for name, function in self._functions.items():
             for value in function(obj):
-                self._indexes[name].discard(value, key)
+                self._indexes[name].discard(value, create_id(key))
 
 
 class _Index:
-    """Keys of objects by a value that is derived from them, in the order in which they are added.
+    """Ids of objects by a value that is derived from them, in the order in which they are added.
 
     Most values, such as UIDs and provider ids, have one object.
     """
 
     def __init__(self) -> None:
-        # A dictionary for each value only if it has several keys: it takes more memory than the
-        # key.  Dictionaries keep the order, which makes runs repeatable.
-        self._keys: dict[str, NamespacedName | dict[NamespacedName, None]] = {}
+        # A dictionary for each value only if it has several objects: it takes more memory than the
+        # id.  Dictionaries keep the order, which makes runs repeatable.
+        self._ids: dict[str, str | dict[str, None]] = {}
 
-    def keys(self, value: str) -> Iterable[NamespacedName]:
-        """Return the keys of all objects with ``value``."""
-        found = self._keys.get(value, ())
-        return (found,) if isinstance(found, NamespacedName) else found
+    def find(self, value: str) -> Iterable[str]:
+        """Return the ids of all objects with ``value``."""
+        found = self._ids.get(value, ())
+        return (found,) if isinstance(found, str) else found
 
-    def add(self, value: str, key: NamespacedName) -> None:
-        """Add an object with ``value``."""
-        found = self._keys.get(value)
-        if found is None or found == key:
-            self._keys[value] = key
-        elif isinstance(found, NamespacedName):
-            self._keys[value] = {found: None, key: None}
+    def add(self, value: str, added: str) -> None:
+        """Add the object with the id ``added`` under ``value``."""
+        found = self._ids.get(value)
+        if found is None or found == added:
+            self._ids[value] = added
+        elif isinstance(found, str):
+            self._ids[value] = {found: None, added: None}
         else:
-            found[key] = None
+            found[added] = None
 
-    def discard(self, value: str, key: NamespacedName) -> None:
-        """Remove an object with ``value``, if it was added."""
-        found = self._keys.get(value)
-        if found == key:
-            del self._keys[value]
+    def discard(self, value: str, removed: str) -> None:
+        """Remove the object with the id ``removed`` from ``value``, if it was added."""
+        found = self._ids.get(value)
+        if found == removed:
+            del self._ids[value]
         elif isinstance(found, dict):
-            found.pop(key, None)
+            found.pop(removed, None)
             if not found:
-                del self._keys[value]
+                del self._ids[value]
