@@ -123,6 +123,10 @@ def test_demo(lab: Lab, tmp_path: Path) -> None:
     assert "error lab-exists" in lab.run("lab", "up", code=1)
     assert "error lab-run-active" in lab.run("lab", "run", code=1)
     assert "reconcile" in lab.run("lab", "logs", "manager")
+    command = ("sh", "-c", "ls $KUBECONFIG $CLUSTERCTL_CONFIG; exit 3")
+    seen = lab.run("lab", "exec", "--", *command, code=3)
+    assert str(kubeconfig) in seen
+    assert "clusterctl.yaml" in seen
     _check_given(lab, kubeconfig)
     lab.run("lab", "down")
     assert lab.processes() == []

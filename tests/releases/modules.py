@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ _KUBELET = Path(__file__).parents[1] / "vm" / "kubelet"
 """The kubelet of tests with virtual machines, which is of no toolbox."""
 _NODE = Path(tools.__file__).with_suffix("")
 """The folder of a node's modules, of which Kubernetes follows the table of releases."""
+BLUEPRINT = Path(__file__).parents[2] / "blueprints" / "project" / "e2e"
 _KUBERNETES = "k8s.io/kubernetes"
 _CORE = "sigs.k8s.io/cluster-api"
 _ETCD = "go.etcd.io/etcd"
@@ -42,6 +44,7 @@ def update_modules() -> Iterator[str]:
     """
     yield from _delete_others()
     yield from _write_outdated()
+    yield from _write_blueprint(BLUEPRINT)
 
 
 def _delete_others() -> Iterator[str]:
@@ -69,6 +72,24 @@ def _write_outdated() -> Iterator[str]:
             yield f"wrote {folder.name}: {path} {version}"
 
 
+def _write_blueprint(folder: Path) -> Iterator[str]:
+    """Write the Go module of Cluster API's end-to-end specs, which generated repositories have."""
+    version = load_releases().core.default.release
+    module = folder / "go.mod.jinja"
+    if _is_pinned(module, f"{_CORE}/test", version):
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        for blueprint in folder.glob("*_test.go.jinja"):
+            text = blueprint.read_text()
+            # What is rendered for a provider imports nothing.
+            if "{{" not in text:
+                (Path(scratch) / blueprint.stem).write_text(text)
+        _write(Path(scratch), "e2e", [], f"{_CORE}/test", version)
+        for name in ("go.mod", "go.sum"):
+            shutil.copy(Path(scratch) / name, folder / f"{name}.jinja")
+    yield f"wrote {module.relative_to(BLUEPRINT.parents[2])}: {_CORE}/test {version}"
+
+
 def _pins() -> dict[str, tuple[str, str]]:
     """Return by module the path and the version of the Go module that it is about."""
     table = load_releases()
@@ -91,6 +112,8 @@ def _is_pinned(file: Path, path: str, version: str) -> bool:
 def _write(folder: Path, name: str, packages: list[str], path: str, version: str) -> None:
     upstream = _go_mod(path, version)
     requirements = [f"{path} {version}"]
+    # A module below upstream's own: the one above it is released with it.
+    requirements += [f"{each} {version}" for each in _replaced(upstream, "../")]
     if any(package.startswith(_ETCD) for package in packages):
         # Kubernetes pins the client of etcd; the server of the same release goes with it.
         requirements += [
@@ -117,10 +140,14 @@ def _replacements(upstream: dict[str, Any], path: str, version: str) -> list[str
     A module's replacements hold only where it is the main one.
     """
     published = f"v0.{version.partition('.')[2]}" if path == _KUBERNETES else version
+    return [f"{each} => {each} {published}" for each in _replaced(upstream, "./", "../")]
+
+
+def _replaced(upstream: dict[str, Any], *prefixes: str) -> list[str]:
+    """Return the modules that upstream replaces by folders with paths of these prefixes."""
+    replacements = upstream.get("Replace") or []
     return [
-        f"{each['Old']['Path']} => {each['Old']['Path']} {published}"
-        for each in upstream.get("Replace") or []
-        if each["New"]["Path"].startswith("./")
+        each["Old"]["Path"] for each in replacements if each["New"]["Path"].startswith(prefixes)
     ]
 
 

@@ -27,7 +27,14 @@ from capsmith.output.webhooks import (
     list_converted_resources,
     needs_webhook_server,
 )
-from capsmith.provider.model import TOPOLOGY_FLAVOR, Component, Provider, Resource, Role
+from capsmith.provider.model import (
+    POOL_FLAVOR,
+    TOPOLOGY_FLAVOR,
+    Component,
+    Provider,
+    Resource,
+    Role,
+)
 from capsmith.provider_upgrade.changes import list_steps
 from capsmith.safetext import RelativePath, SafeText
 from capsmith.tree import Owner
@@ -213,6 +220,9 @@ CONDITIONS: Mapping[str, _Condition] = {
         _simulates_infrastructure(provider, context) or _hosts(provider, context)
     ),
     "simulates_infrastructure": _simulates_infrastructure,
+    "has_e2e": lambda provider, context: provider.e2e,
+    "has_topology_flavor": lambda provider, context: TOPOLOGY_FLAVOR in provider.flavors,
+    "has_pool_flavor": lambda provider, context: POOL_FLAVOR in provider.flavors,
     "has_sdk": lambda provider, context: provider.sdk is not None,
     "has_infrastructure": _has("infrastructure"),
     "has_bootstrap": _has("bootstrap"),

@@ -52,6 +52,14 @@ def lab() -> None:
     """
 
 
+_gates_option = click.option(
+    "--feature-gates",
+    metavar="NAME=BOOL,...",
+    default="",
+    help="Feature gates of core and the kubeadm providers.",
+)
+
+
 @lab.command()
 @_core_option
 @_name_option
@@ -62,12 +70,7 @@ def lab() -> None:
     help="Use the management cluster in this kubeconfig.",
 )
 @click.option("--kind", is_flag=True, help="Create a cluster with kind and docker, and use it.")
-@click.option(
-    "--feature-gates",
-    metavar="NAME=BOOL,...",
-    default="",
-    help="Feature gates of core and the kubeadm providers.",
-)
+@_gates_option
 @click.option("--node", is_flag=True, help="Run core and providers as Pods; needs root.")
 @handle_exit
 def up(
@@ -96,8 +99,7 @@ def up(
         raise click.UsageError("--feature-gates is for a lab with a core of its own.")
     if node and (kind or feature_gates or kubeconfig is not None):
         raise click.UsageError("--node excludes --kubeconfig, --kind and --feature-gates.")
-    if feature_gates and _GATES.fullmatch(feature_gates) is None:
-        raise click.UsageError("--feature-gates has the form NAME=true,OTHER=false.")
+    _check_gates(feature_gates)
     folder = _new(name, None)
     console = Console()
     request = UpRequest(core, kubeconfig, kind, feature_gates, node)
@@ -149,6 +151,40 @@ def demo(folder: Path, core: str, name: str | None, pod: bool) -> int:
     from capsmith.cli.lab_demo import show_demo
 
     return show_demo(folder, _new(name, folder), core, as_pods=pod)
+
+
+@lab.command(name="exec")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option(
+    "--dir",
+    "folder",
+    metavar="DIR",
+    type=FOLDER,
+    default=".",
+    help="Folder of the provider [default: .].",
+)
+@_core_option
+@_name_option
+@_gates_option
+@handle_exit
+def execute(
+    command: tuple[str, ...], folder: Path, core: str, name: str | None, feature_gates: str
+) -> int:
+    """Run COMMAND while a provider runs in a lab: capsmith lab exec -- kubectl get providers -A
+
+    A lab that is running is used and goes on running.  Otherwise, a lab is started, and is ended
+    after COMMAND.  COMMAND has the variables KUBECONFIG and CLUSTERCTL_CONFIG; its exit code is
+    returned.
+    """
+    from capsmith.clusters.lab.exec import execute as run_command
+    from capsmith.clusters.lab.provider import read_provider
+    from capsmith.clusters.lab.up import UpRequest
+    from capsmith.console import Console
+
+    _check_gates(feature_gates)
+    request = UpRequest(core, gates=feature_gates)
+    provider, progress = read_provider(folder), Console().print_step
+    return run_command(provider, _new(name, folder), request, command, progress)
 
 
 @lab.command()
@@ -282,6 +318,11 @@ def down(name: str | None, all_: bool, force: bool) -> int:
         if given:
             console.print_text("Everything installed in the cluster of --kubeconfig stays there.")
     return 0
+
+
+def _check_gates(gates: str) -> None:
+    if gates and _GATES.fullmatch(gates) is None:
+        raise click.UsageError("--feature-gates has the form NAME=true,OTHER=false.")
 
 
 def _labs() -> Path:

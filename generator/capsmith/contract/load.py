@@ -117,6 +117,7 @@ def _load_contract(version: str, reader: Traversable, rules: Mapping[str, Rule])
         conditions=content.conditions,
         sources=tuple(content.sources),
         kubernetes=f"{compatibility.kubernetes.default.series}.0",
+        core_release=compatibility.core.default.release,
         tested=_tested(compatibility, content.core.since, end),
         hooks=Lazy(lambda: load_hooks(reader)),
         upgrades=Lazy(lambda: _upgrades(reader, version)),

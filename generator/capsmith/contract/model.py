@@ -432,6 +432,8 @@ class Contract:
     sources: tuple[str, ...] = field(compare=False)
     kubernetes: str = field(compare=False)
     """Kubernetes version in samples, such as ``v1.36.0``; the same for all contract versions."""
+    core_release: str = field(compare=False)
+    """Release of core that a lab runs, such as ``v1.14.2``; the same for all contract versions."""
     tested: TestedReleases = field(compare=False)
     hooks: Mapping[str, HookDefinition] = field(compare=False, repr=False)
     """Runtime SDK hooks by name, loaded when first used; the same for all contract versions."""

@@ -26,6 +26,7 @@ def explain_resolution(provider: Provider) -> dict[str, Any]:
         "clusterClasses": [str(name) for name in provider.cluster_classes],
         "credentials": [_identity(each) for each in provider.identities],
         **({"sdk": str(provider.sdk)} if provider.sdk is not None else {}),
+        **({"e2e": True} if provider.e2e else {}),
         "dependencies": list(provider.dependencies),
         "devDependencies": list(provider.dev_dependencies),
         "components": [_component(component) for component in provider.components],

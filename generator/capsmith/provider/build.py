@@ -93,6 +93,7 @@ def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
         dev_dependencies=spec.dev_dependencies or (),
         runtime=spec.runtime or "vendored",
         sdk=ModuleName(spec.sdk) if spec.sdk is not None else None,
+        e2e=bool(spec.e2e),
     )
 
 

@@ -729,6 +729,14 @@ class ProviderSpec(SpecModel):
     cluster_classes: Many[forms.Label] | None = Field(
         None, description="Names of the released ClusterClasses; [<name>] by default."
     )
+    e2e: bool | None = Field(
+        None,
+        alias="e2e",
+        description=(
+            "Whether the repository has a folder e2e/ that runs Cluster API's own end-to-end "
+            "tests; false by default."
+        ),
+    )
 
     def has(self, section: ComponentSection) -> bool:
         """Return whether provider.yaml has a section."""

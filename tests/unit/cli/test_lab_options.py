@@ -7,7 +7,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from capsmith.cli.lab import up
+from capsmith.cli.lab import execute, up
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a lab needs Linux")
@@ -24,3 +24,10 @@ def test_options_that_contradict_are_refused(options: list[str], message: str) -
     """Exit with 2 and say which option is wrong."""
     result = CliRunner().invoke(up, options)
     assert (result.exit_code, message in result.output) == (2, True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a lab needs Linux")
+@pytest.mark.parametrize("arguments", [["--feature-gates", "RuntimeSDK", "true"], []])
+def test_a_command_without_a_usable_lab_is_refused(arguments: list[str]) -> None:
+    """Exit with 2 for gates of another form, and without a command."""
+    assert CliRunner().invoke(execute, arguments).exit_code == 2

@@ -63,8 +63,8 @@ def test_help_lists_the_questions(run: Run) -> None:
 def test_what_followed_from_a_wrong_answer_follows_from_the_right_one(
     run: Run, tmp_path: Path
 ) -> None:
-    wrong = ["Bad Name", "someone", "", "", "MyMachine", *[""] * 10]
-    right = ["good", *[""] * 14]
+    wrong = ["Bad Name", "someone", "", "", "MyMachine", *[""] * 11]
+    right = ["good", *[""] * 15]
 
     result = run("made", input="\n".join([*wrong, *right]) + "\n")
 
@@ -77,10 +77,10 @@ def test_what_followed_from_a_wrong_answer_follows_from_the_right_one(
 
 
 def test_asks_again_until_the_answers_are_valid(run: Run, tmp_path: Path) -> None:
-    wrong = ["Bad Name", *[""] * 14]
+    wrong = ["Bad Name", *[""] * 15]
     right = ["good", "someone", "https://example.org/a/good", "GoodCluster", "GoodMachine"]
 
-    result = run("made", input="\n".join([*wrong, *right, *[""] * 10]) + "\n")
+    result = run("made", input="\n".join([*wrong, *right, *[""] * 11]) + "\n")
 
     assert result.exit_code == 0, result.output
     assert "CC-50" in result.output or "name" in result.output
@@ -100,9 +100,9 @@ def test_asks_again_until_the_answers_are_valid(run: Run, tmp_path: Path) -> Non
 def test_an_unusable_answer_is_reported_by_its_question(
     run: Run, tmp_path: Path, machine_kind: str, problem: str
 ) -> None:
-    wrong = ["good", "someone", "", "", machine_kind, *[""] * 10]
+    wrong = ["good", "someone", "", "", machine_kind, *[""] * 11]
 
-    result = run("made", input="\n".join([*wrong, *[""] * 15]) + "\n")
+    result = run("made", input="\n".join([*wrong, *[""] * 16]) + "\n")
 
     assert result.exit_code == 0, result.output
     assert problem in " ".join(result.output.split())

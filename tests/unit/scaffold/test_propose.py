@@ -97,7 +97,7 @@ def test_same_bytes_when_typed(
 ) -> None:
     owner = "{{ 6 * 7 }}: # 'x'"
     typed = ["home-lab", "", "", "", "RackMachine", "2", "", "n", "3", owner, "y", "", "y"]
-    typed += ["google.cloud.compute_v1", ""]
+    typed += ["google.cloud.compute_v1", "", "y"]
     _typed(monkeypatch, typed)
     proposal = propose_spec(ScaffoldOptions(config_file=config))
     _typed(monkeypatch, ["1", *typed])  # cookiecutter asks for the type of provider first
@@ -112,6 +112,7 @@ def test_same_bytes_when_typed(
     assert "controlPlane" not in spec
     assert spec["sdk"] == "google.cloud.compute_v1"
     assert spec["dependencies"] == ["google-cloud-compute-v1"]
+    assert spec["e2e"] is True
     assert "Name of the provider" in capsys.readouterr().out
 
 

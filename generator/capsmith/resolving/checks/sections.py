@@ -49,7 +49,7 @@ _NEEDED = {"infrastructure": ("InfraCluster", "InfraMachine")}
 def check_sections(draft: Draft, top: PathReporter) -> None:
     """Report a provider.yaml without sections, and sections that lack a required kind.
 
-    Ids: ``section-missing``, ``kind-missing`` and ``credentials-unused``.
+    Ids: ``section-missing``, ``kind-missing``, ``e2e-unusable`` and ``credentials-unused``.
     """
     if not draft.sections:
         message = "the provider has no kinds and no runtime extension"
@@ -58,9 +58,25 @@ def check_sections(draft: Draft, top: PathReporter) -> None:
     for section, roles in _NEEDED.items():
         if section in {each.section for each in draft.sections}:
             _check_roles(draft, section, roles, top.at(section))
+    if draft.spec.e2e:
+        _check_e2e(draft, top)
     if draft.identities and draft.spec.infrastructure is None:
         message = "credentials require infrastructure, but the section has no kinds"
         top.add_error_at_key("credentials-unused", message, "Remove them.", "credentials")
+
+
+def _check_e2e(draft: Draft, top: PathReporter) -> None:
+    """Report Cluster API's end-to-end tests in providers whose clusters they do not know."""
+    required = {
+        "infrastructure": draft.spec.infrastructure is not None,
+        "the contract v1beta2": "v1beta2" in draft.spec.contracts,
+        "kubeadm for control planes and bootstrap": not (
+            draft.spec.bootstrap or draft.spec.control_plane
+        ),
+    }
+    for condition in (name for name, is_met in required.items() if not is_met):
+        message = f"Cluster API's end-to-end tests require {condition}"
+        top.add_error("e2e-unusable", message, "Remove the key.", "e2e")
 
 
 def _check_roles(

@@ -164,6 +164,7 @@ def _node_info(server: Server) -> JSON:
 _FILE = "/run/kubeadm/kubeadm"
 _NAMESPACE = "kube-system"
 _ROLE = "node-role.kubernetes.io/control-plane"
+_PROXY = "kube-proxy"
 _STATIC_PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 _READY = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
 
@@ -197,6 +198,8 @@ class KubeadmKubelet(Kubelet):
             self._client.get("v1", "Secret", name, _NAMESPACE)
         if configuration.cluster:
             self._create(_config_map(configuration.cluster))
+            if server.version:
+                self._create(_kube_proxy(server.version))
         if configuration.control_plane:
             # The control plane provider reads these mirror Pods to judge the health of its
             # machines.
@@ -259,6 +262,21 @@ def _config_map(cluster: str) -> JSON:
         "kind": "ConfigMap",
         "metadata": {"name": "kubeadm-config", "namespace": _NAMESPACE},
         "data": {"ClusterConfiguration": cluster},
+    }
+
+
+def _kube_proxy(version: str) -> JSON:
+    """Return the DaemonSet that kubeadm creates; control plane providers keep its image current."""
+    labels = {"k8s-app": _PROXY}
+    container = {"name": _PROXY, "image": f"registry.k8s.io/{_PROXY}:{version}"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": _PROXY, "namespace": _NAMESPACE, "labels": labels},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
     }
 
 

@@ -1,0 +1,53 @@
+"""Cluster API's own end-to-end specs in a generated repository: they build, and one runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from capsmith.clusters.processes.tools import Toolbox
+from tests.checkout import environment
+from tests.golden.cases import cases, generated
+
+_CASE = next(case for case in cases() if case.name == "pools")
+
+
+def _run(folder: Path, *command: str, **variables: str) -> str:
+    done = subprocess.run(
+        command, cwd=folder, env=environment(**variables), capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_generated_specs_are_formatted_and_vetted(tools: Toolbox, tmp_path: Path) -> None:
+    """gofmt changes no generated file, and go vet, which compiles all of them, finds nothing."""
+    generated(_CASE, tmp_path)
+    module = tmp_path / "e2e"
+
+    assert _run(module, "gofmt", "-l", ".") == ""
+    _run(module, "go", "vet", "-tags", "e2e", ".")
+
+
+@pytest.mark.exhaustive
+def test_a_spec_runs_as_the_readme_says(tools: Toolbox, tmp_path: Path) -> None:
+    """`make e2e`, typed in the folder after `capsmith new`, runs a spec, and leaves no lab."""
+    state = tmp_path / "state"
+    scripts = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    capsmith = (sys.executable, "-m", "capsmith")
+    _run(tmp_path, *capsmith, "new", "made", "--no-input", "name=acme", "e2e=yes")
+
+    _run(
+        tmp_path / "made",
+        *("make", "e2e", "ARGS=--ginkgo.label-filter=short", f"PYTHON={sys.executable}"),
+        PATH=scripts,
+        XDG_STATE_HOME=str(state),
+    )
+
+    assert not state.exists() or list(state.rglob("*e2e*")) == []
+    shutil.rmtree(tmp_path / "made")
