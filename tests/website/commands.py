@@ -21,7 +21,7 @@ KUBECTL = Path(sys.executable).parent / "kubectl"
 _ASSIGNMENT = re.compile(r"\w+=.*", re.DOTALL)
 _NESTED = re.compile(r"\$\(([^()]+)\)")
 _SEPARATORS = re.compile(r"[|&;()<>]+")
-_TARGET = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
+_TARGET = re.compile(r"^([a-z][a-z0-9-]*):", re.MULTILINE)
 _TASKS = re.compile(r"^#: ([a-z0-9]+) ", re.MULTILINE)
 _OTHERS = {
     ".",

@@ -70,7 +70,12 @@ from capsmith.output.write_limits import (
 )
 from capsmith.provider.hooks import list_author_classes, list_author_names
 from capsmith.provider.model import Component, Provider
-from capsmith.provider.versions import compare_versions, get_preferred_version
+from capsmith.provider.versions import (
+    compare_versions,
+    find_core_release,
+    find_former_kubernetes,
+    get_preferred_version,
+)
 from capsmith.provider_upgrade.changes import list_kind_changes, list_steps
 from capsmith.safetext import SafeText
 
@@ -187,6 +192,8 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "author_classes": list_author_classes,
     "author_names": list_author_names,
     "contract_of": Provider.contract_of,
+    "core_release": find_core_release,
+    "former_kubernetes": find_former_kubernetes,
     "identity": Provider.identity,
     "part": Component.part,
     "pool_machine": lambda pool, component: component.find_pool_machine(pool),

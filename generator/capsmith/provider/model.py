@@ -461,24 +461,12 @@ class Provider(NamedTuple):
     runtime: Literal["vendored", "package"] = "vendored"
     """Whether the runtime library is vendored into the repository or installed as a package."""
     sdk: ModuleName | None = None
-    e2e: bool = False
-    """Whether the repository runs Cluster API's own end-to-end tests."""
+    e2e: bool = False  # whether it runs Cluster API's own end-to-end tests
 
     @property
     def kubernetes(self) -> ReleaseVersion:
         """Return the Kubernetes version to use in samples, such as ``v1.36.0``."""
         return ReleaseVersion(self.contracts[0].kubernetes)
-
-    @property
-    def former_kubernetes(self) -> ReleaseVersion:
-        """Return the Kubernetes version of one minor release before, to upgrade from."""
-        major, minor, patch = self.contracts[0].kubernetes.split(".")
-        return ReleaseVersion(f"{major}.{int(minor) - 1}.{patch}")
-
-    @property
-    def core_release(self) -> ReleaseVersion:
-        """Return the release of core with which end-to-end tests run, such as ``v1.14.2``."""
-        return ReleaseVersion(self.contracts[0].core_release)
 
     def contract_of(self, release: Release) -> Contract:
         """Return the contract that a release series follows.

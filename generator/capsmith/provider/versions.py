@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from capsmith.provider.model import ApiVersion, Field, Resource, Schema
+from capsmith.provider.model import ApiVersion, Field, Provider, Resource, Schema
+from capsmith.safetext import ReleaseVersion
 
 if TYPE_CHECKING:
 
@@ -75,6 +76,17 @@ class VersionChanges(NamedTuple):
     def part(self, name: str) -> PartChanges | None:
         """Return the differences in ``spec`` or ``status``, or None if there are none."""
         return next((each for each in self.parts if each.part == name), None)
+
+
+def find_former_kubernetes(provider: Provider) -> ReleaseVersion:
+    """Return the Kubernetes version of the minor release before the one in samples."""
+    major, minor, patch = provider.kubernetes.split(".")
+    return ReleaseVersion(f"{major}.{int(minor) - 1}.{patch}")
+
+
+def find_core_release(provider: Provider) -> ReleaseVersion:
+    """Return the release of core with which end-to-end tests run, such as ``v1.14.2``."""
+    return ReleaseVersion(provider.contracts[0].core_release)
 
 
 def select_version(resource: Resource, version: ApiVersion) -> Resource:

@@ -49,7 +49,7 @@ _NEEDED = {"infrastructure": ("InfraCluster", "InfraMachine")}
 def check_sections(draft: Draft, top: PathReporter) -> None:
     """Report a provider.yaml without sections, and sections that lack a required kind.
 
-    Ids: ``section-missing``, ``kind-missing``, ``e2e-unusable`` and ``credentials-unused``.
+    Ids: ``section-missing``, ``kind-missing``, ``end-to-end-tests`` and ``credentials-unused``.
     """
     if not draft.sections:
         message = "the provider has no kinds and no runtime extension"
@@ -76,7 +76,7 @@ def _check_e2e(draft: Draft, top: PathReporter) -> None:
     }
     for condition in (name for name, is_met in required.items() if not is_met):
         message = f"Cluster API's end-to-end tests require {condition}"
-        top.add_error("e2e-unusable", message, "Remove the key.", "e2e")
+        top.add_error("end-to-end-tests", message, "Remove the key.", "e2e")
 
 
 def _check_roles(
