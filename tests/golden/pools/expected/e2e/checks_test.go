@@ -59,7 +59,7 @@ func checkedObjects(cluster string) clusterctlcluster.GetOwnerGraphFilterFunctio
 	}
 }
 
-// checkStable checks that nobody writes to objects in vain.
+// checkStable checks that no controller writes the same objects again and again.
 func checkStable(proxy framework.ClusterProxy, namespace, cluster string) {
 	By("Checking that resource versions are stable")
 	framework.ValidateResourceVersionStable(ctx, framework.ValidateResourceVersionStableInput{
