@@ -27,6 +27,7 @@ class SimulatedSource:
             "title": "lab acme",
             "running": True,
             "provider": "",
+            "logs": ["manager"],
             "components": [
                 {"name": "manager", "state": "running", "restarts": 0, "reason": ""},
             ],

@@ -69,6 +69,7 @@ class LabSource:
             "title": self.title,
             "running": status.is_running,
             "provider": f"{run.state}: {run.message}" if run and run.message else "",
+            "logs": sorted(self.find_logs()),
             "components": [
                 {
                     "name": each.name,
@@ -112,7 +113,7 @@ class ClusterSource:
 
     def describe(self) -> JSON:
         """Return the name of the cluster, as JSON data."""
-        return {"title": self.title, "running": True, "provider": "", "components": []}
+        return {"title": self.title, "running": True, "provider": "", "logs": [], "components": []}
 
     def read_servers(self) -> None:
         """Return None: nothing is simulated."""

@@ -180,7 +180,8 @@ class ClusterWatch:
             for event in self._client.watch(api_version, kind, None, version):
                 obj = get_mapping(event.get("object"))
                 if event.get("type") == "ERROR":
-                    raise ApiError("WATCH", kind, int(obj.get("code") or 0), str(obj))
+                    message = str(obj.get("message") or "the watch failed")
+                    raise ApiError("WATCH", kind, int(obj.get("code") or 0), message)
                 version = str(get_mapping(obj.get("metadata")).get("resourceVersion") or version)
                 change(event)
 

@@ -224,6 +224,9 @@ def test_log_lines_of_an_object_are_selected_with_their_traceback() -> None:
     selected = LogFilter(name="demo-1").select("manager", log)
     assert selected == [*log[:4], log[5]]
     assert LogFilter(component="core").select("manager", log) == []
+    assert LogFilter().select("manager", log) == log
+    assert LogFilter().select("workload-1", log) == LogFilter().select("etcd", log) == []
+    assert LogFilter(component="etcd").select("etcd", log) == log
     assert [get_level(line) for line in log] == ["error", "", "", "", "", ""]
     assert get_level('{"level": "warning", "msg": "x"}') == "warning"
     assert get_level("E1126 08:00:00.000000 1 a.go:1] x") == "error"

@@ -9,7 +9,7 @@ export function Logs({ lines, components, component, only, selected, following, 
     <h2 id="logs">Logs</h2>
     <p class="controls">
       <label>Component <select value=${component} onChange=${(event) => onComponent(event.currentTarget.value)}>
-        <option value="">all</option>${components.map((each) => html`<option value=${each}>${each}</option>`)}
+        <option value="">all but Kubernetes</option>${components.map((each) => html`<option value=${each}>${each}</option>`)}
       </select></label>
       <label><input type="checkbox" checked=${only} disabled=${!selected} onChange=${(event) => onOnly(event.currentTarget.checked)} /> Only lines of the selected object</label>
       <label><input type="checkbox" checked=${following} onChange=${(event) => onFollow(event.currentTarget.checked)} /> Follow</label>

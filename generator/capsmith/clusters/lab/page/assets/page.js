@@ -13,7 +13,7 @@ const page = {
   key: takeKey(),
   refused: false,
   connected: false,
-  lab: { title: "", running: true, provider: "", components: [] },
+  lab: { title: "", running: true, provider: "", logs: [], components: [] },
   counts: {},
   problems: [],
   order: null,
@@ -158,7 +158,7 @@ function Page() {
   if (!page.key) return html`<${KeyForm} />`;
   const now = Date.now();
   const rows = (page.order || []).map((id) => page.rows.get(id));
-  const components = page.lab.components.map((each) => each.name);
+  const components = page.lab.logs;
   return html`<${Header} /><main class=${page.selected ? "split" : ""}>
     <div class="objects wide" tabindex="0" role="region" aria-label="Objects">
       ${page.order && !rows.length && html`<p>No object of Cluster API.</p>`}

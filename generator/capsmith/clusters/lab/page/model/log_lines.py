@@ -9,6 +9,8 @@ from capsmith.clusters.lab.page.model.conditions import JSON
 from capsmith.clusters.lab.page.model.hiding import hide_in_line
 from capsmith.printable import make_printable
 
+_SERVERS = re.compile(r"etcd|apiserver|controllers|workload-.*")
+"""Components whose many lines seldom concern a provider."""
 _MAX_LINE = 4_000
 """Characters of a line that are shown."""
 _NAME = r"A-Za-z0-9.\-"
@@ -24,7 +26,7 @@ class LogFilter:
     """Which lines are shown."""
 
     component: str = ""
-    """Name of the only component; empty for all."""
+    """Name of the only component; empty for all but the servers of Kubernetes."""
     name: str = ""
     """Name of an object that lines must mention; empty for all lines."""
 
@@ -34,7 +36,7 @@ class LogFilter:
         Lines of a traceback are shown with the line before them.  ``is_shown`` is whether the line
         before the first one is shown.
         """
-        if self.component and component != self.component:
+        if component != self.component and (self.component or _SERVERS.fullmatch(component)):
             return []
         if not self.name:
             return lines
