@@ -77,6 +77,24 @@ def build_example(schema: Schema) -> Any:
     return _object(schema)
 
 
+def fit_example(schema: Schema, value: Any) -> Any:
+    """Return ``value`` as ``schema`` accepts it: with other values where it refuses them.
+
+    In objects, fields that the schema lacks are left out, and required fields are added.
+    """
+    fields = schema.get("properties")
+    if not isinstance(value, Mapping) or fields is None:
+        return build_example(schema) if any(find_value_errors(value, schema)) else value
+    is_open = schema.get("x-kubernetes-preserve-unknown-fields", False)
+    found = {
+        name: fit_example(fields[name], each) if name in fields else each
+        for name, each in value.items()
+        if name in fields or is_open
+    }
+    missing = [name for name in schema.get("required", ()) if name not in found and name in fields]
+    return {**found, **{name: build_example(fields[name]) for name in missing}}
+
+
 def example_of(field: Field) -> Any:
     """Return an example for a field, from its schema if possible and otherwise from its name.
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from capsmith.output.clusterctl import build_template_variable
-from capsmith.output.example import build_example, build_example_fields, example_of
+from capsmith.output.crd import build_spec_schema
+from capsmith.output.example import build_example, build_example_fields, example_of, fit_example
 from capsmith.provider.model import (
     POOL_FLAVOR,
     SECRET_REF,
@@ -256,7 +257,12 @@ def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
         }
         reference = _identity_reference(resource, provider)
     least = _count_least(resource, provider) - len(contract) - len(reference)
-    return {**contract, **build_example_fields(resource.spec_fields, least), **reference}
+    spec = {**contract, **build_example_fields(resource.spec_fields, least), **reference}
+    if resource.contract_fields is None:
+        return spec
+    # The author has changed the schemas of contract fields, so that their examples may not fit.
+    schema = build_spec_schema(resource, resource.storage_version)
+    return dict(fit_example(schema, spec))
 
 
 def _count_least(resource: Resource, provider: Provider) -> int:

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from capsmith.output.example import FORMATS, build_example, build_example_fields, example_of
+from capsmith.output.example import (
+    FORMATS,
+    build_example,
+    build_example_fields,
+    example_of,
+    fit_example,
+)
 from capsmith.output.pattern import NoSample, sample
 from capsmith.provider.model import Field
 from capsmith.provider_yaml.values import find_value_errors
@@ -157,3 +163,24 @@ def test_unsupported_expressions_are_refused(pattern: str) -> None:
 def test_no_sample_where_the_limits_exclude_all() -> None:
     with pytest.raises(NoSample):
         sample("^a{3}$", 0, 2)
+
+
+def test_an_example_fits_the_schema_of_a_crd_that_exists() -> None:
+    schema = {
+        "type": "object",
+        "required": ["version", "template"],
+        "properties": {
+            "version": {"type": "string", "pattern": r"^v[0-9]+\+acme1$"},
+            "template": {
+                "type": "object",
+                "required": ["place"],
+                "properties": {"place": {"type": "string"}, "size": {"type": "integer"}},
+            },
+        },
+    }
+    own = {"version": "v1.36.0", "template": {"ref": "t", "size": 3}, "other": 1}
+    fitted = {"version": "v0+acme1", "template": {"size": 3, "place": "example"}}
+    assert fit_example(schema, own) == fitted
+    assert fit_example(schema, fitted) == fitted
+    open_ = {**schema, "x-kubernetes-preserve-unknown-fields": True}
+    assert fit_example(open_, own)["other"] == 1

@@ -51,7 +51,8 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
             assert status["ready"] is True
             assert env.says("Ready", "True")
         else:
-            assert status["versions"] == [{"version": VERSION}]
+            if env.has_field(obj, "status", "versions"):
+                assert status["versions"] == [{"version": VERSION}]
             assert env.says("RollingOut", "False")
             assert env.says("Deleting", "False")
         assert list(env.hosting.control_planes().values()) == [VERSION]
