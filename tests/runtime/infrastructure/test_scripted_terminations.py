@@ -258,6 +258,26 @@ class TestTerminationTracker:
             tracker.seconds_to_second_look(machines, group)
             assert tracker.find_excess(machines, group) is None
 
+    def test_clusters_whose_machines_were_given_up_long_ago_are_forgotten(self) -> None:
+        """The clusters may have been deleted since then."""
+        now, tracker = _tracker()
+        for number in range(100):
+            group = [MachineGroup(f"Cluster default/{number}", 3)]
+            for _ in range(5):  # a machine that was given up is reconciled again and again
+                tracker.give_up(number, group)
+            now[0] += WINDOW_SECONDS / 10
+        assert len(tracker._given_up) <= 10
+        assert len(tracker._ends) <= 10
+
+    def test_a_machine_that_is_given_up_again_counts_for_another_window(self) -> None:
+        now, tracker = _tracker()
+        group = [MachineGroup("Cluster default/c", 3)]
+        for _ in range(3):
+            tracker.give_up("a", group)
+            now[0] += WINDOW_SECONDS - 1
+        tracker.seconds_to_second_look("b", group)
+        assert tracker.find_excess("b", group) == group[0]
+
     def test_an_identity_counts_over_all_its_clusters(self) -> None:
         _, tracker = _tracker()
         identity = MachineGroup("identity AcmeIdentity/a", 9)

@@ -11,7 +11,7 @@ answer about one machine, such as an invalid image, and not because a list lacks
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -83,6 +83,9 @@ class TerminationTracker:
         self._suspects: dict[Hashable, _Suspect] = {}
         self._suspected: Counter[str] = Counter()
         self._given_up: defaultdict[str, dict[Hashable, float]] = defaultdict(dict)
+        # Machines that were given up, with the time at which that no longer counts, so that groups
+        # that no longer exist are forgotten.
+        self._ends: deque[tuple[float, str, Hashable]] = deque()
 
     def count_held(self) -> int:
         """Return the number of machines that are currently held, so not given up yet."""
@@ -123,9 +126,14 @@ class TerminationTracker:
         """Record that a terminated machine is given up, or was given up ``seconds_ago``."""
         # A machine that is given up is no longer a suspect: it would count twice.
         self.forget(machine)
+        self._forget_old()
         if seconds_ago < WINDOW_SECONDS:
+            now = self._clock()
             for group in groups:
-                self._given_up[group.name][machine] = self._clock() - seconds_ago
+                times = self._given_up[group.name]
+                if machine not in times:
+                    self._ends.append((now + WINDOW_SECONDS, group.name, machine))
+                times[machine] = now - seconds_ago
 
     def forget(self, machine: Hashable) -> None:
         """Drop a machine that is not terminated, or that is being deleted."""
@@ -135,15 +143,25 @@ class TerminationTracker:
             if not self._suspected[name]:
                 del self._suspected[name]
 
+    def _forget_old(self) -> None:
+        """Drop the machines of all groups that were given up before the window."""
+        now = self._clock()
+        while self._ends and self._ends[0][0] <= now:
+            _, name, machine = self._ends.popleft()
+            times = self._given_up[name]
+            end = times[machine] + WINDOW_SECONDS
+            if end > now:
+                # It was given up again since then.
+                self._ends.append((end, name, machine))
+                continue
+            del times[machine]
+            if not times:
+                del self._given_up[name]
+
     def _is_excessive(self, group: MachineGroup) -> bool:
         start = self._clock() - WINDOW_SECONDS
-        given_up = {
-            machine: time
-            for machine, time in self._given_up.pop(group.name, {}).items()
-            if time > start
-        }
-        if given_up:
-            self._given_up[group.name] = given_up
+        times = self._given_up.get(group.name, {})
+        given_up = [machine for machine, time in times.items() if time > start]
         # A single machine may always be given up, also in a cluster of two.
         # Suspects count as well: in an outage all of them appear before the first is given up.
         allowed = max(1, group.machines // _SHARE)
