@@ -6,16 +6,33 @@ from collections.abc import Iterator
 
 from capsmith.findings import Finding, Location, Severity
 from capsmith.output.python_types import ConvertedVersion, list_converted_versions
-from capsmith.provider.model import Provider
+from capsmith.output.write_limits import list_absent_fields
+from capsmith.provider.described_kinds import MANAGED
+from capsmith.provider.model import Provider, Resource, Role
+
+_REFERENCES = (
+    "spec.machineTemplate",
+    "spec.machineTemplate.infrastructureRef",
+    "spec.machineTemplate.spec",
+    "spec.machineTemplate.spec.infrastructureRef",
+)
+"""Paths of which one is missing if a control plane's CRD has no reference as in the contract."""
+_ID = "providerID"
+_LIMITS = ("pattern", "minLength")
 
 
 def find_author_code(provider: Provider, location: Location) -> Iterator[Finding]:
-    """Yield a warning for each file that the author has to write after ``capsmith generate``.
+    """Yield a warning for each reason for which the generated repository fails its own tests.
 
     ``import-conversion`` names a scaffold of conversions that raises NotImplementedError, because
     a version requires a field that the other version lacks or gives another type.
+    ``import-control-plane`` names a control plane whose CRD has no reference to the infrastructure
+    of its Machines where the contract has it (CP-13).  ``import-provider-id`` names the file
+    whose provider IDs the CRD limits.
     """
     for component in provider.components:
+        for resource in component.resources:
+            yield from _check_resource(provider, resource, location)
         for converted in list_converted_versions(component):
             missing = list(_list_missing_functions(converted))
             if missing:
@@ -50,3 +67,41 @@ def _make_finding(
         Severity.WARNING,
         "Write it after `capsmith generate`; until then the conversion tests fail.",
     )
+
+
+def _check_resource(
+    provider: Provider, resource: Resource, location: Location
+) -> Iterator[Finding]:
+    absent = list_absent_fields(resource) if "machines" in resource.features else _REFERENCES
+    references = [each for each in _REFERENCES if each in absent]
+    is_own = resource.role is Role.CONTROL_PLANE and MANAGED not in resource.features
+    if is_own and references:
+        yield Finding(
+            "import-control-plane",
+            f"{resource.kind}: the CRD has no {references[0]}, from which the manager creates the"
+            " infrastructure of Machines (CP-13)",
+            location,
+            Severity.WARNING,
+            "Add it in a new API version, and convert the field that the CRD has instead.",
+        )
+    limits = _list_id_limits(resource)
+    if limits:
+        path = f"src/{provider.package}/cloud.py"
+        yield Finding(
+            "import-provider-id",
+            f"{resource.kind}: spec.providerID has {limits}, which the ids in {path} have to meet",
+            location,
+            Severity.WARNING,
+            "Correct the ids after `capsmith generate`; until then the tests of machines may fail.",
+        )
+
+
+def _list_id_limits(resource: Resource) -> str:
+    """Return the limits of a machine's provider ID as text; empty if there are none."""
+    fields = resource.contract_fields
+    if resource.role is not Role.INFRA_MACHINE or fields is None or _ID not in fields.spec:
+        return ""
+    schema = fields.spec[_ID].schema
+    # An id is never empty, so that the usual minimum of 1 asks for nothing.
+    limits = {key: schema[key] for key in _LIMITS if schema.get(key) not in (None, 0, 1)}
+    return " and ".join(f"{key} {value}" for key, value in limits.items())

@@ -1,0 +1,41 @@
+"""What import says about a repository whose own tests need code or fields that only authors add."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capsmith.commands.load import load_text
+from capsmith.findings import Location
+from capsmith.importing.author_code import find_author_code
+from tests.unit.importing.crds import crd, imported, provider
+
+
+def _found(*crds: dict[str, Any]) -> list[tuple[str, str]]:
+    loaded = load_text(imported(*crds).text, "provider.yaml").provider
+    assert loaded is not None
+    found = find_author_code(loaded, Location("provider.yaml"))
+    return [(each.id, each.message) for each in found]
+
+
+def test_nothing_is_left_for_the_author_of_usual_crds() -> None:
+    assert _found(*provider(spec={"size": {"type": "string"}})) == []
+
+
+def test_limits_of_provider_ids_are_reported() -> None:
+    crds = provider(spec={"providerID": {"type": "string", "minLength": 46}})
+    ((id_, message),) = _found(*crds)
+    assert id_ == "import-provider-id"
+    assert "spec.providerID has minLength 46" in message
+    assert "src/cluster_api_provider_acme/cloud.py" in message
+
+
+def test_a_control_plane_without_the_contract_s_reference_is_reported() -> None:
+    spec = {
+        "replicas": {"type": "integer", "format": "int32"},
+        "version": {"type": "string"},
+        "infrastructureTemplate": {"type": "object", "properties": {"name": {"type": "string"}}},
+    }
+    group = "controlplane.cluster.x-k8s.io"
+    plane = crd("AcmeControlPlane", spec=spec, group=group, status={"ready": {"type": "boolean"}})
+    ids = [id_ for id_, _ in _found(plane)]
+    assert ids == ["import-control-plane"]
