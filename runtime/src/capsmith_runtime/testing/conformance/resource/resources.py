@@ -43,11 +43,11 @@ class TestResources(ResourceConformance):
         env.add()
         await env.is_ready()
         await env.quiet()
-        before, existing = env.resource()["status"], env.existing()
+        before, existing = env.resource().get("status", {}), env.existing()
         env.change({"status": None})
         await env.is_ready()
         await env.quiet()
-        now = env.resource()["status"]
+        now = env.resource().get("status") or {}
         assert {**now, "conditions": ()} == {**before, "conditions": ()}
         assert env.existing() == existing
 
@@ -127,7 +127,7 @@ class TestResources(ResourceConformance):
         existing, moved = env.existing(), env.resource()
         env.change({"metadata": {"finalizers": None}})
         env.delete()
-        del moved["status"]
+        moved.pop("status", None)
         env.api.add(moved)
         env.start()
         await env.is_ready()
