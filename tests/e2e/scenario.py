@@ -292,9 +292,10 @@ def one_scenario(stack: Stack, site: Site, test: str) -> Iterator[Scenario]:
     name = test.removeprefix("test_").replace("_", "-")[:20].rstrip("-")
     made = Scenario(stack, site.management, name, f"{name}-ns")
     site.management.ensure_namespace(made.namespace)
-    yield made
-    _keep_what_is_left(made)
-    _clean_up(made)
+    with stack.temporary_sites():
+        yield made
+        _keep_what_is_left(made)
+        _clean_up(made)
     _check_invariants(stack, site)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from capsmith.clusters.lab.simulated.kubelet import Kubelet
@@ -218,6 +218,16 @@ class Stack:
         with self.report.phase(self.name, f"start management cluster {name}"):
             site.start(self.provider)
         return site
+
+    @contextmanager
+    def temporary_sites(self) -> Iterator[None]:
+        """End the management clusters that are added meanwhile: idle ones take processor time."""
+        kept = len(self._sites)
+        try:
+            yield
+        finally:
+            while len(self._sites) > kept:
+                self._sites.pop().stop(self.report)
 
     def offer(self, provider: ProviderUnderTest, *series: str) -> None:
         """Put another release of the provider, and of each given series of core, beside those."""
