@@ -313,6 +313,15 @@ _ADDRESSES: Final = {
     ),
 }
 
+_INITIALISER = "    def __init__(self, cloud: SimulatedCloud | None = None) -> None:"
+_SESSIONS = (
+    "    from capsmith_runtime.controlplane import SessionFactory\n\n"
+    "    class Clients(SessionFactory[str]):\n"
+    "        def open(self, credentials):\n"
+    "            return credentials.identity\n\n"
+    "    session_factory = Clients\n\n"
+)
+_IPAM_INITIALISER = "    def __init__(self, ipam: SimulatedIpam | None = None) -> None:"
 _MANAGED_CREATES = "hosted = self._hosted.find(control_plane.external_id)"
 _MANAGED: Final = {
     "does not wait for the infrastructure": _controller(
@@ -340,6 +349,12 @@ _MANAGED: Final = {
         "lagoon_control_plane",
         "self._hosted.kubeconfig(hosted)",
         "self.__dict__.setdefault('_first', self._hosted.kubeconfig(hosted))",
+    ),
+    "deletes without a session": _controller(
+        "lagoon_control_plane", _INITIALISER, _SESSIONS + _INITIALISER
+    ),
+    "releases without a session": _controller(
+        "lagoon_prefix", _IPAM_INITIALISER, _SESSIONS + _IPAM_INITIALISER
     ),
     "forgets to delete the control plane": _controller(
         "lagoon_control_plane", "self._hosted.delete(control_plane.external_id)", "pass"

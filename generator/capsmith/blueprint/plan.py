@@ -182,6 +182,10 @@ def _has_members(provider: Provider, context: Mapping[str, Any]) -> bool:
     )
 
 
+def _has_identities(component: Component) -> bool:
+    return any(each.role is Role.IDENTITY for each in component.resources)
+
+
 CONDITIONS: Mapping[str, _Condition] = {
     "credentials": lambda provider, context: provider.credentials is not None,
     "cluster_classes": lambda provider, context: bool(provider.cluster_classes),
@@ -201,8 +205,9 @@ CONDITIONS: Mapping[str, _Condition] = {
     "component_runtime_extension": _component("runtime-extension"),
     "component_addon": _component("addon"),
     "has_kinds": lambda provider, context: bool(context["component"].resources),
-    "has_identities": lambda provider, context: any(
-        each.role is Role.IDENTITY for each in context["component"].resources
+    "has_identities": lambda provider, context: _has_identities(context["component"]),
+    "has_policies": lambda provider, context: (
+        bool(context["component"].immutable_templates) or _has_identities(context["component"])
     ),
     "has_immutable_templates": lambda provider, context: bool(
         context["component"].immutable_templates

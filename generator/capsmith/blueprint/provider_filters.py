@@ -25,6 +25,11 @@ from capsmith.output.clusterctl import (
     release_url,
 )
 from capsmith.output.crd import build_contract_labels, build_crd
+from capsmith.output.identities import (
+    list_fields_of_machines,
+    list_identity_users,
+    list_standalone_identities,
+)
 from capsmith.output.monitoring import build_alert_rules, format_dashboard
 from capsmith.output.python_types import (
     find_converted_versions,
@@ -182,6 +187,8 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     # output/topology.py, output/slices.py: samples, cluster templates and ClusterClasses
     "credentials_name": name_credentials,
     "sample_spec": sample_spec,
+    "identity_users": list_identity_users,
+    "standalone_identities": list_standalone_identities,
     "standalone_resources": list_standalone_resources,
     "topology": build_topology,
     # output/reference.py: tables of the provider's reference
@@ -198,7 +205,7 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "part": Component.part,
     "pool_machine": lambda pool, component: component.find_pool_machine(pool),
     "preferred_version": get_preferred_version,
-    "shared_fields": lambda pool, component: component.list_shared_fields(pool),
+    "shared_fields": list_fields_of_machines,
     "version_changes": compare_versions,
     # provider_upgrade/changes.py: the next contract
     "kind_changes": list_kind_changes,

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from capsmith.output.clusterctl import build_template_variable
 from capsmith.output.crd import build_spec_schema
 from capsmith.output.example import build_example, build_example_fields, example_of, fit_example
+from capsmith.output.identities import CREDENTIALS, IDENTITY_REF
 from capsmith.provider.model import (
     POOL_FLAVOR,
     SECRET_REF,
@@ -325,12 +326,22 @@ def _spec(resource: Resource, provider: Provider) -> dict[str, Any]:
     return {**values, **reference}
 
 
+_WITH_DEFAULT: Final = ("InfraMachine", "InfraMachinePool", "ControlPlane")
+
+
 def _identity_reference(resource: Resource, provider: Provider) -> dict[str, Any]:
-    shape = resource.storage_version.contract.types[resource.role.value.removesuffix("Template")]
-    if provider.credentials is None or "identityRef" not in shape.spec:
+    """Return the reference to the first kind of identity, unless the kind can do without one.
+
+    Machines and control planes use the identity of their cluster's infrastructure by default.
+    """
+    role = resource.role.value.removesuffix("Template")
+    has_default = role in _WITH_DEFAULT and any(
+        each.role is Role.INFRA_CLUSTER for each in provider.resources
+    )
+    if provider.credentials is None or CREDENTIALS not in resource.features or has_default:
         return {}
     reference = {"kind": str(provider.credentials.kind), "name": str(provider.name)}
-    return {"identityRef": reference}
+    return {IDENTITY_REF: reference}
 
 
 def _value(field: Field, resource: Resource) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from capsmith.contract.model import Contract
+from capsmith.provider.credentials import find_identity_section
 from capsmith.provider.draft import Draft, DraftVersion
 from capsmith.provider.hooks import build_hooks
 from capsmith.provider.model import (
@@ -131,7 +132,7 @@ def _resources(
                 versions = _versions(kind.versions, known)
                 of_template = _versions(kind.template_versions, known)
                 yield from build_resources(kind, draft, versions, of_template)
-    if section.section == "infrastructure":
+    if section.section == find_identity_section(draft):
         group = DnsSubdomain(draft.groups[section.section])
         versions = _versions(draft.api_versions, known)
         yield from (build_identity(each, group, versions) for each in draft.identities)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from capsmith.provider.contract_fields import RECORDED
+from capsmith.provider.credentials import SWITCHABLE
 from capsmith.provider.described_kinds import (
     MANAGED,
     has_template,
@@ -85,7 +86,7 @@ def _changed(version: DraftVersion, written: str | ApiVersionSpec) -> DraftVersi
 
 _OFF_BY_DEFAULT = frozenset(
     {"interruptible", "capacity", "addressesFromPools", "externalManagedControlPlane"}
-) | {WORKLOAD_CLIENT, "observedGeneration", "ready"}
+) | {WORKLOAD_CLIENT, CREDENTIALS_FEATURE, "observedGeneration", "ready"}
 _WITHOUT_FIELD = {"InfraCluster": (WORKLOAD_CLIENT,), "InfraMachine": (WORKLOAD_CLIENT,)}
 """Features that have no field in the contract, by role."""
 _OFF_BY_SHAPE = {
@@ -141,7 +142,9 @@ def _known_features(role: str, contracts: Iterable[Contract]) -> frozenset[str]:
         if name in contract.types
     ]
     fields = [f for shape in shapes for f in (*shape.spec.values(), *shape.status.values())]
-    known = frozenset(field.feature for field in fields) - {"", CREDENTIALS_FEATURE}
+    known = frozenset(field.feature for field in fields) - {""}
+    if role not in SWITCHABLE:
+        known -= {CREDENTIALS_FEATURE}
     return known | frozenset(_WITHOUT_FIELD.get(role, ()))
 
 

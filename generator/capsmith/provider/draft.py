@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_API_VERSION = "v1alpha1"
 CREDENTIALS_FEATURE = "credentials"
-"""Feature that follows from the key ``credentials``, so authors cannot switch it themselves."""
+"""Feature of kinds with ``spec.identityRef``. Authors switch it on for some roles only."""
 
 
 class DraftVersion(NamedTuple):
@@ -43,7 +43,8 @@ class DraftKind(NamedTuple):
     known_features: frozenset[str]
     """Features that the author may switch, in any contract; empty if the author switches none."""
     features: frozenset[str]
-    """Features that are enabled in the provider's contracts, except the feature for credentials."""
+    """Features that are enabled in the provider's contracts. The one for credentials is among them
+    only if the author switches it on."""
     short_names: tuple[str, ...]
     has_template: bool
     namespaced: bool

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from capsmith.cel_text import is_transition, remove_transition_rules
+from capsmith.provider.credentials import has_identity_reference
 from capsmith.provider.described_kinds import FIELD as EMBEDDED
 from capsmith.provider.described_kinds import MACHINES, build_bootstrap_field, template_short_names
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftIdentity, DraftKind
@@ -406,19 +407,10 @@ def _spec_fields(
 
 
 def _features(kind: DraftKind, draft: Draft) -> frozenset[str]:
-    if not draft.identities or not _sees_identities(kind, draft):
-        return kind.features
-    return kind.features | {CREDENTIALS_FEATURE}
-
-
-def _sees_identities(kind: DraftKind, draft: Draft) -> bool:
-    """Return whether the kind's manager can read identities, which belong to the infrastructure."""
-    sections = next(
-        {each.section for each in component}
-        for component in draft.components
-        if any(each.section == kind.section for each in component)
+    switched = kind.features - {CREDENTIALS_FEATURE}
+    return switched | (
+        {CREDENTIALS_FEATURE} if has_identity_reference(kind, draft) else frozenset()
     )
-    return kind.spec.implements != Role.RESOURCE or "infrastructure" in sections
 
 
 def _labels(names: Sequence[str]) -> tuple[DnsLabel, ...]:

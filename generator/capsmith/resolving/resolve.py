@@ -17,11 +17,11 @@ from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.model import Provider
 from capsmith.provider.sections import SECTION_TYPES
 from capsmith.resolving.checks.contract_fields import check_contract_fields
+from capsmith.resolving.checks.credentials import check_identities, check_use_of_credentials
 from capsmith.resolving.checks.fields import check_columns, check_fields
 from capsmith.resolving.checks.kinds import (
     check_clashes,
     check_features,
-    check_identities,
     check_kind_names,
     check_scope,
     check_short_names,
@@ -115,6 +115,7 @@ def _check_kind(
     followed_first = _followed_first(draft, contracts)
     check_scope(kind, reporter)
     check_features(kind, reporter)
+    check_use_of_credentials(draft, kind, reporter)
     check_fields(draft, kind, kind.spec, followed_first, reporter)
     check_contract_fields(draft, kind, contracts, reporter)
     check_columns(kind.spec, followed_first, reporter)

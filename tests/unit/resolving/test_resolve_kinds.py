@@ -146,7 +146,7 @@ def test_features_are_on_unless_they_need_the_author() -> None:
         "failureDomains",
         "recorded",
     }
-    assert resource(made, "AcmeMachine").features == {"addresses", "credentials", "failureDomain"}
+    assert resource(made, "AcmeMachine").features == {"addresses", "failureDomain"}
     everything = example("everything")
     assert resource(everything, "NimbusMachineTemplate").features >= {"capacity", "interruptible"}
     assert "failureDomain" not in resource(everything, "NimbusServer").features

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from capsmith.contract.model import Contract, ContractField, Level
+from capsmith.provider.credentials import has_identity_reference
 from capsmith.provider.described_kinds import FIELD, is_machine_based
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider_yaml.field_schemas import convert_field
@@ -151,7 +152,7 @@ class _Check(NamedTuple):
 
     def _is_on(self, field: ContractField) -> bool:
         if field.feature == CREDENTIALS_FEATURE:
-            return bool(self.draft.identities)
+            return has_identity_reference(self.kind, self.draft)
         return not field.feature or field.feature in self.kind.features
 
     def _unwritten(self, name: str, part: str, reporter: PathReporter) -> None:

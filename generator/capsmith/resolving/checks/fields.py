@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from capsmith.contract.model import Contract
 from capsmith.output.example import build_example
+from capsmith.output.identities import IDENTITY_REF
 from capsmith.provider.contract_fields import RECORDED
-from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
+from capsmith.provider.credentials import has_identity_reference
+from capsmith.provider.draft import Draft, DraftKind
 from capsmith.provider.naming import name_attribute
 from capsmith.provider_yaml.field_schemas import convert_field, is_required
 from capsmith.provider_yaml.values import find_value_errors
@@ -54,7 +56,9 @@ def check_fields(
     meaning when the provider moves to that version (IM-07).
     """
     for part, fields in (("spec", described.spec), ("status", described.status)):
-        reserved = _reserved(part, described.implements, contracts, draft)
+        reserved = _reserved(part, described.implements, contracts)
+        if part == "spec" and not has_identity_reference(kind, draft):
+            reserved.pop(IDENTITY_REF, None)
         if part == "spec" and RECORDED not in kind.features:
             reserved.pop(RECORDED, None)
         if part == "spec" and "failureDomain" in (fields or {}):
@@ -146,13 +150,12 @@ def _check_example(name: str, schema: Mapping[str, Any], reporter: PathReporter)
         reporter.add_warning("field-example", message, "Add an `example`.")
 
 
-def _reserved(part: str, role: str, contracts: list[Contract], draft: Draft) -> dict[str, str]:
+def _reserved(part: str, role: str, contracts: list[Contract]) -> dict[str, str]:
     found: dict[str, str] = {}
     for contract in contracts:
         shape = contract.types[role]
         for name, field in (shape.spec if part == "spec" else shape.status).items():
-            if field.feature != CREDENTIALS_FEATURE or draft.identities:
-                found.setdefault(name, field.rule)
+            found.setdefault(name, field.rule)
     return found
 
 

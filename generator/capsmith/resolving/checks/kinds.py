@@ -1,4 +1,4 @@
-"""Check kinds: unique names, existing templates and features, webhooks, identities."""
+"""Check kinds: unique names, existing templates and features, webhooks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from capsmith.contract.model import Contract
+from capsmith.provider.credentials import find_identity_section
 from capsmith.provider.described_kinds import (
     WITHOUT_TEMPLATE,
     supports_classes,
@@ -15,7 +16,7 @@ from capsmith.provider.described_kinds import (
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 from capsmith.provider.naming import name_attribute, pluralise
 from capsmith.resolving.checks.contract_fields import check_template_fields
-from capsmith.resolving.checks.fields import check_examples, check_own_fields
+from capsmith.resolving.checks.fields import check_own_fields
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
 from capsmith.yamldoc.compose import Path
 from capsmith.yamldoc.document import PathReporter
@@ -23,25 +24,6 @@ from capsmith.yamldoc.quote import quote, suggest
 
 if TYPE_CHECKING:
     pass
-
-_ROLE = "Identity"
-
-
-def check_identities(draft: Draft, contracts: list[Contract], top: PathReporter) -> None:
-    """Check the identity kinds. Ids: ``credentials-keys``, and the ids of field checks."""
-    reserved = {
-        name: field.rule
-        for contract in contracts
-        for name, field in contract.types[_ROLE].spec.items()
-    }
-    for identity in draft.identities:
-        reporter = top.at(*identity.path)
-        check_own_fields(identity.fields, reserved, reporter.at("spec"))
-        check_examples(identity.fields, reporter.at("spec"))
-        if identity.keys and not identity.secret:
-            message = "the keys name entries of a Secret, but the identity does not refer to one"
-            reporter.add_error_at_key("credentials-keys", message, "Remove them.", "keys")
-
 
 _CONSEQUENCES: Mapping[str, str] = {
     "InfraCluster": "no ClusterClass can use {kind}, so the provider releases none",
@@ -137,7 +119,7 @@ def _check_name(kind: str, draft: Draft, reporter: PathReporter) -> None:
             "kind-reserved", message, f"Add a prefix, such as {quote('Acme' + kind)}."
         )
     identity = reporter.path[0] == "credentials"
-    section = "infrastructure" if identity else str(reporter.path[0])
+    section = find_identity_section(draft) if identity else str(reporter.path[0])
     suffix = "List" if identity else _LONGEST_SUFFIX
     if len(kind) + len(suffix) > KindName.limit:
         longest = KindName.limit - len(suffix)
@@ -239,7 +221,7 @@ def check_features(kind: DraftKind, reporter: PathReporter) -> None:
     """Report features that the kind's role does not have: ``feature-unknown``."""
     known = kind.known_features
     for name in kind.spec.features or {}:
-        if name == CREDENTIALS_FEATURE:
+        if name == CREDENTIALS_FEATURE and name not in known:
             hint = "Remove it here and use the key `credentials` at the top."
             message = f"{quote(name)} is derived from the kind that holds the credentials"
             reporter.add_error_at_key("feature-unknown", message, hint, "features", name)

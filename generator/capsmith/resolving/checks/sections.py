@@ -49,7 +49,7 @@ _NEEDED = {"infrastructure": ("InfraCluster", "InfraMachine")}
 def check_sections(draft: Draft, top: PathReporter) -> None:
     """Report a provider.yaml without sections, and sections that lack a required kind.
 
-    Ids: ``section-missing``, ``kind-missing``, ``end-to-end-tests`` and ``credentials-unused``.
+    Ids: ``section-missing``, ``kind-missing`` and ``end-to-end-tests``.
     """
     if not draft.sections:
         message = "the provider has no kinds and no runtime extension"
@@ -60,9 +60,6 @@ def check_sections(draft: Draft, top: PathReporter) -> None:
             _check_roles(draft, section, roles, top.at(section))
     if draft.spec.e2e:
         _check_e2e(draft, top)
-    if draft.identities and draft.spec.infrastructure is None:
-        message = "credentials require infrastructure, but the section has no kinds"
-        top.add_error_at_key("credentials-unused", message, "Remove them.", "credentials")
 
 
 def _check_e2e(draft: Draft, top: PathReporter) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from capsmith_runtime.api.serialization import DecodingError
@@ -14,8 +14,8 @@ from capsmith_runtime.errors import NotFoundError, check_reason
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName, ResourceType, Selection
 from capsmith_runtime.reconcile.kubernetes_client import wait_for
 from capsmith_runtime.reconcile.results import Deleted, Waiting
-from capsmith_runtime.reconcile.scopes import SessionScope
-from capsmith_runtime.reconcile.sessions import SessionUser
+from capsmith_runtime.reconcile.scopes import OptionalCredentialsScope, SessionScope
+from capsmith_runtime.reconcile.sessions import Credentials, SessionUser
 
 __all__ = [
     "AddonDeleteScope",
@@ -39,14 +39,20 @@ class AddonScope(SessionScope, Generic[Spec]):
 
     spec: Spec
     """The add-on's spec, as an instance of the generated class."""
+    credentials: Credentials = field(default_factory=Credentials, repr=False)
+    """Content of the identity's Secret; empty without the feature ``credentials``."""
+
+    def _session_credentials(self) -> Credentials:
+        return self.credentials
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class AddonDeleteScope(SessionScope, Generic[Spec]):
+class AddonDeleteScope(OptionalCredentialsScope, Generic[Spec]):
     """An add-on to remove from a cluster: the argument of ``reconcile_delete``."""
 
     _spec: Spec | DecodingError
+    _credentials: Credentials | Waiting = field(default_factory=Credentials, repr=False)
 
     @property
     def spec(self) -> Spec:

@@ -72,6 +72,11 @@ class AddonGroup(ControllerGroup):
         for kind in self._kinds:
             yield from kind.reconcilers()
 
+    def connect(self, groups: Sequence[ControllerGroup]) -> None:
+        """Find the credentials of the kinds that use identities."""
+        for kind in self._kinds:
+            kind.connect(groups)
+
     def setup_watches(self, queues: Queues) -> None:
         """Register the handlers for add-ons, Clusters and kubeconfigs."""
         for kind in self._kinds:
@@ -130,6 +135,14 @@ class _KindControllers:
         """Yield the reconcilers for add-ons and for their installations."""
         yield self._name, self._addons.reconcile
         yield self._installation_name, self._installations.reconcile
+
+    def connect(self, groups: Sequence[ControllerGroup]) -> None:
+        """Find the credentials of the add-ons, whose changes requeue the installations."""
+        self._installations.credentials.connect(groups, self.informer, self._on_credentials)
+
+    def _on_credentials(self, addon: JSON) -> None:
+        for cluster in recorded_clusters(addon, self._group):
+            self._requeue_installation(addon, cluster)
 
     def setup_watches(self, queues: Queues) -> None:
         """Register the add-on handler; add-ons and installations requeue each other."""

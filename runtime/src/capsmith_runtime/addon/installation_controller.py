@@ -42,6 +42,7 @@ from capsmith_runtime.kube.requeue import DeferredError, Priority
 from capsmith_runtime.reconcile.author_step import AuthorCalls, connect_scope
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
+from capsmith_runtime.reconcile.object_credentials import ObjectCredentials
 from capsmith_runtime.reconcile.results import (
     Deleted,
     NotAvailableError,
@@ -74,6 +75,8 @@ class InstallationController:
         self.kind = kind
         self._reconciler = reconciler
         self._author = AuthorCalls(reconciler, context.sessions)
+        self.credentials = ObjectCredentials(kind)
+        """Credentials of the add-ons; connected before the manager starts."""
         self._informer = informer
         self._caches = caches
         self._context = context
@@ -175,7 +178,33 @@ class InstallationController:
         selected: bool,
     ) -> AddonState | Waiting | Deleted:
         """Call the reconciler and check the type of its result."""
-        common: dict[str, Any] = {
+        common = self._scope_fields(installation, obj)
+        spec, credentials = self._decoded_spec(obj), await self.credentials.read(obj)
+        scope: AddonScope[Any] | AddonDeleteScope[Any]
+        if not selected:
+            scope = AddonDeleteScope(_spec=spec, _credentials=credentials, **common)
+            handler: Callable[..., Any] = self._reconciler.reconcile_delete
+            expected: type[AddonState] | type[Deleted] = Deleted
+        elif isinstance(spec, DecodingError):
+            return Waiting(constants.REASON_INVALID_SPEC, str(spec), requeue_after=None)
+        elif isinstance(credentials, Waiting):
+            return credentials
+        else:
+            scope = AddonScope(spec=spec, credentials=credentials, **common)
+            handler = self._reconciler.reconcile_normal
+            expected = AddonState
+        with connect_scope(scope, self._context, obj):
+            arguments, owner = (scope, cluster, workload), installation.owner
+            result = await self._author.call(
+                installation, handler, *arguments, deletion=not selected, owner=owner
+            )
+        if not isinstance(result, (expected, Waiting)):
+            raise TypeError(describe_unexpected_result(handler, result, expected, Waiting))
+        return result
+
+    def _scope_fields(self, installation: Installation, obj: JSON) -> dict[str, Any]:
+        """Return the attributes that both scopes have."""
+        return {
             "name": installation.addon.name,
             "namespace": installation.addon.namespace,
             "external_id": self.kind.external_id(obj),
@@ -187,26 +216,6 @@ class InstallationController:
                 cluster=installation.cluster,
             ),
         }
-        spec = self._decoded_spec(obj)
-        scope: AddonScope[Any] | AddonDeleteScope[Any]
-        if not selected:
-            scope = AddonDeleteScope(_spec=spec, **common)
-            handler: Callable[..., Any] = self._reconciler.reconcile_delete
-            expected: type[AddonState] | type[Deleted] = Deleted
-        elif isinstance(spec, DecodingError):
-            return Waiting(constants.REASON_INVALID_SPEC, str(spec), requeue_after=None)
-        else:
-            scope = AddonScope(spec=spec, **common)
-            handler = self._reconciler.reconcile_normal
-            expected = AddonState
-        with connect_scope(scope, self._context, obj):
-            arguments, owner = (scope, cluster, workload), installation.owner
-            result = await self._author.call(
-                installation, handler, *arguments, deletion=not selected, owner=owner
-            )
-        if not isinstance(result, (expected, Waiting)):
-            raise TypeError(describe_unexpected_result(handler, result, expected, Waiting))
-        return result
 
     def _decoded_spec(self, obj: Object) -> Any:
         try:

@@ -15,8 +15,16 @@ from capsmith_runtime.kube.client import JSON, NamespacedName, Selection
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import BY_SECRET, Caches
 from capsmith_runtime.reconcile.kinds import NAMESPACE
+from capsmith_runtime.reconcile.results import Waiting
 
 BY_IDENTITY: Final = "identity"
+
+FindDefault = Callable[[Cluster], Object | Waiting | None]
+"""Function that returns the identity reference of a Cluster's infrastructure.
+
+The reference is empty if it has none.  Returns None if another provider manages the infrastructure,
+and Waiting if it does not exist yet.
+"""
 
 
 class IdentityCaches:
@@ -46,17 +54,35 @@ class IdentityCaches:
         """Informers of the kinds that record the identity of their cluster, with that index."""
         self.enqueuers: dict[str, Callable[[JSON], None]] = {}
         """Functions that enqueue a user of an identity, by kind, where its key is not enough."""
-        self.find_default: Callable[[Cluster], Object] = lambda cluster: {}
-        """Function that returns the identity reference of a Cluster's infrastructure."""
+        self.overriding: set[str] = set()
+        """Kinds of recorded users whose own ``spec.identityRef`` takes precedence."""
+        self.find_default: FindDefault = lambda cluster: None
+
+    def find_override(self, obj: JSON) -> Object:
+        """Return the identity reference of an object that overrides its cluster's, or empty."""
+        return references.read_reference(obj) if obj["kind"] in self.overriding else {}
+
+    def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
+        """Return the annotation with the identity that an object of a Cluster uses.
+
+        Empty if there are no identities, or the identity is not known yet.
+        """
+        reference = (self.find_override(obj) or self.find_default(cluster)) if self.kinds else None
+        if reference is None or isinstance(reference, Waiting):
+            return {}
+        return references.create_record(obj, reference)
 
     def find_keys(self, obj: JSON) -> Iterable[str]:
         """Yield the BY_IDENTITY index key of the identity to which an object refers."""
         return references.find_keys(self.kinds, references.read_reference(obj), obj)
 
     def find_recorded_keys(self, obj: JSON) -> Iterable[str]:
-        """Yield the BY_IDENTITY index key of the identity that is recorded on a machine or pool."""
-        # The infrastructure cluster, which names the identity, may be gone before its machines.
-        return references.find_keys(self.kinds, references.read_record(obj) or {}, obj)
+        """Yield the BY_IDENTITY index keys of the identities that an object uses or has recorded.
+
+        The infrastructure cluster, which names the identity, may be gone before the object.
+        """
+        for reference in (self.find_override(obj), references.read_record(obj) or {}):
+            yield from references.find_keys(self.kinds, reference, obj)
 
     def find_kinds_using(self, identity: str) -> list[str]:
         """Return the kinds of all objects that use ``identity``, a BY_IDENTITY index key."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.model import Object
 from capsmith_runtime.identity.caches import BY_IDENTITY, IdentityCaches
 from capsmith_runtime.identity.controller import IdentityController
 from capsmith_runtime.identity.kinds import IdentityKind
@@ -52,20 +51,35 @@ class IdentityGroup(ControllerGroup):
         """Return the source of credentials; None if there are no kinds of identities."""
         return self if self._caches.kinds else None
 
-    def add_users(self, informer: Informer, enqueue: Callable[[JSON], None] | None) -> None:
+    def add_users(
+        self,
+        informer: Informer,
+        enqueue: Callable[[JSON], None] | None = None,
+        *,
+        has_default: bool = False,
+    ) -> None:
         """Register a kind with ``spec.identityRef``; see :class:`.CredentialsSource`."""
-        informer.add_index(BY_IDENTITY, self._caches.find_keys)
-        self._caches.users.append(informer)
+        caches, kind = self._caches, informer.resource.kind
+        if has_default:
+            caches.overriding.add(kind)
+        informer.add_index(
+            BY_IDENTITY, caches.find_recorded_keys if has_default else caches.find_keys
+        )
+        (caches.recorded_users if has_default else caches.users).append(informer)
         if enqueue is not None:
-            self._caches.enqueuers[informer.resource.kind] = enqueue
+            caches.enqueuers[kind] = enqueue
 
     async def read(self, obj: JSON) -> Credentials | Waiting:
         """Return the credentials of the identity to which an object refers."""
         return await self._resolver.of_object(obj)
 
-    def find_default(self, cluster: Cluster) -> Object:
-        """Return the identity reference of a Cluster's infrastructure; empty if it has none."""
-        return self._caches.find_default(cluster)
+    async def read_of_member(self, obj: JSON, cluster: Cluster | None) -> Credentials | Waiting:
+        """Return the credentials of an object's own identity, or of that of its Cluster."""
+        return await self._resolver.of_member(obj, cluster)
+
+    def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
+        """Return the annotation with the identity that an object uses."""
+        return self._caches.build_record(obj, cluster)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
         """Yield the name and the reconcile function of each kind."""

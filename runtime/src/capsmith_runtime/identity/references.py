@@ -50,9 +50,8 @@ def read_record(obj: JSON) -> Object | None:
     return {"kind": kind, "name": name} if name else {}
 
 
-def create_record(obj: JSON, infra_cluster: JSON) -> Mapping[str, str]:
-    """Return the annotation for ``obj`` that records its infrastructure cluster's identity."""
-    reference = read_reference(infra_cluster)
+def create_record(obj: JSON, reference: Object) -> Mapping[str, str]:
+    """Return the annotation for ``obj`` that records the identity that it uses."""
     name = metadata.text(reference, "name")
     value = f"{metadata.text(reference, 'kind')}/{name}" if name else ""
     return {_annotation(obj): value}

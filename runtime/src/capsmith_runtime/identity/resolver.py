@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from capsmith_runtime.contract import constants, metadata
+from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.identity import references
 from capsmith_runtime.identity.caches import IdentityCaches
@@ -32,6 +33,31 @@ class CredentialsResolver:
         """
         reference = references.read_reference(obj)
         return await self._of_reference(reference, obj)
+
+    async def of_member(self, obj: JSON, cluster: Cluster | None) -> Credentials | Waiting:
+        """Return the credentials for an object that belongs to a Cluster.
+
+        They are those of the object's own identity, or else of the identity of the Cluster's
+        infrastructure; if that is gone, of the identity that the object has recorded.
+        """
+        own = self._caches.find_override(obj)
+        if own:
+            return await self._of_reference(own, obj)
+        default = self._caches.find_default(cluster) if cluster is not None else None
+        if default is not None and not isinstance(default, Waiting):
+            return await self._of_reference(default, obj)
+        record = references.read_record(obj)
+        if record is not None:
+            return await self._of_reference(record, obj)
+        return default or Credentials()
+
+    def has_override(self, obj: JSON) -> bool:
+        """Return whether a machine or pool names an identity of its own."""
+        return bool(self._caches.find_override(obj))
+
+    async def of_override(self, obj: JSON) -> Credentials | Waiting:
+        """Return the credentials of a machine's or pool's own identity; empty without one."""
+        return await self._of_reference(self._caches.find_override(obj), obj)
 
     async def of_machine(self, machine: JSON | None) -> Credentials | Waiting:
         """Return the credentials for the identity that is recorded on a machine or pool.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster, Machine
 from capsmith_runtime.contract.model import Object, ObjectRef
 from capsmith_runtime.identity import references
@@ -18,6 +18,7 @@ from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind
 from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
 from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.reconcile.caches import BY_CLUSTER, BY_OWNER, Caches, cluster_of, owner_uids
+from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE, Kind
 from capsmith_runtime.reconcile.results import Waiting
 
 BY_WAITING = "waiting"
@@ -97,15 +98,21 @@ class InfrastructureCaches:
         """Register the kinds that use identities, and how a Cluster's identity is found."""
         self.identity.users += self.clusters.values()
         self.identity.recorded_users += self.machines.values()
+        self.add_overriding(self.kinds.machines)
         self.identity.find_default = self._find_identity
 
+    def add_overriding(self, kinds: Iterable[Kind[Any]]) -> None:
+        """Let the identities of machines or pools take precedence, for kinds with the feature."""
+        self.identity.overriding.update(
+            kind.resource.kind for kind in kinds if CREDENTIALS_FEATURE in kind.features
+        )
+
     def identity_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
-        """Return the annotation that records a Cluster's identity, to set on a machine or pool.
+        """Return the annotation that records the identity of a machine or pool.
 
         Empty if the provider has no identities, or does not manage the Cluster's infrastructure.
         """
-        infra_cluster = self.infra_cluster_of(cluster) if self.kinds.identities else None
-        return references.create_record(obj, infra_cluster) if infra_cluster else {}
+        return self.identity.build_record(obj, cluster)
 
     @property
     def informers(self) -> tuple[Informer, ...]:
@@ -156,10 +163,15 @@ class InfrastructureCaches:
         key = NamespacedName(cluster.namespace, reference.name)
         return self.clusters[kind.resource.kind].get(key)
 
-    def _find_identity(self, cluster: Cluster) -> Object:
-        """Return the identity reference of a Cluster's infrastructure; empty if it has none."""
+    def _find_identity(self, cluster: Cluster) -> Object | Waiting | None:
+        """Return the identity reference of a Cluster's infrastructure, as ``FindDefault`` does."""
+        kind = self.cluster_kind(cluster.infrastructure)
+        if kind is None:
+            return None
         infra_cluster = self.infra_cluster_of(cluster)
-        return references.read_reference(infra_cluster) if infra_cluster is not None else {}
+        if infra_cluster is None:
+            return describe_missing(cluster, kind.resource.kind)
+        return references.read_reference(infra_cluster)
 
     def orphaned_infra_cluster(self, namespace: str, cluster: str | None) -> JSON | None:
         """Return the infrastructure cluster of a deleted Cluster; None if it is not cached.
@@ -171,6 +183,12 @@ class InfrastructureCaches:
             for obj in informer.by_index(BY_CLUSTER, f"{namespace}/{cluster}"):
                 return obj
         return None
+
+
+def describe_missing(cluster: Cluster, kind: str) -> Waiting:
+    """Return the Waiting for an infrastructure cluster that is not cached."""
+    message = f"the {kind} of Cluster {cluster.name} does not exist, or is not watched here"
+    return Waiting(constants.REASON_WAITING_FOR_INFRASTRUCTURE, message, None)
 
 
 def _refers_to(reference: ObjectRef, resource: ResourceType) -> bool:

@@ -105,7 +105,11 @@ class InfraMachineController:
         if spec is None:
             return Result()
         infrastructure = await ClusterInfrastructure.of(
-            self._caches, self._context.credentials, cluster.namespace, cluster
+            self._caches,
+            self._context.credentials,
+            cluster.namespace,
+            cluster,
+            user=patcher.obj,
         )
         credentials = infrastructure.ready_credentials
         if isinstance(credentials, Waiting):

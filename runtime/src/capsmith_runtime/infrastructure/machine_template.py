@@ -83,7 +83,11 @@ class MachineTemplateController:
         if cluster is not None:
             context = self._context
             infrastructure = await ClusterInfrastructure.of(
-                context.caches, context.credentials, cluster.namespace, cluster
+                context.caches,
+                context.credentials,
+                cluster.namespace,
+                cluster,
+                user=self._machine_of(obj),
             )
             infra_cluster, credentials = infrastructure.infra_cluster, infrastructure.credentials
         key = NamespacedName(metadata.namespace(obj), metadata.name(obj))
@@ -97,6 +101,11 @@ class MachineTemplateController:
             infra_cluster=infra_cluster,
             _credentials=credentials,
         )
+
+    def _machine_of(self, obj: JSON) -> JSON:
+        """Return a machine as it is created from a template, which may name its own identity."""
+        spec = metadata.mapping(obj, "spec", "template", "spec")
+        return {**obj, "kind": self._kind.resource.kind, "spec": spec}
 
     def _without_cluster(self) -> Credentials | Waiting:
         """Return Waiting for the credentials of a template that no Cluster owns."""

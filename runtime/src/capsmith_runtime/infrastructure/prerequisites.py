@@ -11,7 +11,7 @@ from capsmith_runtime.contract.core import Cluster, read_endpoint
 from capsmith_runtime.errors import NotFoundError
 from capsmith_runtime.identity.resolver import CredentialsResolver
 from capsmith_runtime.infrastructure.api import InfraClusterView
-from capsmith_runtime.infrastructure.caches import InfrastructureCaches
+from capsmith_runtime.infrastructure.caches import InfrastructureCaches, describe_missing
 from capsmith_runtime.kube.client import JSON, KubeClient, NamespacedName
 from capsmith_runtime.reconcile.kinds import SECRET
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
@@ -94,8 +94,9 @@ class ClusterInfrastructure:
         """Look up the infrastructure cluster and credentials of ``cluster``.
 
         If ``cluster`` is None, the infrastructure cluster is found by ``name``, the Cluster's name.
-        If the infrastructure cluster is gone, the credentials are those that are recorded on
-        ``user``, the machine or pool that is being reconciled.
+        The credentials are those of the identity that ``user``, the machine or pool that is being
+        reconciled, names.  Without one they are the infrastructure cluster's, and if that is gone,
+        those that are recorded on ``user``.
         """
         if cluster is None:
             obj = caches.orphaned_infra_cluster(namespace, name)
@@ -104,14 +105,17 @@ class ClusterInfrastructure:
         kind = caches.cluster_kind(cluster.infrastructure)
         if kind is None:
             # An infrastructure cluster of another provider refers to no identity of this one.
-            return cls(_view(caches, obj), Credentials(), None)
-        blocker = _missing(cluster, kind.resource.kind) if obj is None else None
+            own = await credentials.of_override(user) if user is not None else Credentials()
+            return cls(_view(caches, obj), own, None)
+        blocker = describe_missing(cluster, kind.resource.kind) if obj is None else None
         return cls(_view(caches, obj), await _credentials(credentials, obj, user), blocker)
 
 
 async def _credentials(
     credentials: CredentialsResolver, infra_cluster: JSON | None, user: JSON | None
 ) -> Credentials | Waiting:
+    if user is not None and credentials.has_override(user):
+        return await credentials.of_override(user)
     if infra_cluster is None:
         # A tool that deletes everything together may delete the infrastructure cluster before its
         # machines.
@@ -159,8 +163,3 @@ def _view(caches: InfrastructureCaches, obj: JSON | None) -> InfraClusterView | 
         raw_status=metadata.mapping(obj, "status"),
         kind=kind.resource.kind,
     )
-
-
-def _missing(cluster: Cluster, kind: str) -> Waiting:
-    message = f"the {kind} of Cluster {cluster.name} does not exist, or is not watched here"
-    return Waiting(constants.REASON_WAITING_FOR_INFRASTRUCTURE, message, None)

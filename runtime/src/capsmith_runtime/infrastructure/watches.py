@@ -125,8 +125,15 @@ class InfrastructureWatches:
 
     def _enqueue_machines_of_infra_cluster(self, obj: JSON) -> None:
         name = cluster_name_of(obj)
-        if name is not None:
-            self._enqueue_machines(metadata.namespace(obj), name)
+        if name is None:
+            return
+        self._enqueue_machines(metadata.namespace(obj), name)
+        # Control planes of another group use the identity of their cluster's infrastructure.
+        for informer in self._caches.identity.recorded_users:
+            kind = informer.resource.kind
+            if kind not in self._caches.machines and kind not in self._caches.pools:
+                value = f"{metadata.namespace(obj)}/{name}"
+                self._enqueue(kind, informer.keys_by_index(BY_CLUSTER, value))
 
     def _enqueue_waiting_infra_cluster(self, kind: DependentKind, change: Delta) -> None:
         """Enqueue an infrastructure cluster in deletion when its last dependent is gone."""

@@ -212,7 +212,7 @@ class OrphanedAddressController:
             return Result()
         if isinstance(registry.reconciler, ExternalPoolReconciler):
             identity = metadata.annotations(obj)[external_id.annotation(group)]
-            scope = registry.release_scope(key, identity, pool.key, obj)
+            scope = await registry.release_scope(key, identity, pool.key, obj)
             author = self._authors[pool.kind]
             with connect_scope(scope, self._context, obj):
                 hook, owner = registry.reconciler.release, describe_owner(obj)

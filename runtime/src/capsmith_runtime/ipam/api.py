@@ -18,21 +18,22 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.ipam import REASON_POOL_EXHAUSTED
 from capsmith_runtime.ipam.address_ranges import Address, AddressRanges, InvalidRangesError
 from capsmith_runtime.reconcile.results import Deleted, NotAvailableError, State, Waiting
-from capsmith_runtime.reconcile.scopes import SessionScope
-from capsmith_runtime.reconcile.sessions import SessionUser
+from capsmith_runtime.reconcile.scopes import OptionalCredentialsScope
+from capsmith_runtime.reconcile.sessions import Credentials, SessionUser
 
 Spec = TypeVar("Spec")
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class Pool(SessionScope, Generic[Spec]):
+class Pool(OptionalCredentialsScope, Generic[Spec]):
     """A pool of addresses; its namespace is empty if it is cluster-scoped."""
 
     spec: Spec
     """The pool's spec with the author's fields; for the fields of all pools, see ``ranges``."""
     raw_spec: Mapping[str, Any] = field(repr=False)
     """The whole spec as JSON."""
+    _credentials: Credentials | Waiting = field(default_factory=Credentials, repr=False)
 
     def ranges(self) -> AddressRanges:
         """Return the ranges that the fields common to all pools describe, such as ``addresses``.
@@ -98,7 +99,7 @@ def exhausted(message: str = "no address is left", requeue_after: float = 30.0) 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class AddressClaim(SessionScope, Generic[Spec]):
+class AddressClaim(OptionalCredentialsScope, Generic[Spec]):
     """A claim that needs an address: the argument of ``allocate``."""
 
     pool: Pool[Spec]
@@ -107,11 +108,12 @@ class AddressClaim(SessionScope, Generic[Spec]):
     """The Cluster that the claim belongs to; None if it belongs to none."""
     taken: Container[Address] = field(repr=False)
     """The pool's addresses that Cluster API knows to be in use."""
+    _credentials: Credentials | Waiting = field(default_factory=Credentials, repr=False)
 
 
 # Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
 @dataclass(frozen=True, kw_only=True)
-class AddressRelease(SessionScope):
+class AddressRelease(OptionalCredentialsScope):
     """A claim that is being deleted or is already gone: the argument of ``release``.
 
     The pool and the Cluster may be gone as well.
@@ -126,6 +128,7 @@ class AddressRelease(SessionScope):
 
     An address may be allocated even if there is no IPAddress, so look it up by external id.
     """
+    _credentials: Credentials | Waiting = field(default_factory=Credentials, repr=False)
 
 
 class PoolReconciler(SessionUser, ABC, Generic[Spec]):

@@ -288,11 +288,13 @@ class ExternalSource:
         """Call the reconciler, then reserve the address that it returns against other claims."""
         pool_key = self._registry.claimed_pool(claim)
         allocator, usage = self._registry.allocator(pool_key), self._registry.usage(pool_key)
-        pool = self._registry.find_pool(pool_key)
+        pool = await self._registry.find_pool(pool_key)
         if usage.problem is not None:
             return allocator.wait_for_pool(key, usage.problem)
         if pool is None:
             return Waiting(REASON_POOL_NOT_READY, "the pool has changed", _RETRY_SECONDS)
+        if isinstance(pool._credentials, Waiting):
+            return pool._credentials
         # The first side effect happens in the other system, so the finalizer comes first (SM-08).
         await add_claim_finalizer(patcher, self._registry.kind)
         scope = AddressClaim(
@@ -300,6 +302,7 @@ class ExternalSource:
             pool=pool,
             cluster=cluster,
             taken=usage,
+            _credentials=pool._credentials,
         )
         hook = self._author.reconciler.allocate
         allocation = await self._author.call(patcher, hook, scope, Allocation)
@@ -315,7 +318,7 @@ class ExternalSource:
         """Release the address in the other system, before the runtime considers it free."""
         identity = self._registry.kind.external_id(patcher.obj)
         pool = self._registry.claimed_pool(claim)
-        scope = self._registry.release_scope(key, identity, pool, address)
+        scope = await self._registry.release_scope(key, identity, pool, address)
         return await self._author.call(patcher, self._author.reconciler.release, scope, Deleted)
 
 

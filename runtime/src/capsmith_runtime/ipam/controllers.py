@@ -101,6 +101,17 @@ class IPAMGroup(ControllerGroup):
         pools = (registry.pools for registry in self._registries.values())
         return (self._claims, self._addresses, *pools)
 
+    def connect(self, groups: Sequence[ControllerGroup]) -> None:
+        """Find the credentials of the kinds of pools that use identities."""
+        for registry in self._registries.values():
+            registry.credentials.connect(groups, registry.pools, self._on_credentials)
+
+    def _on_credentials(self, pool: JSON) -> None:
+        """Requeue a pool and its claims after a change of its identity."""
+        self._pools[pool["kind"]].request_full_reconcile(key_of(pool))
+        self._queues[pool["kind"]].add(key_of(pool))
+        self._enqueue_claims_of(pool)
+
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
         """Yield the reconcilers; claims for all kinds of pools share one queue."""
         yield CLAIM_KIND, self._reconcile_claim
@@ -120,7 +131,7 @@ class IPAMGroup(ControllerGroup):
         self._caches.clusters.add_handler(on_change(self._pause_flags, self._on_cluster))
         for name, registry in self._registries.items():
             registry.pools.add_handler(self._pool_handler(name), own_writes=False)
-            registry.pools.add_handler(on_change(is_paused, self._on_pool_pause))
+            registry.pools.add_handler(on_change(is_paused, self._enqueue_claims_of))
 
     async def _reconcile_claim(self, key: NamespacedName) -> Result:
         obj = self._claims.get(key)
@@ -140,8 +151,8 @@ class IPAMGroup(ControllerGroup):
 
         return handle
 
-    def _on_pool_pause(self, obj: JSON) -> None:
-        """Requeue a pool's claims, since a pause stops both allocation and release."""
+    def _enqueue_claims_of(self, obj: JSON) -> None:
+        """Requeue a pool's claims: a pause or a missing identity stops allocation and release."""
         for claim in self._claims.by_index(_BY_POOL, str(PoolKey(obj["kind"], key_of(obj)))):
             self._queues[CLAIM_KIND].add(key_of(claim))
 

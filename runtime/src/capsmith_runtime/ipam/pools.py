@@ -21,10 +21,14 @@ from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.context import ControllerContext
+from capsmith_runtime.reconcile.object_credentials import ObjectCredentials
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Deleted, Waiting
 from capsmith_runtime.reconcile.runner import ReconcileRunner
+from capsmith_runtime.reconcile.sessions import Credentials
 from capsmith_runtime.reconcile.status_reporter import StatusReporter
+
+_POOL_GONE = Waiting(constants.REASON_IDENTITY_NOT_FOUND, "the pool is gone", requeue_after=None)
 
 
 class PoolRegistry:
@@ -34,6 +38,8 @@ class PoolRegistry:
         self.kind = kind
         self.pools = pools
         self.reconciler = kind.reconciler()
+        self.credentials = ObjectCredentials(kind)
+        """Credentials of the pools; connected before the manager starts."""
         self._context = context
         self._allocators: dict[NamespacedName, PoolAllocator] = {}
 
@@ -78,7 +84,7 @@ class PoolRegistry:
         obj = self.pools.get(key)
         return obj is not None and is_paused(obj)
 
-    def pool_scope(self, obj: JSON) -> Pool[Any]:
+    async def pool_scope(self, obj: JSON) -> Pool[Any]:
         """Return the scope of a pool for the reconciler.
 
         Raises DecodingError if the pool's spec is invalid.
@@ -92,20 +98,21 @@ class PoolRegistry:
             logger=get_logger("author", kind=self.kind.resource.kind, object=metadata.name(obj)),
             spec=decode(self.kind.spec, raw, "spec"),
             raw_spec=raw,
+            _credentials=await self.credentials.read(obj),
         )
 
-    def find_pool(self, key: NamespacedName) -> Pool[Any] | None:
+    async def find_pool(self, key: NamespacedName) -> Pool[Any] | None:
         """Return a pool's scope; None if the pool does not exist or its spec is invalid.
 
         The pool's own Ready condition reports an invalid spec.
         """
         obj = self.pools.get(key)
         try:
-            return self.pool_scope(obj) if obj is not None else None
+            return await self.pool_scope(obj) if obj is not None else None
         except DecodingError:
             return None
 
-    def release_scope(
+    async def release_scope(
         self, claim: NamespacedName, identity: str, pool: NamespacedName, address: JSON | None
     ) -> AddressRelease:
         """Create the object that the author's ``release`` receives for a claim.
@@ -114,6 +121,7 @@ class PoolRegistry:
         pool or the IPAddress no longer exists.
         """
         obj = self.pools.get(pool)
+        credentials = await self.credentials.read(obj) if obj is not None else _POOL_GONE
         number = (
             parse_number(metadata.text(address, "spec", "address")) if address is not None else None
         )
@@ -125,6 +133,7 @@ class PoolRegistry:
             pool_name=pool.name,
             raw_pool_spec=metadata.mapping(obj, "spec") if obj is not None else None,
             address=address_of(number) if number is not None else None,
+            _credentials=credentials if self.credentials.is_used else Credentials(),
         )
 
 
@@ -224,9 +233,11 @@ class IPPoolController:
 
     async def _call_reconciler(self, patcher: Patcher) -> PoolState | Waiting:
         try:
-            pool = self._registry.pool_scope(patcher.obj)
+            pool = await self._registry.pool_scope(patcher.obj)
         except DecodingError as error:
             return Waiting(constants.REASON_INVALID_SPEC, str(error), None)
+        if isinstance(pool._credentials, Waiting):
+            return pool._credentials
         reconciler = self._author.reconciler
         state = await self._author.call(patcher, reconciler.reconcile_normal, pool, PoolState)
         external = isinstance(reconciler, ExternalPoolReconciler)
@@ -249,7 +260,7 @@ class IPPoolController:
         # Counted after reservations were synced: a reserved address may still become an IPAddress.
         if usage.in_use:
             return await self._reporter.report_wait(patcher, _IN_USE)
-        pool = self._registry.find_pool(key)
+        pool = await self._registry.find_pool(key)
         if pool is None:
             message = "the spec cannot be read"
             await self._reporter.report_error(patcher, constants.REASON_INVALID_SPEC, message)

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from typing import Any, Protocol
 
 from capsmith_runtime.contract.core import Cluster
-from capsmith_runtime.contract.model import Object
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.kube.controller import Result
 from capsmith_runtime.kube.informer import Informer
@@ -26,11 +25,18 @@ Runnable = Callable[[], Coroutine[Any, Any, None]]
 class CredentialsSource(Protocol):
     """Source of the credentials of identities, for objects of other groups."""
 
-    def add_users(self, informer: Informer, enqueue: Callable[[JSON], None] | None) -> None:
+    def add_users(
+        self,
+        informer: Informer,
+        enqueue: Callable[[JSON], None] | None = None,
+        *,
+        has_default: bool = False,
+    ) -> None:
         """Register the informer of a kind with ``spec.identityRef``; call this before it runs.
 
         ``enqueue`` is called with each object whose identity has changed; if it is None, the key of
-        the object is added to the queue of its kind.
+        the object is added to the queue of its kind.  ``has_default`` is true if the objects use
+        the identity of their Cluster's infrastructure by default, and record which one they use.
         """
         ...
 
@@ -38,8 +44,16 @@ class CredentialsSource(Protocol):
         """Return the credentials of the identity to which an object refers; empty without one."""
         ...
 
-    def find_default(self, cluster: Cluster) -> Object:
-        """Return the identity reference of a Cluster's infrastructure; empty if it has none."""
+    async def read_of_member(self, obj: JSON, cluster: Cluster | None) -> Credentials | Waiting:
+        """Return the credentials for an object that belongs to a Cluster.
+
+        They are those of the object's own identity, or else of the identity of the Cluster's
+        infrastructure; if that is gone, of the identity that the object has recorded.
+        """
+        ...
+
+    def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
+        """Return the annotation with the identity that an object uses; empty if it is unknown."""
         ...
 
 

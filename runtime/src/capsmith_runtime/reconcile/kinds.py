@@ -23,6 +23,9 @@ def address_type(version: str) -> ResourceType:
 
 R = TypeVar("R")
 
+CREDENTIALS_FEATURE: Final = "credentials"
+"""Feature of kinds whose objects refer to an identity with ``spec.identityRef``."""
+
 SECRET: Final = ResourceType("", "v1", "Secret", "secrets")
 NAMESPACE: Final = ResourceType("", "v1", "Namespace", "namespaces", namespaced=False)
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from capsmith_runtime.api.serialization import decode
 from capsmith_runtime.contract.core import Cluster, Machine
+from capsmith_runtime.reconcile.sessions import Credentials
 
 Spec = TypeVar("Spec")
 NAMESPACE = "default"
@@ -57,3 +58,11 @@ def core_machine(name: str = "machine", **changes: Any) -> Machine:
         infrastructure=None,
     )
     return replace(machine, **changes)
+
+
+def given_credentials(given: Mapping[str, str] | None) -> Credentials:
+    """Return ``given`` as Credentials; without keys if ``given`` is None.
+
+    An instance of Credentials is returned unchanged.
+    """
+    return given if isinstance(given, Credentials) else Credentials(given)

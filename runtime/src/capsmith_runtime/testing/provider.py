@@ -135,7 +135,8 @@ class ProviderUnderTest:
         groups: list[Any] = [group for _, group in self.groups()]
         parts = [part for group in groups for part in getattr(group, "additional", ())]
         pools = {"machine_pool" for group in groups if getattr(group, "pools", None) is not None}
-        return {slice_of(each) for each in (*groups, *parts)} | pools
+        identities = {"identity" for group in groups if getattr(group, "identities", ())}
+        return {slice_of(each) for each in (*groups, *parts)} | pools | identities
 
     @property
     def has_version_fields(self) -> bool:

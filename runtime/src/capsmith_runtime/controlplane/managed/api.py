@@ -16,8 +16,8 @@ from capsmith_runtime.contract.core import Cluster
 from capsmith_runtime.contract.kubernetes_version import normalize, sort_key
 from capsmith_runtime.contract.model import Endpoint
 from capsmith_runtime.reconcile.results import Deleted, State, Waiting
-from capsmith_runtime.reconcile.scopes import DeleteScope, SessionScope
-from capsmith_runtime.reconcile.sessions import SessionUser
+from capsmith_runtime.reconcile.scopes import DeleteScope, OptionalCredentialsScope, SessionScope
+from capsmith_runtime.reconcile.sessions import Credentials, SessionUser
 
 Spec = TypeVar("Spec")
 
@@ -40,10 +40,15 @@ class ManagedControlPlaneScope(SessionScope, Generic[Spec]):
     """The endpoint in the object's spec, set by the user or by an earlier reconcile."""
     initialized: bool
     """Whether an earlier reconcile has returned a state."""
+    credentials: Credentials = field(default_factory=Credentials, repr=False)
+    """Content of the identity's Secret; empty without the feature ``credentials``."""
+
+    def _session_credentials(self) -> Credentials:
+        return self.credentials
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManagedControlPlaneDeleteScope(DeleteScope[Spec]):
+class ManagedControlPlaneDeleteScope(DeleteScope[Spec], OptionalCredentialsScope):
     """Scope of ``reconcile_delete`` of a managed control plane.
 
     Its Cluster may already have been deleted.
@@ -53,6 +58,7 @@ class ManagedControlPlaneDeleteScope(DeleteScope[Spec]):
     """The Cluster that the control plane belongs to; None if it no longer exists."""
     control_plane_endpoint: Endpoint | None
     """The endpoint in the object's spec; None if it was never set."""
+    _credentials: Credentials | Waiting = field(default_factory=Credentials, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,7 @@ from capsmith_runtime.reconcile.author_step import AuthorStep
 from capsmith_runtime.reconcile.caches import Caches, cluster_name_of, owning_cluster
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.object_credentials import ObjectCredentials
 from capsmith_runtime.reconcile.patcher import Patcher
 from capsmith_runtime.reconcile.results import Deleted, Waiting
 from capsmith_runtime.reconcile.runner import ReconcileRunner
@@ -65,7 +66,11 @@ class ManagedControlPlaneController:
         self._kubeconfigs = KubeconfigSecrets(store)
         self._now = now
         self._reporter = StatusReporter(kind, context, has_failure_fields=lambda _: True)
-        self._author = AuthorStep(kind, context, self._reporter)
+        self.credentials = ObjectCredentials(kind)
+        """Credentials of the kind's objects; connected before the manager starts."""
+        self._author = AuthorStep(
+            kind, context, self._reporter, has_account=self.credentials.is_used
+        )
         self._runner = ReconcileRunner(
             kind,
             informer,
@@ -100,10 +105,14 @@ class ManagedControlPlaneController:
     async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster) -> Result:
         # Before the author's code runs: a crash must leave the external id to find the service by
         # (SM-09).
-        await patcher.add_finalizer(self.kind)
+        record = self.credentials.build_record(patcher.obj, cluster)
+        await patcher.add_finalizer(self.kind, annotations=record)
         spec = await self._author.decode_spec(patcher)
         if spec is None:
             return Result()
+        credentials = await self.credentials.read_of_member(patcher.obj, cluster)
+        if isinstance(credentials, Waiting):
+            return await self._reporter.report_wait(patcher, credentials)
         scope = ManagedControlPlaneScope(
             **self._author.scope_fields(patcher.obj),
             spec=spec,
@@ -111,6 +120,7 @@ class ManagedControlPlaneController:
             version=normalize(metadata.text(patcher.obj, "spec", "version")),
             control_plane_endpoint=read_endpoint(patcher.obj),
             initialized=self._shape.is_initialized(patcher.obj),
+            credentials=credentials,
         )
         hook = self._author.reconciler.reconcile_normal
         state = await self._author.call(patcher, hook, scope, ManagedControlPlaneState)
@@ -169,6 +179,7 @@ class ManagedControlPlaneController:
             return await self._reporter.report_wait(patcher, waiting)
         scope = ManagedControlPlaneDeleteScope(
             **self._author.delete_scope_fields(patcher.obj),
+            _credentials=await self.credentials.read_of_member(patcher.obj, cluster),
             cluster=cluster,
             control_plane_endpoint=read_endpoint(patcher.obj),
         )

@@ -63,6 +63,11 @@ class ManagedControlPlaneGroup(ControllerGroup):
         """Return the informers for control planes, cluster Secrets and MachinePools."""
         return (*self._informers.values(), self._store.informer, self._workers.machine_pools)
 
+    def connect(self, groups: Sequence[ControllerGroup]) -> None:
+        """Find the credentials of the kinds that use identities."""
+        for name, controller in self._controllers.items():
+            controller.credentials.connect(groups, self._informers[name], has_default=True)
+
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:
         """Yield the name and the reconcile function of each kind."""
         for name, controller in self._controllers.items():

@@ -90,6 +90,7 @@ class MachinePoolGroup(ControllerGroup):
             caches.machines[machines].add_index(BY_POOL, labelled_pool)
         caches.pools.update(self._own)
         caches.identity.recorded_users += self._own.values()
+        caches.add_overriding(own)
         caches.dependents += [
             DependentKind.of_machines(kind, self._own[kind.resource.kind]) for kind in own
         ]

@@ -157,7 +157,7 @@ class PoolScopes:
         """
         context = self._context
         infrastructure = await ClusterInfrastructure.of(
-            context.caches, context.credentials, cluster.namespace, cluster
+            context.caches, context.credentials, cluster.namespace, cluster, user=obj
         )
         credentials = infrastructure.ready_credentials
         if isinstance(credentials, Waiting):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from capsmith_runtime.addon.api import AddonDeleteScope, AddonScope, Workload
@@ -10,7 +11,7 @@ from capsmith_runtime.errors import create_api_error
 from capsmith_runtime.kube.client import JSON, NamespacedName, Page, ResourceType, Selection
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.sessions import ScopeSession
-from capsmith_runtime.testing.core import NAMESPACE, core_cluster, spec_from
+from capsmith_runtime.testing.core import NAMESPACE, core_cluster, given_credentials, spec_from
 
 __all__ = [
     "WorkloadObjects",
@@ -86,7 +87,13 @@ def workload(objects: WorkloadObjects) -> Workload:
     return Workload(api, kubeconfig)
 
 
-def addon(spec: Spec, name: str = "addon", *, session: object = None) -> AddonScope[Spec]:
+def addon(
+    spec: Spec,
+    name: str = "addon",
+    *,
+    credentials: Mapping[str, str] | None = None,
+    session: object = None,
+) -> AddonScope[Spec]:
     """Create the argument of ``reconcile_normal`` for an add-on with this spec."""
     return AddonScope(
         name=name,
@@ -94,12 +101,17 @@ def addon(spec: Spec, name: str = "addon", *, session: object = None) -> AddonSc
         external_id=f"{name}.0001",
         logger=get_logger("test"),
         spec=spec,
+        credentials=given_credentials(credentials),
         _session=ScopeSession(session),
     )
 
 
 def addon_deletion(
-    spec: Spec, name: str = "addon", *, session: object = None
+    spec: Spec,
+    name: str = "addon",
+    *,
+    credentials: Mapping[str, str] | None = None,
+    session: object = None,
 ) -> AddonDeleteScope[Spec]:
     """Create the argument of ``reconcile_delete`` for an add-on with this spec."""
     return AddonDeleteScope(
@@ -108,6 +120,7 @@ def addon_deletion(
         external_id=f"{name}.0001",
         logger=get_logger("test"),
         _spec=spec,
+        _credentials=given_credentials(credentials),
         _session=ScopeSession(session),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -21,7 +21,7 @@ from capsmith_runtime.kube.client import KubeClient
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
 from capsmith_runtime.reconcile.sessions import ScopeSession
-from capsmith_runtime.testing.core import NAMESPACE, core_cluster, spec_from
+from capsmith_runtime.testing.core import NAMESPACE, core_cluster, given_credentials, spec_from
 
 __all__ = [
     "ALL_HEALTHY",
@@ -112,6 +112,7 @@ def managed_control_plane(
     version: str = "v1.34.0",
     endpoint: Endpoint | None = None,
     initialized: bool = False,
+    credentials: Mapping[str, str] | None = None,
     session: object = None,
     **cluster: Any,
 ) -> ManagedControlPlaneScope[Spec]:
@@ -126,12 +127,17 @@ def managed_control_plane(
         version=version,
         control_plane_endpoint=endpoint,
         initialized=initialized,
+        credentials=given_credentials(credentials),
         _session=ScopeSession(session),
     )
 
 
 def managed_control_plane_deletion(
-    spec: Spec, name: str = "control-plane", *, session: object = None
+    spec: Spec,
+    name: str = "control-plane",
+    *,
+    credentials: Mapping[str, str] | None = None,
+    session: object = None,
 ) -> ManagedControlPlaneDeleteScope[Spec]:
     """Create the argument of ``reconcile_delete``, as after the Cluster's deletion."""
     return ManagedControlPlaneDeleteScope(
@@ -142,5 +148,6 @@ def managed_control_plane_deletion(
         _spec=spec,
         cluster=None,
         control_plane_endpoint=None,
+        _credentials=given_credentials(credentials),
         _session=ScopeSession(session),
     )

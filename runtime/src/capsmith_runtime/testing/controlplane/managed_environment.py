@@ -12,7 +12,9 @@ from capsmith_runtime.controlplane.managed.api import ManagedControlPlaneReconci
 from capsmith_runtime.controlplane.managed.controller import ManagedControlPlaneKind
 from capsmith_runtime.controlplane.managed.controllers import ManagedControlPlaneControllers
 from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
 from capsmith_runtime.testing.environment import TestEnvironment
+from capsmith_runtime.testing.identities import add_identities, find_identity_kinds
 from capsmith_runtime.testing.provider import HostingDouble, ProviderUnderTest
 from capsmith_runtime.workload.kubeconfig import Access, parse
 
@@ -42,11 +44,25 @@ class ManagedControlPlaneEnvironment(TestEnvironment):
         super().__init__(provider, component, core_version)
         self.kind = kind
         self.hosting = hosting
+        if CREDENTIALS_FEATURE in kind.features:
+            kinds = find_identity_kinds(component)
+            add_identities(self.api, self.manifests, kinds, component.namespace)
 
     def use(self, reconciler: type[ManagedControlPlaneReconciler[Any]]) -> None:
         """Use this reconciler the next time that the manager starts."""
         kind = replace(self.kind, reconciler=reconciler)
         self.component = replace(self.component, groups=(ManagedControlPlaneControllers((kind,)),))
+
+    def use_beside(self, reconciler: type[ManagedControlPlaneReconciler[Any]]) -> None:
+        """Use this reconciler the next time that the manager starts, and keep its other groups."""
+        kind = replace(self.kind, reconciler=reconciler)
+        own = ManagedControlPlaneControllers((kind,))
+        others = (
+            group
+            for group in self.component.groups
+            if not isinstance(group, ManagedControlPlaneControllers)
+        )
+        self.component = replace(self.component, groups=(*others, own))
 
     def add_cluster(self, *, provisioned: bool = True) -> JSON:
         """Add the Cluster."""

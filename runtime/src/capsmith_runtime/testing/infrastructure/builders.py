@@ -19,8 +19,8 @@ from capsmith_runtime.infrastructure.api import (
 )
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.scopes import BootstrapData
-from capsmith_runtime.reconcile.sessions import Credentials, ScopeSession
-from capsmith_runtime.testing.core import NAMESPACE, core_cluster, core_machine
+from capsmith_runtime.reconcile.sessions import ScopeSession
+from capsmith_runtime.testing.core import NAMESPACE, core_cluster, core_machine, given_credentials
 
 Spec = TypeVar("Spec")
 
@@ -219,11 +219,3 @@ def infra_machine_template(
         _credentials=given_credentials(credentials),
         _session=ScopeSession(session),
     )
-
-
-def given_credentials(given: Mapping[str, str] | None) -> Credentials:
-    """Return ``given`` as Credentials; without keys if ``given`` is None.
-
-    An instance of Credentials is returned unchanged.
-    """
-    return given if isinstance(given, Credentials) else Credentials(given)

@@ -9,6 +9,7 @@ from typing import Any
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
 from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.identities import add_identities
 from capsmith_runtime.testing.manifests import Manifests
 
 NAMESPACE = "default"
@@ -37,21 +38,7 @@ class FakeCore:
 
     def add_credentials(self, kinds: Sequence[IdentityKind], namespace: str) -> None:
         """Add the sample identities and their Secrets, if the provider has any."""
-        if not kinds:
-            return
-        beside: set[str] = set()
-        for kind in kinds:
-            for identity in self._manifests.samples(kind.resource.kind):
-                if kind.resource.namespaced:
-                    beside.add(identity["spec"].get("secretRef", {}).get("name", ""))
-                    identity = _in_namespace(identity, NAMESPACE)
-                self.api.add(identity)
-        for secret in self._manifests.samples("Secret"):
-            data = {k: _encoded(v) for k, v in secret.get("stringData", {}).items()}
-            name = secret["metadata"]["name"]
-            found = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
-            self.api.add(_in_namespace(found, NAMESPACE if name in beside else namespace))
-        self.api.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        add_identities(self.api, self._manifests, kinds, namespace)
 
     def add_cluster(self, name: str = "c1", **spec: Any) -> NamespacedName:
         """Add a Cluster, and its infrastructure cluster with the owner that core sets."""
@@ -169,7 +156,3 @@ def _there(obj: JSON | None, key: NamespacedName) -> JSON:
 
 def _encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
-
-
-def _in_namespace(obj: JSON, namespace: str) -> JSON:
-    return {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}

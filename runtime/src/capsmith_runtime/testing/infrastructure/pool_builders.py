@@ -14,9 +14,8 @@ from capsmith_runtime.infrastructure.machine_pool_api import (
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.scopes import BootstrapData
 from capsmith_runtime.reconcile.sessions import ScopeSession
-from capsmith_runtime.testing.core import NAMESPACE, core_cluster
+from capsmith_runtime.testing.core import NAMESPACE, core_cluster, given_credentials
 from capsmith_runtime.testing.core_machine_pool import core_machine_pool
-from capsmith_runtime.testing.infrastructure.builders import given_credentials
 
 Spec = TypeVar("Spec")
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from capsmith_runtime.ipam.api import AddressClaim, AddressRelease, Pool
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.sessions import ScopeSession
-from capsmith_runtime.testing.core import NAMESPACE, core_cluster, spec_from
+from capsmith_runtime.testing.core import NAMESPACE, core_cluster, given_credentials, spec_from
 
 __all__ = [
     "address_claim",
@@ -24,7 +24,12 @@ Spec = TypeVar("Spec")
 
 
 def pool(
-    spec: Spec, fields: Mapping[str, Any], name: str = "pool", *, session: object = None
+    spec: Spec,
+    fields: Mapping[str, Any],
+    name: str = "pool",
+    *,
+    credentials: Mapping[str, str] | None = None,
+    session: object = None,
 ) -> Pool[Spec]:
     """Create a pool; ``fields`` are the fields under ``spec`` in the object."""
     return Pool(
@@ -34,12 +39,18 @@ def pool(
         logger=get_logger("test"),
         spec=spec,
         raw_spec=fields,
+        _credentials=given_credentials(credentials),
         _session=ScopeSession(session),
     )
 
 
 def address_claim(
-    of: Pool[Spec], name: str = "claim", *, taken: Iterable[str] = (), session: object = None
+    of: Pool[Spec],
+    name: str = "claim",
+    *,
+    taken: Iterable[str] = (),
+    credentials: Mapping[str, str] | None = None,
+    session: object = None,
 ) -> AddressClaim[Spec]:
     """Create a claim for an address from the pool ``of``, without a Cluster."""
     return AddressClaim(
@@ -50,12 +61,18 @@ def address_claim(
         pool=of,
         cluster=None,
         taken=frozenset(map(ip_address, taken)),
+        _credentials=given_credentials(credentials),
         _session=ScopeSession(session),
     )
 
 
 def address_release(
-    of: Pool[Any], name: str = "claim", *, address: str | None = None, session: object = None
+    of: Pool[Any],
+    name: str = "claim",
+    *,
+    address: str | None = None,
+    credentials: Mapping[str, str] | None = None,
+    session: object = None,
 ) -> AddressRelease:
     """Create the argument of ``release`` for a claim on the pool ``of`` that is being deleted."""
     return AddressRelease(
@@ -66,5 +83,6 @@ def address_release(
         pool_name=of.name,
         raw_pool_spec=of.raw_spec,
         address=ip_address(address) if address is not None else None,
+        _credentials=given_credentials(credentials),
         _session=ScopeSession(session),
     )

@@ -7,7 +7,9 @@ from typing import Any
 from capsmith_runtime.component import Component
 from capsmith_runtime.ipam.kinds import PoolKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
 from capsmith_runtime.testing.environment import TestEnvironment, condition
+from capsmith_runtime.testing.identities import add_identities, find_identity_kinds
 from capsmith_runtime.testing.provider import ProviderUnderTest
 
 NAMESPACE = "default"
@@ -33,6 +35,9 @@ class IPAMEnvironment(TestEnvironment):
     ) -> None:
         super().__init__(provider, component, core_version)
         self.kind = kind
+        if CREDENTIALS_FEATURE in kind.features:
+            kinds = find_identity_kinds(component)
+            add_identities(self.api, self.manifests, kinds, component.namespace)
 
     @property
     def has_ranges(self) -> bool:

@@ -11,8 +11,7 @@ from capsmith_runtime.infrastructure.api import InfraClusterView
 from capsmith_runtime.kube.log import get_logger
 from capsmith_runtime.reconcile.sessions import ScopeSession
 from capsmith_runtime.resource.api import Owner, ResourceDeleteScope, ResourceScope
-from capsmith_runtime.testing.core import NAMESPACE, core_cluster, spec_from
-from capsmith_runtime.testing.infrastructure.builders import given_credentials
+from capsmith_runtime.testing.core import NAMESPACE, core_cluster, given_credentials, spec_from
 
 __all__ = [
     "core_cluster",

@@ -10,7 +10,11 @@ from cluster_api_provider_beacon.controllers.beacon_lamp import NAMESPACE, Beaco
 
 SPEC = testing.spec_from(
     BeaconLampSpec,
-    {"clusterSelector": {"matchLabels": {"environment": "production"}}, "message": "example"},
+    {
+        "clusterSelector": {"matchLabels": {"environment": "production"}},
+        "message": "example",
+        "identityRef": {"kind": "BeaconIdentity", "name": "beacon"},
+    },
 )
 
 

@@ -12,6 +12,7 @@ from cluster_api_provider_lagoon._generated.wiring import COMPONENTS, load
 
 from .hosting import Hosting
 from .infrastructure import Infrastructure
+from .ipam_system import IpamSystem
 
 PROVIDER = ProviderUnderTest(
     components={name: load(name) for name in COMPONENTS},
@@ -19,5 +20,6 @@ PROVIDER = ProviderUnderTest(
     config=("config",),
     infrastructure=Infrastructure,
     hosting=Hosting,
+    address_system=IpamSystem,
 )
 globals().update(conformance_tests(PROVIDER))

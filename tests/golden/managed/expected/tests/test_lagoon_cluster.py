@@ -12,7 +12,9 @@ from cluster_api_provider_lagoon._generated.api.lagoon_cluster import LagoonClus
 from cluster_api_provider_lagoon.cloud import SimulatedCloud
 from cluster_api_provider_lagoon.controllers.lagoon_cluster import LagoonClusterReconciler
 
-SPEC = testing.spec_from(LagoonClusterSpec, {})
+SPEC = testing.spec_from(
+    LagoonClusterSpec, {"identityRef": {"kind": "LagoonIdentity", "name": "lagoon"}}
+)
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ COMPONENT: Final = Component(
                         plural="acmemachines",
                     ),
                     finalizer="acmemachine.infrastructure.cluster.x-k8s.io",
-                    features=frozenset({"addresses", "credentials", "failureDomain"}),
+                    features=frozenset({"addresses", "failureDomain"}),
                     spec=AcmeMachineSpec,
                     reconciler=AcmeMachineReconciler,
                 ),

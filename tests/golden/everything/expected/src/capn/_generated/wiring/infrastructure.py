@@ -186,7 +186,6 @@ COMPONENT: Final = Component(
                         {
                             "addresses",
                             "capacity",
-                            "credentials",
                             "failureDomain",
                             "interruptible",
                             "observedGeneration",
@@ -212,7 +211,7 @@ COMPONENT: Final = Component(
                         required_in_conditions=("reason", "message"),
                     ),
                     finalizer="nimbusserver.infrastructure.nimbus.example.com",
-                    features=frozenset({"addresses", "credentials"}),
+                    features=frozenset({"addresses"}),
                     spec=NimbusServerSpec,
                     reconciler=NimbusServerReconciler,
                 ),

@@ -8,6 +8,8 @@ from typing import Final
 from capsmith_runtime.addon.addons import AddonKind
 from capsmith_runtime.addon.controllers import AddonControllers
 from capsmith_runtime.component import Component
+from capsmith_runtime.identity.controllers import IdentityControllers
+from capsmith_runtime.identity.kinds import IdentityKind
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.reconcile.permissions import PolicyRule
 
@@ -21,12 +23,26 @@ COMPONENT: Final = Component(
     permissions=(
         PolicyRule(
             groups=("addons.cluster.x-k8s.io",),
-            resources=("beaconlamps",),
+            resources=("beaconidentities", "beaconlamps"),
             verbs=("list", "patch", "watch"),
         ),
     ),
     watches_machines=False,
     groups=(
+        IdentityControllers(
+            (
+                IdentityKind(
+                    resource=ResourceType(
+                        group="addons.cluster.x-k8s.io",
+                        version="v1alpha1",
+                        kind="BeaconIdentity",
+                        plural="beaconidentities",
+                        namespaced=False,
+                    ),
+                    keys=("token",),
+                ),
+            )
+        ),
         AddonControllers(
             (
                 AddonKind(
@@ -37,7 +53,7 @@ COMPONENT: Final = Component(
                         plural="beaconlamps",
                     ),
                     finalizer="beaconlamp.addons.cluster.x-k8s.io",
-                    features=frozenset(),
+                    features=frozenset({"credentials"}),
                     spec=BeaconLampSpec,
                     reconciler=BeaconLampReconciler,
                 ),

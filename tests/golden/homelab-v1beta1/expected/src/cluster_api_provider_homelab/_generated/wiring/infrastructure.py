@@ -54,7 +54,7 @@ COMPONENT: Final = Component(
                         plural="homelabmachines",
                     ),
                     finalizer="homelabmachine.infrastructure.homelab.example.com",
-                    features=frozenset({"addresses", "credentials", "failureDomain"}),
+                    features=frozenset({"addresses", "failureDomain"}),
                     spec=HomelabMachineSpec,
                     reconciler=HomelabMachineReconciler,
                 ),

@@ -23,6 +23,7 @@ def load(component: str) -> Component:
         from .bootstrap import COMPONENT as bootstrap
         from .control_plane import COMPONENT as control_plane
         from .infrastructure import COMPONENT as infrastructure
+        from .ipam import COMPONENT as ipam
 
-        return infrastructure.combined_with(bootstrap, control_plane)
+        return infrastructure.combined_with(bootstrap, control_plane, ipam)
     raise ValueError(f"there is no component {component!r}")

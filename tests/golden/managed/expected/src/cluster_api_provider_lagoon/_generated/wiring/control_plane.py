@@ -29,7 +29,12 @@ COMPONENT: Final = Component(
                     ),
                     finalizer="lagooncontrolplane.controlplane.cluster.x-k8s.io",
                     features=frozenset(
-                        {"controlPlaneEndpoint", "externalManagedControlPlane", "version"}
+                        {
+                            "controlPlaneEndpoint",
+                            "credentials",
+                            "externalManagedControlPlane",
+                            "version",
+                        }
                     ),
                     spec=LagoonControlPlaneSpec,
                     reconciler=LagoonControlPlaneReconciler,

@@ -7,7 +7,7 @@ from typing import Final
 
 from capsmith_runtime.component import Component
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
-from capsmith_runtime.infrastructure.kinds import InfraClusterKind, InfraMachineKind
+from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.reconcile.permissions import PolicyRule
 
@@ -33,8 +33,18 @@ COMPONENT: Final = Component(
         ),
         PolicyRule(
             groups=("infrastructure.cluster.x-k8s.io",),
-            resources=("lagoonclusters", "lagoonmachines"),
+            resources=("lagoonclusters", "lagoonidentities", "lagoonmachines"),
             verbs=("list", "patch", "watch"),
+        ),
+        PolicyRule(
+            groups=("ipam.cluster.x-k8s.io",),
+            resources=("lagoonprefixes",),
+            verbs=("list", "patch", "watch"),
+        ),
+        PolicyRule(
+            groups=("ipam.cluster.x-k8s.io",),
+            resources=("lagoonprefixes",),
+            verbs=("get",),
         ),
     ),
     groups=(
@@ -48,7 +58,7 @@ COMPONENT: Final = Component(
                         plural="lagoonclusters",
                     ),
                     finalizer="lagooncluster.infrastructure.cluster.x-k8s.io",
-                    features=frozenset({"recorded"}),
+                    features=frozenset({"credentials", "recorded"}),
                     spec=LagoonClusterSpec,
                     reconciler=LagoonClusterReconciler,
                 ),
@@ -65,6 +75,18 @@ COMPONENT: Final = Component(
                     features=frozenset({"addresses", "failureDomain"}),
                     spec=LagoonMachineSpec,
                     reconciler=LagoonMachineReconciler,
+                ),
+            ),
+            identities=(
+                IdentityKind(
+                    resource=ResourceType(
+                        group="infrastructure.cluster.x-k8s.io",
+                        version="v1alpha1",
+                        kind="LagoonIdentity",
+                        plural="lagoonidentities",
+                        namespaced=False,
+                    ),
+                    keys=("token",),
                 ),
             ),
         ),

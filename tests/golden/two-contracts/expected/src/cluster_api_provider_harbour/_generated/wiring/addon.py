@@ -41,7 +41,7 @@ COMPONENT: Final = Component(
                         plural="harbourstorages",
                     ),
                     finalizer="harbourstorage.addons.cluster.x-k8s.io",
-                    features=frozenset({"credentials"}),
+                    features=frozenset(),
                     spec=HarbourStorageSpec,
                     reconciler=HarbourStorageReconciler,
                 ),

@@ -45,7 +45,7 @@ COMPONENT: Final = Component(
                         plural="harbourconfigs",
                     ),
                     finalizer="harbourconfig.bootstrap.cluster.x-k8s.io",
-                    features=frozenset({"credentials"}),
+                    features=frozenset(),
                     spec=HarbourConfigSpec,
                     reconciler=HarbourConfigReconciler,
                     has_other_versions=True,

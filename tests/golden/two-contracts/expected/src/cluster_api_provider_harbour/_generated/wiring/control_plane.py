@@ -45,9 +45,7 @@ COMPONENT: Final = Component(
                         plural="harbourcontrolplanes",
                     ),
                     finalizer="harbourcontrolplane.controlplane.cluster.x-k8s.io",
-                    features=frozenset(
-                        {"credentials", "machines", "replicas", "rolloutAfter", "version"}
-                    ),
+                    features=frozenset({"machines", "replicas", "rolloutAfter", "version"}),
                     spec=HarbourControlPlaneSpec,
                     reconciler=HarbourControlPlaneReconciler,
                     bootstrap_group="bootstrap.cluster.x-k8s.io",

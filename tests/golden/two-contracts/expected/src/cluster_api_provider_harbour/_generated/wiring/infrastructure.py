@@ -83,14 +83,7 @@ COMPONENT: Final = Component(
                     ),
                     finalizer="harbourmachine.infrastructure.cluster.x-k8s.io",
                     features=frozenset(
-                        {
-                            "addresses",
-                            "capacity",
-                            "credentials",
-                            "failureDomain",
-                            "interruptible",
-                            "ready",
-                        }
+                        {"addresses", "capacity", "failureDomain", "interruptible", "ready"}
                     ),
                     spec=HarbourMachineSpec,
                     reconciler=HarbourMachineReconciler,
@@ -124,7 +117,7 @@ COMPONENT: Final = Component(
                             plural="harbourmachinepools",
                         ),
                         finalizer="harbourmachinepool.infrastructure.cluster.x-k8s.io",
-                        features=frozenset({"credentials", "instances", "providerID"}),
+                        features=frozenset({"instances", "providerID"}),
                         spec=HarbourMachinePoolSpec,
                         reconciler=HarbourMachinePoolReconciler,
                     ),

@@ -46,7 +46,7 @@ COMPONENT: Final = Component(
                         plural="harbourippools",
                     ),
                     finalizer="harbourippool.ipam.cluster.x-k8s.io",
-                    features=frozenset({"credentials", "ranges"}),
+                    features=frozenset({"ranges"}),
                     spec=HarbourIPPoolSpec,
                     reconciler=HarbourIPPoolReconciler,
                 ),

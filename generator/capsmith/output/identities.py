@@ -1,0 +1,37 @@
+"""Kinds of identities, and kinds that use them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capsmith.provider.model import Component, Resource, Role
+
+CREDENTIALS: Final = "credentials"
+"""Feature of kinds with a reference to an identity."""
+IDENTITY_REF: Final = "identityRef"
+"""Field of the spec that names an identity."""
+
+
+def list_standalone_identities(component: Component) -> list[Resource]:
+    """Return a component's kinds of identities, unless its infrastructure serves them."""
+    is_infrastructure = "infrastructure" in component.types
+    return [] if is_infrastructure else list(component.role(Role.IDENTITY))
+
+
+def list_identity_users(component: Component) -> list[Resource]:
+    """Return the kinds whose identity may not change while they are provisioned."""
+    return [
+        each
+        for each in component.resources
+        if CREDENTIALS in each.features
+        and not each.role.is_template
+        and each.role is not Role.RESOURCE
+    ]
+
+
+def list_fields_of_machines(pool: Resource, component: Component) -> tuple[str, ...]:
+    """Return the names of the fields that machines copy from their pool, with its identity."""
+    shared = component.list_shared_fields(pool)
+    machine = component.find_pool_machine(pool)
+    has_identities = CREDENTIALS in machine.features and CREDENTIALS in pool.features
+    return (*shared, IDENTITY_REF) if has_identities else shared

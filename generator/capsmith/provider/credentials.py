@@ -1,0 +1,45 @@
+"""Decide which kinds use identities, and which section the kinds of identities belong to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
+
+SWITCHABLE: Final = frozenset(
+    {"InfraMachine", "InfraMachinePool", "ControlPlane", "IPPool", "GlobalIPPool", "Addon"}
+)
+"""Roles for which the author switches the feature for credentials on, for each kind."""
+_SECTIONS: Final = ("infrastructure", "controlPlane", "ipam", "addon")
+
+
+def find_identity_section(draft: Draft) -> str:
+    """Return the section whose group and component the kinds of identities have.
+
+    Without infrastructure, it is the first section with a kind that uses them.
+    """
+    present = [each.section for each in draft.sections]
+    users = {kind.section for kind in draft.kinds if CREDENTIALS_FEATURE in kind.features}
+    if "infrastructure" in present:
+        return "infrastructure"
+    return next((section for section in _SECTIONS if section in users), "infrastructure")
+
+
+def has_identities_beside(kind: DraftKind, draft: Draft) -> bool:
+    """Return whether the manager of a kind serves the provider's identities."""
+    section = find_identity_section(draft)
+    sections = next(
+        {each.section for each in component}
+        for component in draft.components
+        if any(each.section == kind.section for each in component)
+    )
+    return section in sections
+
+
+def has_identity_reference(kind: DraftKind, draft: Draft) -> bool:
+    """Return whether the objects of a kind refer to identities with ``spec.identityRef``."""
+    if not draft.identities or not has_identities_beside(kind, draft):
+        return False
+    if kind.spec.implements == "Resource":
+        return draft.spec.infrastructure is not None
+    return kind.spec.implements == "InfraCluster" or CREDENTIALS_FEATURE in kind.features

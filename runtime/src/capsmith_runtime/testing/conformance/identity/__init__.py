@@ -1,0 +1,9 @@
+"""Conformance tests for kinds that use identities."""
+
+from capsmith_runtime.testing.conformance.identity.addresses import TestAddressPoolIdentities
+from capsmith_runtime.testing.conformance.identity.managed import TestManagedControlPlaneIdentities
+
+__all__ = [
+    "TestAddressPoolIdentities",
+    "TestManagedControlPlaneIdentities",
+]

@@ -1,0 +1,82 @@
+"""The sample identities of a provider and their Secrets, in a fake management cluster."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from capsmith_runtime.component import Component
+from capsmith_runtime.kube.client import JSON, NamespacedName, ResourceType
+from capsmith_runtime.testing.fake_api import FakeApi
+from capsmith_runtime.testing.manifests import Manifests
+
+NAMESPACE = "default"
+
+
+class IdentityType(Protocol):
+    """Protocol of a kind of identity; repositories without identities do not carry its class."""
+
+    @property
+    def resource(self) -> ResourceType:
+        """Return the resource type under which the API server serves the kind."""
+        ...
+
+
+def find_identity_kinds(component: Component) -> Sequence[IdentityType]:
+    """Return the kinds of identities that a component's manager serves."""
+    found: list[IdentityType] = []
+    for group in component.groups:
+        found += getattr(group, "identities", ())
+    return found
+
+
+def add_identities(
+    api: FakeApi, manifests: Manifests, kinds: Sequence[IdentityType], namespace: str
+) -> None:
+    """Add the sample identities and their Secrets, if there are any.
+
+    ``namespace`` is the manager's, which has the Secrets of cluster-scoped identities.
+    """
+    if not kinds:
+        return
+    beside: set[str] = set()
+    for kind in kinds:
+        for identity in manifests.samples(kind.resource.kind):
+            if kind.resource.namespaced:
+                beside.add(identity["spec"].get("secretRef", {}).get("name", ""))
+                identity = _in_namespace(identity, NAMESPACE)
+            api.add(identity)
+    for secret in manifests.samples("Secret"):
+        data = {
+            key: base64.b64encode(value.encode()).decode()
+            for key, value in secret.get("stringData", {}).items()
+        }
+        name = secret["metadata"]["name"]
+        found = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
+        api.add(_in_namespace(found, NAMESPACE if name in beside else namespace))
+    api.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+
+
+def refer_to_first(manifests: Manifests, kinds: Iterable[IdentityType]) -> JSON:
+    """Return ``identityRef`` of the first sample identity."""
+    kind = next(iter(kinds)).resource.kind
+    identity = manifests.samples(kind)[0]
+    return {"kind": kind, "name": identity["metadata"]["name"]}
+
+
+def remove_identity(api: FakeApi, reference: JSON) -> JSON:
+    """Remove an identity, whatever finalizers it has, and return it as it was."""
+    (identity,) = (
+        each for each in api.all(reference["kind"]) if each["metadata"]["name"] == reference["name"]
+    )
+    metadata = identity["metadata"]
+    key = NamespacedName(metadata.get("namespace", ""), metadata["name"])
+    api.change(reference["kind"], key, {"metadata": {"finalizers": None}})
+    api.remove(reference["kind"], key)
+    kept = {name: metadata[name] for name in ("name", "namespace") if name in metadata}
+    return {**identity, "metadata": kept}
+
+
+def _in_namespace(obj: JSON, namespace: str) -> JSON:
+    return {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}

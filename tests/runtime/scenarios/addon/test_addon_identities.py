@@ -1,0 +1,122 @@
+"""Add-ons whose calls have the credentials of an identity."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import pytest
+
+from capsmith_runtime.addon.api import (
+    AddonDeleteScope,
+    AddonReconciler,
+    AddonScope,
+    AddonState,
+    Workload,
+)
+from capsmith_runtime.addon.controllers import AddonControllers
+from capsmith_runtime.component import Component
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.kube.client import NamespacedName
+from capsmith_runtime.reconcile.results import Deleted
+from capsmith_runtime.reconcile.sessions import Credentials, SessionFactory
+from capsmith_runtime.testing.conformance.base import KindCase, scenario
+from capsmith_runtime.testing.identities import add_identities, find_identity_kinds, remove_identity
+from tests.runtime.scenarios.addon.base import AddonConformance
+from tests.runtime.scenarios.addon.environment import SELECTED, AddonEnvironment
+from tests.runtime.scenarios.providers import provider, run_with
+
+PROVIDER = provider("extension")
+SECRET = NamespacedName("beacon-addon-system", "beacon-credentials")
+REFERENCE = {"kind": "BeaconIdentity", "name": "beacon"}
+
+
+class Clients(SessionFactory[str]):
+    """Opens the credentials as a string."""
+
+    def open(self, credentials: Credentials) -> str:
+        return f"{credentials.identity} {credentials['token']}"
+
+
+class Sessions(AddonReconciler[Any]):
+    """Records the session of each call."""
+
+    session_factory = Clients
+    calls: ClassVar[list[tuple[str, str]]]
+
+    def reconcile_normal(
+        self, addon: AddonScope[Any], cluster: Cluster, workload: Workload
+    ) -> AddonState:
+        """Record the session."""
+        self.calls.append(("normal", addon.session(Clients)))
+        return AddonState()
+
+    def reconcile_delete(
+        self, addon: AddonDeleteScope[Any], cluster: Cluster, workload: Workload
+    ) -> Deleted:
+        """Record the session; without one, the add-on stays."""
+        self.calls.append(("delete", addon.session(Clients)))
+        return Deleted()
+
+
+@run_with("extension")
+class TestIdentities(AddonConformance):
+    """Add-ons in the manager that also serves the identities."""
+
+    @pytest.fixture(autouse=True)
+    def serve_identities(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        case: KindCase[Any],
+        env: AddonEnvironment,
+    ) -> None:
+        monkeypatch.setattr(Sessions, "calls", [], raising=False)
+        env.component = _serve(case.component, case.kind)
+        kinds = find_identity_kinds(env.component)
+        add_identities(env.api, env.manifests, kinds, env.component.namespace)
+
+    @scenario
+    async def test_an_add_on_waits_for_its_identity(self, env: AddonEnvironment) -> None:
+        identity = remove_identity(env.api, REFERENCE)
+        env.add_cluster("c1", SELECTED)
+        key = env.add_addon()
+        waits = "IdentityNotFound"
+        await env.eventually("it waits", lambda: _reason(env, key) == waits)
+        assert Sessions.calls == []
+        env.api.add(identity)
+        await env.eventually("it is called", lambda: Sessions.calls)
+        assert set(Sessions.calls) == {("normal", "beacon change-me")}
+
+    @scenario
+    async def test_a_changed_secret_opens_a_new_session(self, env: AddonEnvironment) -> None:
+        env.add_cluster("c1", SELECTED)
+        key = env.add_addon()
+        await env.eventually("it is called", lambda: Sessions.calls)
+        token = base64.b64encode(b"renewed").decode()
+        env.api.change("Secret", SECRET, {"data": {"token": token}})
+        renewed = ("normal", "beacon renewed")
+        await env.eventually("it is called again", lambda: Sessions.calls[-1] == renewed)
+
+        identity = remove_identity(env.api, REFERENCE)
+        Sessions.calls.clear()
+        env.api.remove(env.kind.resource.kind, key)
+        await env.quiet()
+        assert env.addon(key)["metadata"]["finalizers"] == [env.kind.finalizer]
+        env.api.add(identity)
+        await env.eventually(
+            "it is gone", lambda: env.api.find(env.kind.resource.kind, key) is None
+        )
+        assert Sessions.calls == [("delete", "beacon renewed")]
+
+
+def _serve(component: Component, kind: Any) -> Component:
+    """Return the component with all of its groups, and with the scripted reconciler."""
+    own = AddonControllers([replace(kind, reconciler=Sessions)])
+    others = (each for each in component.groups if not isinstance(each, AddonControllers))
+    return replace(component, groups=(*others, own))
+
+
+def _reason(env: AddonEnvironment, key: NamespacedName) -> str:
+    entries = (env.addon(key).get("status") or {}).get("matchingClusters") or [{}]
+    return str(entries[0].get("reason", ""))
