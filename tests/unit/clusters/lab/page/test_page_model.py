@@ -110,6 +110,19 @@ def test_comparison_has_only_what_changed() -> None:
         ({"spec": {"replicas": 3}, "status": {"readyReplicas": 3}}, "3 of 3 ready", ""),
         ({"status": {"ready": False}, "metadata": {}}, "Not ready", "no owner yet"),
         ({"spec": {"replicas": 1}}, "0 of 1 ready", "no status yet"),
+        (
+            {
+                "metadata": {"ownerReferences": [{}]},
+                "spec": {"replicas": 2},
+                "status": {
+                    "phase": "ScalingUp",
+                    "readyReplicas": 1,
+                    "conditions": [condition("Available", "False", "one is missing")],
+                },
+            },
+            "1 of 2 ready",
+            "Available: one is missing",
+        ),
         ({"status": {"dataSecretName": "s"}}, "Data created", ""),
         ({"status": {"addressRef": {"name": "ip"}}}, "Bound", ""),
         ({"metadata": {"deletionTimestamp": "now", "finalizers": ["a/b"]}},

@@ -12,7 +12,7 @@ export function age(time, now) {
 
 export function State({ tone, state, paused }) {
   const word = state || (tone === "neutral" ? "" : tone);
-  return html`<span class=${`state ${tone}`}>${word}</span>${paused && html` <span class="state paused">Paused</span>`}`;
+  return html`${word && html`<span class=${`state ${tone}`}>${word}</span>`}${paused && html` <span class="state paused">Paused</span>`}`;
 }
 
 function Name({ row, selected, onSelect, onToggle }) {

@@ -50,13 +50,14 @@ def summarize(obj: Mapping[str, Any]) -> Summary:
 def _judge(obj: Mapping[str, Any], conditions: list[ObjectCondition]) -> tuple[str, str]:
     """Return state and tone, from the fields that the kind's role in the contract has."""
     spec, status = get_mapping(obj.get("spec")), get_mapping(obj.get("status"))
+    # Deployments and pools have a phase, too, which says less.
+    if isinstance(spec.get("replicas"), int):
+        ready = status.get("readyReplicas") or 0
+        return f"{ready} of {spec['replicas']} ready", OK if ready == spec["replicas"] else WAITING
     phase = status.get("phase")
     if isinstance(phase, str) and phase:
         tone = OK if phase in _DONE_PHASES else FAILED if phase in _FAILED_PHASES else WAITING
         return phase, tone
-    if isinstance(spec.get("replicas"), int):
-        ready = status.get("readyReplicas") or 0
-        return f"{ready} of {spec['replicas']} ready", OK if ready == spec["replicas"] else WAITING
     initialization = get_mapping(status.get("initialization"))
     if "dataSecretName" in status or "dataSecretCreated" in initialization:
         is_done = bool(status.get("dataSecretName"))
