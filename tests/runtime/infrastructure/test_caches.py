@@ -196,3 +196,40 @@ def test_conditions_that_are_not_the_authors(types: list[str]) -> None:
         InfraClusterState(conditions=conditions)
     with pytest.raises(ValueError, match="condition"):
         InfraMachineState(provider_id="foo://1", conditions=conditions)
+
+
+@pytest.mark.parametrize(("has_feature", "expected"), [(True, "mine"), (False, "shared")])
+def test_the_identity_of_a_machine_takes_precedence(has_feature: bool, expected: str) -> None:
+    """Without the feature, spec.identityRef is a field of the author's."""
+    kinds = _kinds()
+    features = frozenset({"credentials"} if has_feature else ())
+    machine = replace(kinds.machines[0], features=features)
+    identities = [
+        _object(
+            _type("FooIdentity", False),
+            name,
+            spec={"secretRef": {"name": "s"}, "allowedNamespaces": {}},
+        )
+        for name in ("shared", "mine")
+    ]
+    refer = {
+        name: {"identityRef": {"kind": "FooIdentity", "name": name}} for name in ("shared", "mine")
+    }
+    secret = _object(SECRET, "s", metadata={"namespace": "foo-system"}, data={"token": "eA=="})
+    infra_cluster = _object(_type("FooCluster"), "c", spec=refer["shared"])
+    obj = _object(_type("FooMachine"), "m", spec=refer["mine"])
+    caches = _caches(
+        *identities, secret, infra_cluster, obj, kinds=replace(kinds, machines=(machine,))
+    )
+    cluster = testing.core_cluster(infrastructure=ObjectRef(GROUP, "FooCluster", "c"))
+    cluster = replace(cluster, namespace="ns")
+    resolver = CredentialsResolver(caches.identity)
+    found = asyncio.run(
+        ClusterInfrastructure.of(caches, resolver, "ns", cluster, name=None, user=obj)
+    )
+    assert not isinstance(found.credentials, Waiting)
+    assert found.credentials.identity == expected
+    record = caches.identity_record(obj, cluster)
+    assert record == {f"{GROUP}/identity": f"FooIdentity/{expected}"}
+    recorded = {**obj, "metadata": {**obj["metadata"], "annotations": dict(record)}}
+    assert set(caches.identity.find_recorded_keys(recorded)) == {f"FooIdentity//{expected}"}
