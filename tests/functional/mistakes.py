@@ -466,6 +466,40 @@ infrastructure:
   AcmeNetwork: {implements: Resource, spec: {cidr: string!}}
 """
 
+_MANAGER_DESCRIPTION: Final = _example("acme").replace(
+    "infrastructure:\n",
+    "manager:\n"
+    "  featureGates: {FastBoot: {description: Start servers from snapshots.}}\n"
+    "  healthChecks: true\n"
+    "infrastructure:\n",
+)
+_MANAGER: Final = {
+    "creates a server at each start if a feature gate is on": _controller(
+        "acme_machine",
+        "    def __init__(self, cloud: SimulatedCloud | None = None) -> None:\n"
+        "        self._cloud = cloud or SimulatedCloud()\n",
+        "    from .._generated.manager import FAST_BOOT\n\n"
+        "    def __init__(self, cloud: SimulatedCloud | None = None) -> None:\n"
+        "        self._cloud = cloud or SimulatedCloud()\n"
+        "        if self.FAST_BOOT.is_enabled:\n"
+        "            self._cloud.create_server(str(uuid.uuid4()), 'x', 'y', None)\n",
+    ),
+    "restarts the manager in an outage of the cloud": Mistake(
+        "src/*/health_checks.py",
+        "    def readyz(self) -> None:",
+        "        from .cloud import SimulatedCloud\n\n"
+        '        SimulatedCloud().find_server("x")\n\n'
+        "    def readyz(self) -> None:",
+    ),
+    "is not alive before its first event": Mistake(
+        "src/*/health_checks.py",
+        "    def readyz(self) -> None:",
+        '        if not hasattr(self, "first_event"):\n'
+        '            raise RuntimeError("no event yet")\n\n'
+        "    def readyz(self) -> None:",
+    ),
+}
+
 KITS: Final[Mapping[str, Kit]] = {
     "infrastructure": Kit(_example("acme"), _INFRASTRUCTURE, wait_seconds=20),
     "pools": Kit(_example("pools"), _POOLS, wait_seconds=5),
@@ -476,6 +510,7 @@ KITS: Final[Mapping[str, Kit]] = {
     "resources": Kit(_RESOURCE_DESCRIPTION, _RESOURCES),
     "extension": Kit(_example("extension"), _EXTENSION),
     "admission": Kit(_ADMISSION_DESCRIPTION, _ADMISSION),
+    "manager": Kit(_MANAGER_DESCRIPTION, _MANAGER),
 }
 
 

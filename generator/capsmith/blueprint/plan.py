@@ -221,6 +221,8 @@ CONDITIONS: Mapping[str, _Condition] = {
     "has_control_planes": lambda provider, context: bool(
         list_kubeadm_bootstrap_permissions(context["component"])
     ),
+    "has_settings": lambda provider, context: provider.manager.has_settings,
+    "has_health_checks": lambda provider, context: provider.manager.health_checks,
     "has_cloud": lambda provider, context: (
         _simulates_infrastructure(provider, context) or _hosts(provider, context)
     ),

@@ -203,6 +203,10 @@ def _slices(provider: Provider) -> Iterator[str]:
         yield "admission"
     if has_migration(provider):
         yield "migration"
+    if provider.manager.has_settings:
+        yield "flags"
+    if provider.manager.health_checks:
+        yield "health"
 
 
 def _closure(names: Sequence[str], slices: Mapping[str, Slice]) -> set[str]:

@@ -12,6 +12,7 @@ from capsmith.contract.model import Contract
 from capsmith.provider.credentials import find_identity_section
 from capsmith.provider.draft import Draft, DraftVersion
 from capsmith.provider.hooks import build_hooks
+from capsmith.provider.manager import build_manager
 from capsmith.provider.model import (
     ApiVersion,
     Component,
@@ -93,6 +94,7 @@ def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
         dependencies=spec.dependencies or (),
         dev_dependencies=spec.dev_dependencies or (),
         runtime=spec.runtime or "vendored",
+        manager=build_manager(spec.manager, draft.environment_prefix),
         sdk=ModuleName(spec.sdk) if spec.sdk is not None else None,
         e2e=bool(spec.e2e),
     )

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from capsmith.contract.model import Contract
+from capsmith.provider.manager import Manager
 from capsmith.safetext import (
     DnsLabel,
     DnsSubdomain,
@@ -405,8 +406,7 @@ class Component(NamedTuple):
 
     def find_pool_machine(self, pool: Resource) -> Resource:
         """Return the kind of the machines that a pool with Machines creates (MP-07)."""
-        machines = self.role(Role.INFRA_MACHINE)
-        return next(machine for machine in machines if machine.kind == pool.machine_kind)
+        return next(m for m in self.role(Role.INFRA_MACHINE) if m.kind == pool.machine_kind)
 
     def list_shared_fields(self, pool: Resource) -> tuple[str, ...]:
         """Return the names of the fields that machines copy from their pool (MP-11)."""
@@ -422,7 +422,7 @@ class Component(NamedTuple):
     def uses_workload_clusters(self) -> bool:
         """Return whether the manager sends requests to workload clusters.
 
-        Controllers for add-ons and control planes always do, even if the author's code does not.
+        Add-ons and control planes always do, even if the author's code does not.
         """
         return self.has_workload_client or not _WORKLOAD_TYPES.isdisjoint(self.types)
 
@@ -462,6 +462,7 @@ class Provider(NamedTuple):
     """Whether the runtime library is vendored into the repository or installed as a package."""
     sdk: ModuleName | None = None
     e2e: bool = False  # whether it runs Cluster API's own end-to-end tests
+    manager: Manager = Manager()
 
     @property
     def kubernetes(self) -> ReleaseVersion:
@@ -473,10 +474,8 @@ class Provider(NamedTuple):
 
         Raises LookupError if the provider does not have that release series.
         """
-        for contract in (*self.contracts, *self.former_contracts):
-            if contract.version == release.contract:
-                return contract
-        raise LookupError(release.contract)
+        known = {each.version: each for each in (*self.contracts, *self.former_contracts)}
+        return known[release.contract]
 
     def component(self, type: str) -> Component | None:
         """Return the component that has the kinds of a provider type, or None if there is none."""

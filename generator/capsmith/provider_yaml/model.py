@@ -30,6 +30,7 @@ from capsmith.provider_yaml.forms import (
     classify_text_mapping_or_list,
     classify_text_or_mapping,
 )
+from capsmith.provider_yaml.manager import ManagerSpec
 
 ContractVersion = Literal["v1beta1", "v1beta2"]
 
@@ -699,6 +700,9 @@ class ProviderSpec(SpecModel):
     )
     rbac: Many[PolicyRuleSpec] | None = Field(
         None, description="Permissions that your code needs in addition to the contract's."
+    )
+    manager: ManagerSpec | None = Field(
+        None, description="Flags, feature gates and health checks of the manager."
     )
     sdk: forms.SdkName | None = Field(
         None,

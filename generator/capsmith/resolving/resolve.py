@@ -29,6 +29,7 @@ from capsmith.resolving.checks.kinds import (
     check_webhooks,
 )
 from capsmith.resolving.checks.machines import check_control_planes, check_pools
+from capsmith.resolving.checks.manager import check_manager
 from capsmith.resolving.checks.names import check_names
 from capsmith.resolving.checks.rules import check_kind_rules, check_part_limits
 from capsmith.resolving.checks.sections import (
@@ -106,6 +107,7 @@ def _check_draft(draft: Draft, contracts: Mapping[str, Contract], top: PathRepor
     check_control_planes(draft, top)
     check_extension(draft, top)
     check_identities(draft, followed_first, top)
+    check_manager(draft, top)
 
 
 def _check_kind(

@@ -21,6 +21,7 @@ from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.groups import Reconcile
 from capsmith_runtime.reconcile.permissions import Permissions
 from capsmith_runtime.reconcile.session_pools import SessionPools
+from capsmith_runtime.reconcile.session_tasks import ReadinessCheck
 from capsmith_runtime.reconcile.watched_kinds import WatchedKinds
 
 _log = get_logger("manager")
@@ -76,6 +77,12 @@ class ManagerBuilder:
             *((self.caches.machines,) if self._component.watches_machines else ()),
             *own,
         )
+
+    @property
+    def readiness_checks(self) -> tuple[ReadinessCheck, ...]:
+        """Return the author's readiness checks; the manager must run every one of them."""
+        own = (check for group in self.groups for check in group.readiness_checks)
+        return (*self.sessions.checks, *own)
 
     def _sessions(self) -> SessionPools:
         options = self._options

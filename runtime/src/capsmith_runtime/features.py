@@ -24,16 +24,18 @@ class FeatureGate:
     Create it once, at the top level of a module that your reconcilers import.
     """
 
-    def __init__(self, name: str, *, default: bool = False) -> None:
+    def __init__(self, name: str, *, default: bool = False, description: str = "") -> None:
         """Declare a gate.
 
-        ``name`` is in CamelCase, such as ``FastBoot``. Raises ValueError if it is not, or if
-        another gate already has the name.
+        ``name`` is in CamelCase, such as ``FastBoot``. ``--help`` shows ``description`` if the gate
+        is declared in provider.yaml. Raises ValueError for another form of the name, or if another
+        gate already has it.
         """
         if not _NAME.fullmatch(name) or name in _gates:
             raise ValueError(f"not in CamelCase, or declared twice: {name!r}")
         self.name = name
         self.default = default
+        self.description = description
         self._value = default
         _gates[name] = self
 
@@ -50,6 +52,19 @@ class FeatureGate:
             yield
         finally:
             self._value = before
+
+
+def list_feature_gates() -> list[FeatureGate]:
+    """Return the declared gates, sorted by name."""
+    return [_gates[name] for name in sorted(_gates)]
+
+
+def describe_feature_gates() -> str:
+    """Return one sentence for each declared gate, with its default; empty if there are none."""
+    return " ".join(
+        f"{gate.name}=true|false (default={str(gate.default).lower()}) {gate.description}".strip()
+        for gate in list_feature_gates()
+    )
 
 
 def find_unknown_gates(names: Mapping[str, bool]) -> list[str]:

@@ -250,9 +250,9 @@ class Manager:
         )
         self._builder = builder
         self._reader.set_result(reader)
-        self._checks.update({each.name: each.is_ready for each in builder.sessions.checks})
+        self._checks.update({each.name: each.is_ready for each in builder.readiness_checks})
         async with asyncio.TaskGroup() as group:
-            for check in builder.sessions.checks:
+            for check in builder.readiness_checks:
                 group.create_task(check.run())
             for informer in builder.informers:
                 group.create_task(informer.run())

@@ -12,7 +12,7 @@ from pathlib import Path
 from ssl import TLSVersion
 from typing import Final, Protocol
 
-from capsmith_runtime.features import parse_feature_gates
+from capsmith_runtime.features import describe_feature_gates, parse_feature_gates
 from capsmith_runtime.kube.diagnostics import DiagnosticsOptions, parse_address
 from capsmith_runtime.kube.leaderelection import LeaseTimings
 from capsmith_runtime.kube.request_limit import BURST
@@ -236,7 +236,7 @@ def _parser(
     stop = "limit for running reconciles when the manager stops"
     add("--graceful-shutdown-timeout", default=300.0, type=parse_duration, help=stop)
     _add_kube_flags(parser)
-    gates = "A=true,B=false"
+    gates = f"A=true,B=false {describe_feature_gates()}".strip().replace("%", "%%")
     add("--feature-gates", default=_DECLARED, type=_feature_gates, metavar="GATES", help=gates)
     if distribution:
         add("--version", action="version", version=_versions(distribution))

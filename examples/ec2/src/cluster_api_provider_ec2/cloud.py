@@ -21,6 +21,8 @@ from capsmith_runtime.infrastructure import (
     TerminalError,
 )
 
+from ._generated.manager import AWS_MAX_ATTEMPTS, AWS_READ_TIMEOUT
+
 if TYPE_CHECKING:
     from mypy_boto3_ec2 import EC2Client
     from mypy_boto3_elbv2 import ElasticLoadBalancingv2Client
@@ -32,12 +34,6 @@ DEFAULT_REGION = "us-east-1"
 LISTED_SECONDS = 60.0
 """EC2 lists a resource sooner after its creation."""
 
-_CONFIG = Config(
-    connect_timeout=5,
-    read_timeout=30,
-    retries={"mode": "standard", "total_max_attempts": 3},
-    user_agent_extra="cluster-api-provider-ec2",
-)
 _THROTTLED = {"RequestLimitExceeded", "Throttling", "ThrottlingException"}
 _NO_CAPACITY = {"InsufficientInstanceCapacity", "InsufficientFreeAddressesInSubnet"}
 _INVALID = re.compile(r"Invalid(AMIID|InstanceType|KeyPair|ParameterValue)\b.*")
@@ -50,6 +46,16 @@ class Cloud:
 
     ec2: EC2Client
     elb: ElasticLoadBalancingv2Client
+
+
+def _create_config() -> Config:
+    """Return the settings of a client, after the command line is parsed."""
+    return Config(
+        connect_timeout=5,
+        read_timeout=AWS_READ_TIMEOUT.value,
+        retries={"mode": "standard", "total_max_attempts": AWS_MAX_ATTEMPTS.value},
+        user_agent_extra="cluster-api-provider-ec2",
+    )
 
 
 class Aws:
@@ -69,14 +75,14 @@ class Aws:
                     session.client(
                         "ec2",
                         name,
-                        config=_CONFIG,
+                        config=_create_config(),
                         aws_access_key_id=key_id,
                         aws_secret_access_key=secret,
                     ),
                     session.client(
                         "elbv2",
                         name,
-                        config=_CONFIG,
+                        config=_create_config(),
                         aws_access_key_id=key_id,
                         aws_secret_access_key=secret,
                     ),
@@ -90,7 +96,7 @@ class Aws:
             client = session.client(
                 "sts",
                 session.region_name or DEFAULT_REGION,
-                config=_CONFIG,
+                config=_create_config(),
                 aws_access_key_id=key_id,
                 aws_secret_access_key=secret,
             )

@@ -13,6 +13,7 @@ from capsmith_runtime.kube.workqueue import WorkQueue
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
 from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.session_tasks import ReadinessCheck
 from capsmith_runtime.reconcile.sessions import Credentials
 
 Queues = Mapping[str, WorkQueue[NamespacedName]]
@@ -92,6 +93,11 @@ class ControllerGroup:
     def healthy(self) -> bool:
         """Return whether the group works; if it stays unhealthy, the manager is restarted."""
         return True
+
+    @property
+    def readiness_checks(self) -> Sequence[ReadinessCheck]:
+        """Return further checks, which the manager runs and shows by name at ``/readyz``."""
+        return ()
 
     async def drain(self) -> None:
         """Wait until clients have been redirected to another process; the manager then stops.

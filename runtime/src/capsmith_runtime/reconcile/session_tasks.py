@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -17,9 +18,9 @@ _log = get_logger("sessions")
 _readiness_log = get_logger("readiness")
 
 PERIOD_SECONDS: Final = 10.0
-"""Seconds between two readiness checks."""
+"""Seconds between two calls of a check."""
 TIMEOUT_SECONDS: Final = 5.0
-"""Seconds that a readiness check may take."""
+"""Seconds that one call of a check may take."""
 
 BASE_DELAY: Final = 1.0
 MAX_DELAY: Final = 300.0
@@ -137,8 +138,8 @@ class SessionWatch:
         await ended
 
 
-class ReadinessCheck:
-    """Calls a function periodically; ready while the last call ended without an exception.
+class PeriodicCheck(ABC):
+    """Calls a function of the author periodically, and reports whether it raised an exception.
 
     It does not use the threads of the reconcilers' calls: a hanging check must neither block those
     calls nor make the manager unhealthy.
@@ -148,17 +149,16 @@ class ReadinessCheck:
         self.name = name
         self._function = function
         self._running: asyncio.Future[None] | None = None
-        self._problem: str | None = "not called yet"
 
-    def is_ready(self) -> bool:
-        """Return whether the last call succeeded; False before the first call has ended."""
-        return self._problem is None
+    @abstractmethod
+    def report(self, problem: str | None) -> None:
+        """Handle the result of one call: the problem, or None if there was no exception."""
 
     async def run(self) -> None:
         """Check until cancelled."""
         try:
             while True:
-                self._report(await self._check())
+                self.report(await self._check())
                 await asyncio.sleep(PERIOD_SECONDS)
         finally:
             if self._running is not None:
@@ -194,7 +194,20 @@ class ReadinessCheck:
             # It would end the event loop, or this task.
             raise RuntimeError(f"{self.name} raised {caught!r}") from caught
 
-    def _report(self, problem: str | None) -> None:
+
+class ReadinessCheck(PeriodicCheck):
+    """Is ready while the last call of its function ended without an exception."""
+
+    def __init__(self, name: str, function: Callable[[], Awaitable[None] | None]) -> None:
+        super().__init__(name, function)
+        self._problem: str | None = "not called yet"
+
+    def is_ready(self) -> bool:
+        """Return whether the last call succeeded; False before the first call has ended."""
+        return self._problem is None
+
+    def report(self, problem: str | None) -> None:
+        """Log a change of the result."""
         if problem == self._problem:
             return
         self._problem = problem

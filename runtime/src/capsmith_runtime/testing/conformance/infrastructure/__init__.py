@@ -15,6 +15,7 @@ from capsmith_runtime.testing.conformance.infrastructure.machine import (
 from capsmith_runtime.testing.conformance.infrastructure.machine_templates import (
     TestMachineTemplates,
 )
+from capsmith_runtime.testing.conformance.infrastructure.settings import TestSettings
 
 __all__ = [
     "TestAccounts",
@@ -25,5 +26,6 @@ __all__ = [
     "TestInfrastructureCalls",
     "TestInfrastructureFaults",
     "TestMachineTemplates",
+    "TestSettings",
     "TestTerminatedMachines",
 ]

@@ -19,9 +19,10 @@ def run() -> int:
     from capsmith_runtime.migration.options import MIGRATION
     from capsmith_runtime.webhook.options import WEBHOOK
 
+    from ._generated.manager import FLAGS
     from ._generated.wiring import COMPONENTS, load
 
-    return main(COMPONENTS, load, extras=[MIGRATION, WEBHOOK], distribution=DISTRIBUTION)
+    return main(COMPONENTS, load, extras=[FLAGS, MIGRATION, WEBHOOK], distribution=DISTRIBUTION)
 
 
 if __name__ == "__main__":

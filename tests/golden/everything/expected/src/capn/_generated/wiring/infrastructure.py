@@ -9,6 +9,7 @@ from capsmith_runtime.admission.controllers import AdmissionWebhook
 from capsmith_runtime.admission.kinds import AdmittedKind
 from capsmith_runtime.component import Component
 from capsmith_runtime.conversion.controllers import ConversionWebhook
+from capsmith_runtime.health.controllers import HealthCheckFactory
 from capsmith_runtime.infrastructure.controllers import InfrastructureControllers
 from capsmith_runtime.infrastructure.kinds import IdentityKind, InfraClusterKind, InfraMachineKind
 from capsmith_runtime.infrastructure.machine_template import MachineTemplateController
@@ -27,6 +28,7 @@ from ...controllers.nimbus_metal_cluster import NimbusMetalClusterReconciler
 from ...controllers.nimbus_security_group import NimbusSecurityGroupReconciler
 from ...controllers.nimbus_server import NimbusServerReconciler
 from ...webhooks.nimbus_machine import NimbusMachineDefaulter, NimbusMachineValidator
+from ...health_checks import ManagerHealthChecks
 from ..api.nimbus_cluster import NimbusClusterSpec
 from ..api.nimbus_image import NimbusImageSpec
 from ..api.nimbus_machine import NimbusMachineSpec
@@ -296,6 +298,7 @@ COMPONENT: Final = Component(
                 ),
             ),
         ),
+        HealthCheckFactory(ManagerHealthChecks),
         StorageVersionMigration(
             "nimbusclusters.infrastructure.nimbus.example.com",
             "nimbusclustertemplates.infrastructure.nimbus.example.com",
