@@ -18,6 +18,8 @@ ADDRESS: Final = "10.10.0.2"
 SERVICE: Final = "10.96.0.1"
 """Address of the Service `kubernetes`, at which Pods reach the API server."""
 SOCKET: Final = "/run/containerd/containerd.sock"
+KUBELET_ROOT: Final = "/var/lib/kubelet"
+"""Folder of the kubelet's files, as the node's namespaces have it."""
 PAUSE_IMAGE: Final = "registry.k8s.io/pause:3.10"
 
 _GATEWAY = "10.10.0.1"
@@ -113,6 +115,9 @@ def plan_mounts(paths: NodePaths, lab: Path, sysctls: list[str]) -> list[list[st
         inside = staged / lab.relative_to("/var/lib")
         commands.append(["mount", "--bind", str(lab), str(inside)])
     commands.append(["mount", "--rbind", str(staged), "/var/lib"])
+    # The path of a socket has at most 107 characters, and that of the lab may be long.
+    commands.append(["mkdir", "-p", KUBELET_ROOT])
+    commands.append(["mount", "--bind", str(paths.root / "kubelet"), KUBELET_ROOT])
     if not lab.is_relative_to("/run"):
         commands.append(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"])
     for key in sysctls:
@@ -264,7 +269,7 @@ def build_kubelet_command(binary: Path, paths: NodePaths, kubeconfig: Path) -> l
         f"--kubeconfig={kubeconfig}",
         f"--hostname-override={NAME}",
         f"--node-ip={ADDRESS}",
-        f"--root-dir={paths.root / 'kubelet'}",
+        f"--root-dir={KUBELET_ROOT}",
     ]
 
 

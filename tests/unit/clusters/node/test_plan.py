@@ -11,6 +11,7 @@ import yaml
 
 from capsmith.clusters.node.plan import (
     ADDRESS,
+    KUBELET_ROOT,
     SERVICE,
     SOCKET,
     SYSCTLS,
@@ -39,6 +40,8 @@ def test_mounts_hide_what_kubelet_and_containerd_write() -> None:
         "/var/log",
         "/root/lab/node/var-lib",
         "/var/lib",
+        KUBELET_ROOT,
+        KUBELET_ROOT,
         "/run",
         "/proc/sys/vm/panic_on_oom",
         "/",
