@@ -27,8 +27,8 @@ from ...controllers.nimbus_machine import NimbusMachineReconciler
 from ...controllers.nimbus_metal_cluster import NimbusMetalClusterReconciler
 from ...controllers.nimbus_security_group import NimbusSecurityGroupReconciler
 from ...controllers.nimbus_server import NimbusServerReconciler
-from ...webhooks.nimbus_machine import NimbusMachineDefaulter, NimbusMachineValidator
 from ...health_checks import ManagerHealthChecks
+from ...webhooks.nimbus_machine import NimbusMachineDefaulter, NimbusMachineValidator
 from ..api.nimbus_cluster import NimbusClusterSpec
 from ..api.nimbus_image import NimbusImageSpec
 from ..api.nimbus_machine import NimbusMachineSpec
