@@ -221,6 +221,7 @@ class Crd:
         """Return the path in the manifest to a version's schema, or to a field in that schema.
 
         ``field`` is dotted; ``[]`` stands for the items of a list, ``{}`` for the values of a map.
+        The path is empty if the CRD has no such version.
         """
         names = [each.name for each in self.versions]
         if version not in names:

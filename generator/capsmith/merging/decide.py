@@ -65,7 +65,8 @@ class Reason(StrEnum):
     SCAFFOLD_BEHIND = "scaffold behind"
     """The author edited a scaffold, and capsmith has new content for it."""
     SCAFFOLD_HELD = "scaffold held"
-    """A scaffold was not edited, but code that depends on it was."""
+    """An unedited code scaffold is kept, because another one, which may call it, was edited or
+    deleted."""
     REPLACED = "replaced"
     """An edited scaffold is replaced because of --restore and --force."""
     NOT_REPLACED = "not replaced"

@@ -167,7 +167,7 @@ def remove_vendored(tree: FileTree) -> FileTree:
 
 
 def parse_record(record: str) -> dict[str, str]:
-    """Parse the record of a vendored copy into digests by path.
+    """Return the digests in the record of a vendored copy by path, with the record's own.
 
     Raises ValueError if ``record`` is not a valid record.
     """

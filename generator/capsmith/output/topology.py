@@ -76,7 +76,7 @@ _RESERVED = frozenset({"builtin"})
 
 
 class ClassVariable(NamedTuple):
-    """A required scalar field that is set by a variable of the ClusterClass."""
+    """A variable of the ClusterClass that sets a required scalar field of a template."""
 
     name: str
     schema: Mapping[str, Any]

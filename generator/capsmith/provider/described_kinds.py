@@ -31,7 +31,7 @@ _OF_CLASSES = frozenset({"InfraCluster", "ControlPlane"})
 
 
 def has_template(described: KindSpec) -> bool:
-    """Return whether capsmith generates a template for a described kind."""
+    """Return whether a kind of `provider.yaml` gets a generated template."""
     return described.implements not in WITHOUT_TEMPLATE and described.template is not False
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def convert_contract_fields(written: ContractFieldsSpec | None) -> ContractFields | None:
-    """Convert the author's declarations of contract fields to schemas; None stays None."""
+    """Convert `contractFields` of `provider.yaml`; return None if it is not given."""
     if written is None:
         return None
     exact = bool(written.exact)

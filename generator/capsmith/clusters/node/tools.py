@@ -41,7 +41,7 @@ class NodeTools:
     """Path to the folder with cert-manager's executables and manifest."""
 
     def to_data(self) -> dict[str, str]:
-        """Return the paths by the names of the attributes, as JSON data."""
+        """Return the paths as JSON data, keyed by the names of the attributes."""
         return {name: str(path) for name, path in asdict(self).items()}
 
     @classmethod

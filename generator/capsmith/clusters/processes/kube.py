@@ -189,9 +189,10 @@ class KubeClient:
         return "/".join(parts)
 
     def resolve(self, api_version: str, kind: str) -> ServedKind:
-        """Look up how the server serves a kind, and cache the answer if the kind exists.
+        """Return the plural name and scope of a kind; the result is cached.
 
-        Raises LookupError if the server does not serve the kind.
+        Raises LookupError if the API version lacks the kind, and ApiError if the server does not
+        serve the API version.
         """
         known = self._kinds.get((api_version, kind))
         if known is not None:

@@ -158,7 +158,7 @@ _CERTIFICATES = ("webhook-cert-dir", "webhook-cert-path")
 
 
 class ProviderManager:
-    """The process of a component's manager in a management cluster."""
+    """A component's manager, run as a local process against a management cluster."""
 
     def __init__(
         self,

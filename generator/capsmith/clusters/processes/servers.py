@@ -30,7 +30,7 @@ _CONTROLLERS = (
 
 
 class EtcdAddress(Protocol):
-    """A running etcd, which any process may have started."""
+    """Client URL and TLS files of a running etcd, whichever process started it."""
 
     url: str
     tls: EtcdTLS

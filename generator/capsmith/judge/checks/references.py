@@ -339,7 +339,7 @@ _FILES = (Artefact.CLUSTER_TEMPLATE, Artefact.CLUSTER_CLASS)
 
 @check("template-kinds")
 def check_template_kinds(context: Context) -> Iterator[Violation]:
-    """CC-77: Each provider kind that a template or class uses has a CRD in the release."""
+    """CC-77: Each provider kind that a cluster template or ClusterClass uses has a CRD."""
     known = context.bundle.known_crds
     # Several providers share a group, so a kind is the provider's if it begins as its kinds do.
     own = {(crd.group, _first_word(crd.kind)) for crd in context.bundle.crds}

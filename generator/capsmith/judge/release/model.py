@@ -158,7 +158,7 @@ class MigrationStep(NamedTuple):
 
 @dataclass(frozen=True)
 class Migration:
-    """All steps of a release from one contract to the next, in the order of upstream's page."""
+    """The steps from one contract to the next, in the order of Cluster API's migration guide."""
 
     old: str
     new: str
@@ -184,7 +184,7 @@ class Verdict:
     from_source: tuple[Core, ...] = ()
     """Targeted releases of core with which no test of capsmith runs."""
     unanswered: tuple[str, ...] = ()
-    """Questions to which a running API server gave no answer."""
+    """Live checks that could not be made, each with the object and the reason."""
     not_judged: tuple[str, ...] = ()
     """Releases of the provider that no targeted release of core can install, with the reasons."""
     texts: Mapping[str, str] = field(default_factory=dict)

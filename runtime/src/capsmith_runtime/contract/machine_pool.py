@@ -36,7 +36,7 @@ class MachinePool:
     cluster_name: str
     """Name of the Cluster that the MachinePool belongs to."""
     replicas: int
-    """Desired number of machines, or the actual number while an autoscaler manages it."""
+    """Desired number of machines, 1 if unset; the actual number if `replicas_managed_elsewhere`."""
     replicas_managed_elsewhere: bool
     """Whether an autoscaler outside Cluster API manages the number of machines (MP-17)."""
     version: str | None

@@ -38,7 +38,8 @@ class MachineObjects:
     infrastructure: Mapping[str, Any]
     """The infrastructure machine or its template, as JSON."""
     bootstrap: Mapping[str, Any]
-    """The bootstrap configuration or its template; empty if the Machine names its data itself."""
+    """The bootstrap configuration or its template; empty if the Machine has only a
+    ``dataSecretName``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

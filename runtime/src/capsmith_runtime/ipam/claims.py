@@ -237,6 +237,7 @@ class AllocationSource(Protocol):
     ) -> Deleted | Waiting:
         """Release a claim's address before its IPAddress is deleted.
 
+        Return Deleted once the address is released, or else Waiting.
         ``address`` is the IPAddress; None if there is none.
         """
 

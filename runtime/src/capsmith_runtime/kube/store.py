@@ -162,7 +162,10 @@ class Cache:
         return self._remove(key) if is_gone(obj) else self._put(key, obj)
 
     def add_listed(self, listed: EncodedObjects, obj: JSON) -> None:
-        """Add an object from a list to ``listed``; an object that is cached takes no memory."""
+        """Add an object from a list to ``listed``.
+
+        If it is cached at the same resource version, the cached copy is shared.
+        """
         key = key_of(obj)
         if self._objects.version(key) == version_of(obj):
             listed.share(key, self._objects)

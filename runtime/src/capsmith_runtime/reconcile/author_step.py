@@ -292,9 +292,9 @@ def check_result(hook: Callable[..., object], result: object, expected: type[T])
 
 
 def describe_owner(obj: JSON) -> str:
-    """Return a name for the Cluster that shares a limit on calls, for objects without an identity.
+    """Return the name of the tenant that calls for an object without an identity belong to.
 
-    Objects without a Cluster share one limit per namespace.
+    It is the object's Cluster, or the object's namespace if the object has no Cluster.
     """
     return f"Cluster {metadata.namespace(obj)}/{cluster_name_of(obj) or ''}"
 

@@ -37,9 +37,10 @@ def serve_lab(lab: LabFolder, port: int, ready: Ready) -> None:
 def serve_cluster(
     kubeconfig: Path, context: str, environment: Mapping[str, str], port: int, ready: Ready
 ) -> None:
-    """Serve the page of the management cluster in a kubeconfig until a signal arrives.
+    """Serve a page of the cluster that ``context`` of a kubeconfig selects, until a signal arrives.
 
-    Only read requests are sent.  Raises UnreadableInput if the kubeconfig cannot be used.
+    If ``context`` is empty, it is the current one. Only read requests are sent.  Raises
+    UnreadableInput if the kubeconfig cannot be used.
     """
     _require_packages()
     from capsmith.clusters.lab.page.serve import PageServer

@@ -50,7 +50,10 @@ class StreamRequest:
 
     @classmethod
     def from_data(cls, data: object) -> StreamRequest:
-        """Return the request that JSON data describes; unknown and invalid values are ignored."""
+        """Return the request that JSON data describes.
+
+        Unknown keys are ignored, and values of another type are converted.
+        """
         given = get_mapping(data)
         selected = str(given.get("selected") or "")
         name = selected.rpartition("/")[2] if given.get("onlySelected") else ""

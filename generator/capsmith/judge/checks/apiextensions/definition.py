@@ -1,4 +1,4 @@
-"""Check what a CRD says besides its schemas: names, versions, conversion, columns, subresources.
+"""Check a CRD except for its schemas: names, versions, conversion, columns, subresources.
 
 Follows ``ValidateCustomResourceDefinition``.  Expects a CRD whose parts have the right types.
 """

@@ -1,7 +1,8 @@
-"""Plans which of a pool's machines to create and delete next, from the existing machines alone.
+"""Plans which machines of a pool to create and delete next.
 
-The order of the machines does not change the plan, so the next plan continues an interrupted one.
-The plan does not depend on time, on the API server, or on earlier plans.
+A plan follows from the existing machines, the desired state and the limits of a rollout alone, in
+whatever order the machines are given. It does not depend on time, on the API server, or on earlier
+plans, so after an interruption the next plan simply takes its place.
 """
 
 from __future__ import annotations

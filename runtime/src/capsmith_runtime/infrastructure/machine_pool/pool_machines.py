@@ -111,7 +111,10 @@ class PoolMachinesLister:
         )
 
     def read(self, pool: JSON, found: CachedPoolMachines) -> PoolMachines:
-        """Return a pool's machines from what ``select`` returned for it."""
+        """Return a pool's machines, decoded from the result of `select`.
+
+        Labelled objects count only if they have lost their owner reference.
+        """
         lost = [obj for obj in found.labelled if has_lost_owner(obj, pool)]
         machines = PoolMachines(_by_name([*found.owned, *lost]), _by_name(found.machines))
         self._last[key_of(pool)] = machines

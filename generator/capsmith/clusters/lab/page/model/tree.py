@@ -322,7 +322,7 @@ def build_tree(store: ObjectStore, query: TreeQuery) -> list[TreeRow]:
 
 
 def count_states(store: ObjectStore) -> dict[str, int]:
-    """Return how many objects are in each tone, and how many are paused."""
+    """Count objects by status; paused objects count as ``paused`` as well."""
     counts: dict[str, int] = defaultdict(int)
     for each in store:
         counts[each.summary.tone] += 1
