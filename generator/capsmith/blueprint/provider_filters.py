@@ -187,10 +187,12 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     # output/topology.py, output/slices.py: samples, cluster templates and ClusterClasses
     "credentials_name": name_credentials,
     "sample_spec": sample_spec,
-    "identity_users": list_identity_users,
-    "standalone_identities": list_standalone_identities,
     "standalone_resources": list_standalone_resources,
     "topology": build_topology,
+    # output/identities.py: kinds of identities, and kinds that use them
+    "identity_users": list_identity_users,
+    "shared_fields": list_fields_of_machines,
+    "standalone_identities": list_standalone_identities,
     # output/reference.py: tables of the provider's reference
     "field_rows": list_field_rows,
     "missing_fields": find_missing_fields,
@@ -205,7 +207,6 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "part": Component.part,
     "pool_machine": lambda pool, component: component.find_pool_machine(pool),
     "preferred_version": get_preferred_version,
-    "shared_fields": list_fields_of_machines,
     "version_changes": compare_versions,
     # provider_upgrade/changes.py: the next contract
     "kind_changes": list_kind_changes,

@@ -115,6 +115,7 @@ def _skeleton(
     usual = _usual_features(_checked(base, sources, head, repository, contracts))
     configs = [source.crd.kind for source in sources if source.role == "BootstrapConfig"]
     machines = [source.crd.kind for source in sources if source.role == "InfraMachine"]
+    has_identities = any(source.role == IDENTITY for source in sources)
     for source in sources:
         entry = base[source.crd.kind]
         there = kinds.detect_features(source, shapes[source.crd.kind])
@@ -123,6 +124,8 @@ def _skeleton(
             for feature, is_on in sorted(there.items())
             if is_on != (feature in usual.get(source.crd.kind, ()))
         }
+        if has_identities and source.refers_to_identity:
+            switched["credentials"] = True
         if switched:
             entry["features"] = {**entry.get("features", {}), **switched}
         if source.role == "ControlPlane" and not there.get(MANAGED):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from capsmith.contract.model import Contract
-from capsmith.importing.source import PROVIDER_LABEL, RESOURCE, SourceCrd
+from capsmith.importing.source import IDENTITY, PROVIDER_LABEL, RESOURCE, SourceCrd
 from capsmith.manifests.crds import CrdVersion
 from capsmith.manifests.kustomize import KUSTOMIZATION_FILES
 from capsmith.manifests.parse import Manifest, list_of, mapping_of, text_of
@@ -269,14 +269,20 @@ def _groups(sources: Sequence[SourceCrd]) -> dict[str, str]:
 
 
 def _components(sources: Sequence[SourceCrd]) -> dict[str, list[str]]:
-    """Return the sections that share an API group with the infrastructure, with it.
+    """Return the sections that share an API group or identities with the infrastructure, with it.
 
     Managed control planes and their clusters are often kinds of one group, which one release ships.
+    One manager serves the identities and all kinds that refer to them.
     """
     groups: dict[str, set[str]] = {}
     for source in sources:
         if source.role != RESOURCE:
             groups.setdefault(source.section, set()).add(source.crd.group)
     shared = groups.get(_INFRASTRUCTURE, set())
-    combined = [each for each in SECTION_TYPES if groups.get(each, set()) & shared]
+    referring = {source.section for source in sources if source.refers_to_identity}
+    if not any(source.role == IDENTITY for source in sources):
+        referring = set()
+    combined = [
+        each for each in SECTION_TYPES if groups.get(each, set()) & shared or each in referring
+    ]
     return {_INFRASTRUCTURE: combined} if len(combined) > 1 else {}

@@ -10,6 +10,8 @@ from capsmith.importing.compare import normalize
 from capsmith.importing.fields import convert_fields
 from capsmith.manifests.crds import Crd, read_crds
 from capsmith.manifests.parse import Manifest, mapping_of
+from capsmith.provider.credentials import SWITCHABLE
+from capsmith.provider.draft import CREDENTIALS_FEATURE
 from capsmith.provider.model import SECRET_REF
 from capsmith.provider.sections import SECTION_TYPES
 
@@ -62,6 +64,8 @@ class SourceCrd(NamedTuple):
     """Role in provider.yaml, such as ``InfraMachine`` or ``Resource``."""
     section: str
     template: Crd | None = None
+    refers_to_identity: bool = False
+    """Whether the kind has the contract's optional reference to an identity."""
 
     @property
     def all(self) -> tuple[Crd, ...]:
@@ -88,7 +92,10 @@ def read_sources(
             continue
         role = _role(crd, crds, roles, contract)
         template = None if role == RESOURCE else crds.get((group, kind + _TEMPLATE))
-        sources.append(SourceCrd(crd, role, _SECTIONS.get(role, _INFRASTRUCTURE), template))
+        section = _SECTIONS.get(role, _INFRASTRUCTURE)
+        sources.append(
+            SourceCrd(crd, role, section, template, _refers_to_identity(crd, role, contract))
+        )
     # A folder of CRDs often has those of other projects, such as a CNI plug-in.  The provider's
     # share a group with a kind that has a role, or carry the label that kustomize adds.
     sources = _in_sections(sources)
@@ -214,6 +221,17 @@ def is_identity(crd: Crd, contract: Contract) -> bool:
     return all(normalize(fields[name]) == normalize(shape[name].schema) for name in known)
 
 
+def _refers_to_identity(crd: Crd, role: str, contract: Contract) -> bool:
+    if role not in SWITCHABLE:
+        return False
+    there = mapping_of(_stored_schema(crd), "properties", "spec", "properties")
+    return any(
+        field.feature == CREDENTIALS_FEATURE
+        and normalize(mapping_of(there, field.name)) == normalize(field.schema)
+        for field in contract.types[role].spec.values()
+    )
+
+
 def describe_credentials(crds: Iterable[Crd], with_fields: bool) -> Any:
     """Return a value for the key ``credentials``, or None if there are no identities.
 
@@ -230,7 +248,7 @@ def _identity(crd: Crd, with_fields: bool) -> Any:
         entry["namespaced"] = True
     if SECRET_REF not in fields:
         entry["secret"] = False
-    spec = convert_fields(mapping_of(_identity_schema(crd), "properties", "spec"))
+    spec = convert_fields(mapping_of(_stored_schema(crd), "properties", "spec"))
     own = {name: field for name, field in spec.items() if name not in (SECRET_REF, _ALLOWED)}
     if own and with_fields:
         entry["spec"] = own
@@ -238,8 +256,8 @@ def _identity(crd: Crd, with_fields: bool) -> Any:
 
 
 def _identity_fields(crd: Crd) -> Mapping[str, Any]:
-    return mapping_of(_identity_schema(crd), "properties", "spec", "properties")
+    return mapping_of(_stored_schema(crd), "properties", "spec", "properties")
 
 
-def _identity_schema(crd: Crd) -> Mapping[str, Any]:
+def _stored_schema(crd: Crd) -> Mapping[str, Any]:
     return next((each.schema for each in crd.versions if each.storage), {})

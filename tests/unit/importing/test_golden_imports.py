@@ -21,6 +21,8 @@ from capsmith.provider_yaml.model import ProviderSpec
 from capsmith.provider_yaml.parse import parse
 from tests.golden.cases import Case, authored_cases, cases
 
+_PLAIN_NAMES = {"LagoonPrefix": "IPPool"}
+"""Roles of kinds whose names do not show them, as users give them."""
 _CASES = [case for case in (*cases(), *authored_cases()) if case.name != "extension"]
 
 
@@ -37,7 +39,7 @@ def _imported(provider: Provider) -> tuple[Imported, str]:
     text = _crds(provider)
     manifests, findings = read_substituted(text, "crds.yaml", text)
     assert not findings
-    sources = read_sources(manifests, {}, load_contracts()[-1])
+    sources = read_sources(manifests, _PLAIN_NAMES, load_contracts()[-1])
     names = (str(provider.name), str(provider.repository))
     imported = import_crds(sources, (), names, contracts)
     return imported, text

@@ -93,8 +93,7 @@ def _kinds(contract: str, features: frozenset[str]) -> list[Resource]:
 def provider(
     contract: str = "v1beta2", credentials: bool = False, features: frozenset[str] = FEATURES
 ) -> Provider:
-    features |= {"credentials"} if credentials else set()
-    kinds = _kinds(contract, features)
+    kinds = _kinds(contract, features | ({"credentials"} if credentials else set()))
     if credentials:
         parts = features | {SECRET_REF, "allowedNamespaces"}
         kinds.append(resource("AcmeIdentity", Role.IDENTITY, (), contract, parts))

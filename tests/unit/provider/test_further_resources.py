@@ -108,9 +108,9 @@ def test_users_may_edit_them(made: Provider) -> None:
 
 def test_a_provider_without_them_has_neither_permissions_nor_the_slice(made: Provider) -> None:
     library = load_runtime_library()
-    assert select_runtime(made, library).slices == ("infrastructure", "resource")
+    assert select_runtime(made, library).slices == ("identity", "infrastructure", "resource")
     other = plain_provider()
-    assert select_runtime(other, library).slices == ("infrastructure",)
+    assert select_runtime(other, library).slices == ("identity", "infrastructure")
     assert not any("finalizers" in name for each in manager(other) for name in each.resources)
 
 

@@ -117,5 +117,5 @@ func createObject(writer client.Client, object *unstructured.Unstructured, names
 
 // isGenerated reports whether the provider has written a label or an annotation.
 func isGenerated(name string) bool {
-	return strings.HasPrefix(name, "infrastructure.cluster.x-k8s.io/")
+	return strings.HasPrefix(name, apiGroup+"/")
 }
