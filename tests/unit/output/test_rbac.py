@@ -154,7 +154,7 @@ def test_leader_election_is_allowed_at_home() -> None:
     found = verbs(
         namespace_permissions(provider(), provider().components[0]), "coordination.k8s.io", "leases"
     )
-    assert found == {"get", "create", "update"}
+    assert found == {"get", "create", "patch", "update"}
 
 
 def test_the_authors_permissions_are_added_as_they_are() -> None:

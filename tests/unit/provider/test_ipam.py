@@ -125,7 +125,7 @@ def test_the_manager_of_pools_answers_claims() -> None:
     assert verbs(found, "cluster.x-k8s.io", "clusters") == {"get", "list", "watch"}
     assert verbs(found, "cluster.x-k8s.io", "machines") == set()
     at_home = namespace_permissions(provider(), of)
-    assert verbs(at_home, "coordination.k8s.io", "leases") == {"create", "get", "update"}
+    assert verbs(at_home, "coordination.k8s.io", "leases") == {"create", "get", "patch", "update"}
     assert aggregate_permissions(of) == ()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from capsmith_runtime.contract import metadata
@@ -81,8 +82,10 @@ class IdentityCaches:
 
         The infrastructure cluster, which names the identity, may be gone before the object.
         """
-        for reference in (self.find_override(obj), references.read_record(obj) or {}):
-            yield from references.find_keys(self.kinds, reference, obj)
+        found = (self.find_override(obj), references.read_record(obj) or {})
+        # The record usually repeats the override; who counts objects by key must count them once.
+        keys = (references.find_keys(self.kinds, reference, obj) for reference in found)
+        yield from dict.fromkeys(chain.from_iterable(keys))
 
     def find_kinds_using(self, identity: str) -> list[str]:
         """Return the kinds of all objects that use ``identity``, a BY_IDENTITY index key."""

@@ -107,7 +107,7 @@ class IdentityWatches:
                     yield kind, identity
 
     def _enqueue_users_in_namespace(self, obj: JSON) -> None:
-        for informer in self._caches.users:
+        for informer in (*self._caches.users, *self._caches.recorded_users):
             # Labels of namespaces rarely change, so scanning all objects is cheaper than another
             # index.
             for user in informer.items():
