@@ -72,6 +72,9 @@ def build_with(
     """The provider of an example, and in the same repository those of another one."""
     both = [described(name, contract) for name in (example, added)]
     sections = {key: value for key, value in both[1].items() if key in _SECTIONS}
+    for kind in sections.get("addon", {}).values():
+        # The manager of add-ons does not serve the identities of the other's infrastructure.
+        kind.pop("features", None)
     return build_described(example, contract, folder, both[0] | sections)
 
 
