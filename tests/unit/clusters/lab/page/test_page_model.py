@@ -75,6 +75,45 @@ def test_equal_machines_share_a_row_and_a_different_one_has_its_own() -> None:
     assert not [line for line in lines(store, is_waiting_only=True) if "Running" in line]
 
 
+def test_groups_that_differ_have_different_ids() -> None:
+    """A browser keeps rows by id: a second row with the same id would replace the first."""
+    paused = [make_machine(f"p-{number}") for number in range(5)]
+    for machine, _ in paused:
+        machine["metadata"]["annotations"] = {"cluster.x-k8s.io/paused": ""}
+    failed = [make_machine(f"f-{number}") for number in range(6)]
+    for _, infrastructure in failed:
+        infrastructure["status"] = {"phase": "Failed"}
+    others = [make_machine(f"m-{number}") for number in range(7)]
+    machines = [obj for pair in [*paused, *failed, *others] for obj in pair]
+    store = store_of(*make_cluster(), *machines)
+    groups = [row for row in build_tree(store, TreeQuery()) if row.count]
+    assert sorted(row.count for row in groups) == [5, 6, 7]
+    assert len({row.id for row in groups}) == 3
+    for group in groups:
+        opened = build_tree(store, TreeQuery(open=frozenset({group.id})))
+        assert sum(row.kind == "Machine" for row in opened) == group.count
+
+
+def test_a_group_is_shown_for_what_its_members_children_wait_for() -> None:
+    machines = [make_machine(f"m-{number}") for number in range(6)]
+    for _, infrastructure in machines:
+        infrastructure["status"] = {"phase": "Failed"}
+    store = store_of(*make_cluster(), *(obj for pair in machines for obj in pair))
+    (group,) = (row for row in build_tree(store, TreeQuery(is_waiting_only=True)) if row.count)
+    assert group.count == 6
+    opened = lines(store, open=frozenset({group.id}), is_waiting_only=True)
+    assert len([line for line in opened if " AcmeMachine/m-" in line]) == 6
+
+
+def test_two_machines_with_one_provider_id_have_a_row_each() -> None:
+    one, two = make_machine("one"), make_machine("two")
+    two[1]["spec"]["providerID"] = "acme://one"
+    store = store_of(*make_cluster(), *one, *two)
+    store.set_servers((SimulatedServer("17", "one", "acme://one"),))
+    ids = [row.id for row in build_tree(store, TreeQuery())]
+    assert len(ids) == len(set(ids))
+
+
 def test_five_thousand_machines_are_few_rows() -> None:
     machines = [obj for number in range(5_000) for obj in make_machine(f"m-{number}")]
     store = store_of(*make_cluster(), *machines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 
@@ -70,6 +71,8 @@ class _Node:
     found: StoredObject | None
     role: str
     server: SimulatedServer | None = None
+    machine: ObjectKey | None = None
+    """The infrastructure machine of a server; None for all other nodes."""
     is_lost: bool = False
     """Whether the simulated cloud has lost the server of this machine."""
 
@@ -116,21 +119,24 @@ class TreeBuilder:
         """Return the rows of a node and all below it that the query selects."""
         key = node.found.key if node.found else None
         children = sorted(self._children.get(key, []), key=_order) if key is not None else []
-        below = [row for group in self._group(children) for row in self._show(group, depth + 1)]
+        below = [
+            row for group in self._group(children) for row in self._show(group, key, depth + 1)
+        ]
         row = _row(node, depth)
         return [row, *below] if below or self._is_selected(row) else []
 
-    def _show(self, group: list[_Node], depth: int) -> list[TreeRow]:
+    def _show(self, group: list[_Node], parent: ObjectKey | None, depth: int) -> list[TreeRow]:
+        """Return the rows of siblings that look the same, below their parent."""
         if len(group) < _GROUPED or self._query.search:
             return [row for node in group for row in self._rows(node, depth)]
-        first = _row(group[0], depth)
-        if not self._is_selected(first):
+        # What the query selects of the first member, it selects of all.
+        if not self._rows(group[0], depth):
             return []
-        parent = self._find_parent(group[0].found)[0] if group[0].found else None
-        id = f"group:{parent.id if parent else ''}:{first.kind}:{first.state}:{first.waiting}"
-        is_open = id in self._query.open
+        first = _row(group[0], depth)
+        group_id = f"group:{parent.id if parent else ''}:{self._digest(group[0])}"
+        is_open = group_id in self._query.open
         title = f"{len(group)} {first.kind}s"
-        row = _virtual(id, depth, title, len(group), is_open=is_open, like=first)
+        row = _virtual(group_id, depth, title, len(group), is_open=is_open, like=first)
         if not is_open:
             return [row]
         return [row, *(each for node in group[:_SHOWN] for each in self._rows(node, depth + 1))]
@@ -149,6 +155,10 @@ class TreeBuilder:
         summary = node.found.summary
         below = tuple(sorted(repr(self._signature_of_child(each)) for each in children))
         return node.found.key.kind, summary, node.role, node.is_lost, below
+
+    def _digest(self, node: _Node) -> str:
+        """Return a digest of everything that distinguishes a node from other groups' members."""
+        return hashlib.sha256(repr(self._signature(node)).encode()).hexdigest()[:16]
 
     def _signature_of_child(self, node: _Node) -> object:
         # The id of a server is its own, and makes no difference between Machines.
@@ -189,7 +199,7 @@ class TreeBuilder:
         node.is_lost = server is None
         lost = SimulatedServer(provider_id.rpartition("/")[2], "", provider_id)
         self._children[node.found.key].append(
-            _Node(None, "Server", server or lost, is_lost=server is None)
+            _Node(None, "Server", server or lost, node.found.key, is_lost=server is None)
         )
 
 
@@ -270,10 +280,12 @@ def _row(node: _Node, depth: int) -> TreeRow:
 
 def _server_row(node: _Node, depth: int) -> TreeRow:
     server = node.server or SimulatedServer("", "", "")
+    machine = node.machine.id if node.machine else ""
     state, tone = ("Lost", "failed") if node.is_lost else ("Exists", "ok")
     waiting = "the simulated cloud has no such server" if node.is_lost else ""
     return TreeRow(
-        f"server:{server.provider_id}",
+        # Machines that name the same server by mistake have a row each.
+        f"server:{machine}",
         *(depth, "Server", server.name or server.id, "Server", state, tone, waiting),
         is_paused=False,
         created="",
@@ -283,11 +295,11 @@ def _server_row(node: _Node, depth: int) -> TreeRow:
 
 
 def _virtual(
-    id: str, depth: int, title: str, count: int, *, is_open: bool, like: TreeRow | None = None
+    row_id: str, depth: int, title: str, count: int, *, is_open: bool, like: TreeRow | None = None
 ) -> TreeRow:
     """Return the row of a group, with the state of its members."""
     return TreeRow(
-        id=id,
+        id=row_id,
         depth=depth,
         kind="",
         name=title,
