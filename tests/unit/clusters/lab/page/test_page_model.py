@@ -8,7 +8,7 @@ from capsmith.clusters.lab.page.model.conditions import list_conditions
 from capsmith.clusters.lab.page.model.details import describe_object, diff_versions, format_yaml
 from capsmith.clusters.lab.page.model.hiding import HIDDEN, hide_in_line
 from capsmith.clusters.lab.page.model.log_lines import LogFilter, describe_line, get_level, is_about
-from capsmith.clusters.lab.page.model.store import ObjectStore, SimulatedServer
+from capsmith.clusters.lab.page.model.store import ObjectStore, ServedType, SimulatedServer
 from capsmith.clusters.lab.page.model.summary import summarize
 from capsmith.clusters.lab.page.model.tree import TreeQuery, build_tree, compare_rows, count_states
 from tests.browser.objects import (
@@ -212,6 +212,47 @@ def test_details_have_events_owners_and_the_difference() -> None:
     assert "+  phase: Failed" in shown["difference"]
     assert "managedFields" not in shown["yaml"]
     assert {"name": "Written by acme in", "value": "a/v1"} in shown["versions"]
+
+
+def test_events_wait_for_their_object_to_be_listed() -> None:
+    """Events are listed by another thread than objects, in any order."""
+    machine, infrastructure = make_machine("one")
+    store = store_of()
+    store.types["cluster.x-k8s.io", "Machine"] = ServedType("cluster.x-k8s.io", "Machine", "v1", "")
+    for number in range(60):
+        store.add_event(make_event(machine, "e" * number, f"event {number}"))
+    store.add_event(make_event(infrastructure, "e", "of a kind that is not watched"))
+    for obj in (machine, infrastructure):
+        store.apply(obj)
+    found = {each.key.kind: store.list_events(each) for each in store}
+    assert found["Machine"][0]["message"] == "event 59"
+    assert len(found["Machine"]) == 50
+    assert found["AcmeMachine"] == []
+
+
+def test_events_of_objects_that_are_never_listed_are_bounded() -> None:
+    store = store_of()
+    store.types["cluster.x-k8s.io", "Machine"] = ServedType("cluster.x-k8s.io", "Machine", "v1", "")
+    machines = [make("Machine", f"m-{number}") for number in range(10_001)]
+    for machine in machines:
+        store.add_event(make_event(machine, "e", "boom"))
+    for machine in (machines[0], machines[-1]):
+        store.apply(machine)
+    first, last = store
+    assert store.list_events(first) == []
+    assert len(store.list_events(last)) == 1
+
+
+def test_events_of_an_object_are_not_those_of_its_successor() -> None:
+    machine, _ = make_machine("one")
+    store = store_of(machine)
+    store.add_event(make_event(machine, "e", "boom"))
+    successor = change(machine)
+    successor["metadata"]["uid"] = "other"
+    store.apply(successor)
+    store.apply(change(change(machine)))
+    (found,) = store
+    assert store.list_events(found) == []
 
 
 def test_an_object_of_the_same_name_is_not_a_new_version() -> None:

@@ -11,6 +11,8 @@ from capsmith.clusters.lab.page.model.summary import Summary, summarize
 
 _MAX_EVENTS = 50
 """Kubernetes events that are kept for each object."""
+_MAX_EARLY = 10_000
+"""Objects not yet listed whose Kubernetes events are kept."""
 
 
 class ObjectKey(NamedTuple):
@@ -78,6 +80,8 @@ class ObjectStore:
         self._objects: dict[ObjectKey, StoredObject] = {}
         self._uids: dict[str, ObjectKey] = {}
         self._events: dict[str, dict[str, JSON]] = {}
+        self._early: dict[str, dict[str, JSON]] = {}
+        """Events of objects that are not listed yet: each kind is watched on its own."""
 
     def __iter__(self) -> Iterator[StoredObject]:
         return iter(self._objects.values())
@@ -96,8 +100,12 @@ class ObjectStore:
         previous = former.data if former is not None and is_same else None
         if former is not None:
             self._uids.pop(_uid(former.data), None)
+            if not is_same:
+                self._events.pop(_uid(former.data), None)
         self._objects[key] = StoredObject(key, obj, previous, summarize(obj), self.revision)
         self._uids[_uid(obj)] = key
+        if _uid(obj) in self._early:
+            self._events[_uid(obj)] = self._early.pop(_uid(obj))
 
     def remove(self, key: ObjectKey) -> None:
         """Remove an object. A missing one is not an error."""
@@ -117,17 +125,21 @@ class ObjectStore:
             self.apply(each)
 
     def add_event(self, event: JSON) -> None:
-        """Add a Kubernetes event of an object in the store; others are ignored."""
-        uid = str(get_mapping(event.get("involvedObject")).get("uid") or "")
+        """Add a Kubernetes event, which is kept until its object is listed.
+
+        Events of kinds that the page does not show are ignored.
+        """
+        involved = get_mapping(event.get("involvedObject"))
+        uid = str(involved.get("uid") or "")
         key = self._uids.get(uid)
-        if key is None:
+        if key is None and get_key(involved)[:2] not in self.types:
             return
-        events = self._events.setdefault(uid, {})
-        events[str(get_mapping(event.get("metadata")).get("name"))] = event
-        while len(events) > _MAX_EVENTS:
-            del events[min(events, key=lambda name: get_event_time(events[name]))]
-        self.revision += 1
-        self._objects[key].revision = self.revision
+        _keep_event((self._events if key is not None else self._early).setdefault(uid, {}), event)
+        while len(self._early) > _MAX_EARLY:
+            del self._early[next(iter(self._early))]
+        if key is not None:
+            self.revision += 1
+            self._objects[key].revision = self.revision
 
     def set_problem(self, source: str, message: str) -> None:
         """Record why a source cannot be watched; an empty message removes the record."""
@@ -182,6 +194,13 @@ def get_event_time(event: JSON) -> str:
         or get_mapping(event.get("metadata")).get("creationTimestamp")
         or ""
     )
+
+
+def _keep_event(events: dict[str, JSON], event: JSON) -> None:
+    """Add an event to those of one object by name, of which the latest remain."""
+    events[str(get_mapping(event.get("metadata")).get("name"))] = event
+    while len(events) > _MAX_EVENTS:
+        del events[min(events, key=lambda name: get_event_time(events[name]))]
 
 
 def list_owners(obj: JSON) -> list[JSON]:
