@@ -8,6 +8,7 @@ from pathlib import Path
 
 from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping
+from capsmith.clusters.lab.page.model.hiding import hide_in_line
 from capsmith.clusters.lab.page.model.store import SimulatedServer
 from capsmith.clusters.lab.state import read_lab
 from capsmith.clusters.lab.status import find_logs, read_new_text, read_status
@@ -62,20 +63,20 @@ class LabSource:
         return find_logs(self._lab)
 
     def describe(self) -> JSON:
-        """Return the state of the lab and its processes, as JSON data."""
+        """Return the state of the lab and its processes without secrets, as JSON data."""
         status = read_status(self._lab)
         run = status.run
         return {
             "title": self.title,
             "running": status.is_running,
-            "provider": f"{run.state}: {run.message}" if run and run.message else "",
+            "provider": hide_in_line(f"{run.state}: {run.message}") if run and run.message else "",
             "logs": sorted(self.find_logs()),
             "components": [
                 {
                     "name": each.name,
                     "state": each.state,
                     "restarts": each.restarts,
-                    "reason": each.reason,
+                    "reason": hide_in_line(each.reason),
                 }
                 for each in status.components
             ],

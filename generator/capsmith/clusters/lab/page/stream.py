@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Protocol
 from capsmith.clusters.lab.page.cluster import WatchedCluster
 from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping, get_sequence
 from capsmith.clusters.lab.page.model.details import describe_object
+from capsmith.clusters.lab.page.model.hiding import KeyHider, hide_in_line
 from capsmith.clusters.lab.page.model.log_lines import LogFilter, describe_line
 from capsmith.clusters.lab.page.model.store import ObjectStore, SimulatedServer
 from capsmith.clusters.lab.page.model.tree import (
@@ -81,6 +83,7 @@ class ViewStream:
         self._object_revision = -1
         self._reader: LogReader | None = None
         self._shown: dict[str, bool] = {}
+        self._keys: dict[str, KeyHider] = defaultdict(KeyHider)
 
     def next_message(self) -> JSON:
         """Return what has changed since the last call, by part of the page; empty if nothing has.
@@ -129,7 +132,8 @@ class ViewStream:
         if self._reader is None:
             self._reader = LogReader(logs)
         lines = []
-        for name, new in self._reader.read(logs):
+        for name, read in self._reader.read(logs):
+            new = self._keys[name].hide(read)
             selected = self._request.logs.select(name, new, is_shown=self._shown.get(name, False))
             self._shown[name] = bool(selected) and selected[-1] is new[-1]
             lines += [describe_line(name, line) for line in selected[-MAX_LINES:]]
@@ -137,4 +141,7 @@ class ViewStream:
 
 
 def _list_problems(store: ObjectStore) -> list[JSON]:
-    return [{"source": source, "message": text} for source, text in sorted(store.problems.items())]
+    return [
+        {"source": source, "message": hide_in_line(message)}
+        for source, message in sorted(store.problems.items())
+    ]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
-from capsmith.clusters.lab.folder import LabFolder
+from capsmith.clusters.lab.folder import LabFolder, acquire
+from capsmith.clusters.lab.page.cluster import WatchedCluster
+from capsmith.clusters.lab.page.model.hiding import HIDDEN
 from capsmith.clusters.lab.page.model.store import SimulatedServer
 from capsmith.clusters.lab.page.sources import LabSource, LogReader
-from capsmith.clusters.lab.state import ComponentState, LabState, write_state
+from capsmith.clusters.lab.page.stream import StreamRequest, ViewStream
+from capsmith.clusters.lab.state import ComponentState, LabState, RunState, write_state
 
 
 def make_lab(folder: Path, *, is_simulated: bool = True) -> LabFolder:
@@ -46,6 +50,35 @@ def test_processes_of_a_lab_that_has_ended_are_stopped(tmp_path: Path) -> None:
         ("core", "stopped")
     ]
     assert described["logs"] == ["core"]
+
+
+def test_a_private_key_in_a_log_is_hidden_across_messages(tmp_path: Path) -> None:
+    lab = make_lab(tmp_path)
+    view = ViewStream(WatchedCluster(), LabSource(lab), StreamRequest())
+    shown = []
+    for text in (
+        "-----BEGIN PRIVATE KEY-----\ns3cret\n",
+        "s3cret\n-----END PRIVATE KEY-----\nend\n",
+    ):
+        with (lab.root / "core.log").open("a") as log:
+            log.write(text)
+        shown += [line["text"] for line in view.next_message()["logs"]]
+    assert shown == ["one", "two", *[HIDDEN] * 4, "end"]
+
+
+def test_reasons_and_messages_of_a_lab_have_no_secrets(tmp_path: Path) -> None:
+    lab = make_lab(tmp_path)
+    manager = ComponentState("manager", "stopped", reason="token=s3cretvalue")
+    message = "password: s3cretvalue"
+    write_state(lab.run_state, RunState(4, "/acme", "v0.1.0", "crashed", (manager,), message))
+    lock = acquire(lab.run_lock)
+    assert lock is not None
+    try:
+        described = LabSource(lab).describe()
+    finally:
+        os.close(lock)
+    assert described["provider"] == f"crashed: password: {HIDDEN}"
+    assert described["components"][1]["reason"] == f"token={HIDDEN}"
 
 
 def test_servers_are_those_of_the_simulated_cloud(tmp_path: Path) -> None:

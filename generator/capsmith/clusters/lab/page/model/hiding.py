@@ -6,49 +6,108 @@ import re
 from typing import Any
 
 HIDDEN = "(hidden)"
-_NAMES = re.compile(
-    r"token|password|passwd|privatekey|certificatekey|clientsecret|secretkey|accesskey|apikey"
-    r"|credentials?|userdata",
+_KINDS = (
+    r"token|passwd|password|passphrase|(?:private|certificate|secret|access|api)[-_]?key"
+    r"|client[-_]?secret|client[-_]?key[-_]?data"
+)
+_NAMES = re.compile(rf"{_KINDS}|credentials?|user[-_]?data", re.IGNORECASE)
+_VARIABLES = re.compile(rf"{_NAMES.pattern}|secret", re.IGNORECASE)
+"""Names of environment variables and the like whose values are secret."""
+_PUBLIC = re.compile(
+    r"(?:name|namespace|ref|refs|path|file|kind|type|id|ttl|expires|apiversion|apigroup)$",
     re.IGNORECASE,
 )
-_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
-_FILES = "files"
-_LINE = re.compile(
-    r"(?i)\b(bearer\s+|(?:token|password|secret|apikey)\s*[=:]\s*\"?)([^\s\",;]{4,})"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?"
+"""Keys that hold the name or place of a secret, as in ``tokenSecretName``."""
+_LEFT_OUT = ("managedFields", "kubectl.kubernetes.io/last-applied-configuration")
+_BEGIN = r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+_END = r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+_KEY = re.compile(rf"{_BEGIN}.*?(?:{_END}|\Z)", re.DOTALL)
+_KEY_BEGIN, _KEY_END = re.compile(_BEGIN), re.compile(_END)
+_ENCODED_KEY = re.compile(r"LS0tLS1CRUdJTi(?:BQUklW|BSU0Eg|BFQyBQ|BPUEVO|BFTkNS)[A-Za-z0-9+/=]*")
+"""Private keys in base64, which all begin alike, as in a kubeconfig."""
+_ASSIGNED = re.compile(
+    rf"((?:{_KINDS}|secret)\\?[\"']?[ \t]*[=:][ \t]*(?:bearer[ \t]+)?|bearer[ \t]+)"
+    r"(?:\\?\"[^\"\n]+\"?|'[^'\n]+'?|[^\s\"',;]{4,})",
+    re.IGNORECASE,
 )
 _BOOTSTRAP_TOKEN = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
+_MAX_KEY_LINES = 200
+"""Lines after which a private key has ended even without its last line."""
 
 
-def hide_secrets(value: Any, name: str = "") -> Any:
+def hide_secrets(value: Any) -> Any:
     """Return an object without managed fields, and with secret-looking values replaced.
 
-    Replaced are strings under names such as ``token`` or ``password``, the content of files of
-    bootstrap configurations, and whatever has the form of a bootstrap token.  ``name`` is the key
-    that holds the value.
+    Replaced are values under names such as ``token``, ``password`` or ``credentials``, those of
+    environment variables with such names, the content of files of bootstrap configurations, and
+    in all other strings what :func:`hide_in_line` replaces.
     """
-    if isinstance(value, dict):
-        return {
-            key: HIDDEN if name == _FILES and key == "content" else hide_secrets(each, str(key))
-            for key, each in value.items()
-            if key not in ("managedFields", _ANNOTATION)
-        }
-    if isinstance(value, list):
-        return [hide_secrets(each, name) for each in value]
-    if isinstance(value, str):
-        return HIDDEN if _NAMES.search(name) and _is_value(name) else _hide_tokens(value)
-    return value
+    return _hide(value, "", is_secret=False)
 
 
 def hide_in_line(line: str) -> str:
-    """Return a log line with bearer tokens, passwords and private keys replaced."""
-    return _hide_tokens(_LINE.sub(lambda match: (match[1] or "") + HIDDEN, line))
+    """Return a string with passwords, private keys, bearer tokens and bootstrap tokens replaced.
+
+    The string may have several lines.  A private key ends with the string if its end is missing.
+    """
+    line = _ENCODED_KEY.sub(HIDDEN, _KEY.sub(HIDDEN, line))
+    line = _ASSIGNED.sub(lambda match: match[1] + HIDDEN, line)
+    return _BOOTSTRAP_TOKEN.sub(HIDDEN, line)
 
 
-def _is_value(name: str) -> bool:
-    """Return whether a key holds a secret rather than the name of one: ``tokenSecretName``."""
-    return not re.search(r"(name|ref|path|file|kind|type|id|ttl|expires)$", name, re.IGNORECASE)
+class KeyHider:
+    """Hides private keys that extend over several lines of one log."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        """Lines that can still belong to the key; 0 outside of keys."""
+
+    def hide(self, lines: list[str]) -> list[str]:
+        """Return the lines with those of private keys replaced.
+
+        The lines follow those of the last call.  A key within one line is left to
+        :func:`hide_in_line`.
+        """
+        return [self._hide_line(line) for line in lines]
+
+    def _hide_line(self, line: str) -> str:
+        if self._left:
+            end = _KEY_END.search(line)
+            if end is None:
+                self._left = _MAX_KEY_LINES if _KEY_BEGIN.search(line) else self._left - 1
+                return HIDDEN
+            self._left = 0
+            line = HIDDEN + line[end.end() :]
+        begins = [match.end() for match in _KEY_BEGIN.finditer(line)]
+        if begins and not _KEY_END.search(line, begins[-1]):
+            self._left = _MAX_KEY_LINES
+        return line
 
 
-def _hide_tokens(text: str) -> str:
-    return _BOOTSTRAP_TOKEN.sub(HIDDEN, text)
+def _hide(value: Any, key: str, *, is_secret: bool) -> Any:
+    """Return a value without secrets.  ``is_secret`` is whether it is one itself."""
+    if isinstance(value, dict):
+        variable = value.get("name")
+        return {
+            name: _hide(each, str(name), is_secret=_is_secret(str(name), key, variable, is_secret))
+            for name, each in value.items()
+            if name not in _LEFT_OUT
+        }
+    if isinstance(value, list):
+        return [_hide(each, key, is_secret=is_secret) for each in value]
+    if is_secret and isinstance(value, str | int | float) and not isinstance(value, bool):
+        return HIDDEN
+    return hide_in_line(value) if isinstance(value, str) else value
+
+
+def _is_secret(key: str, parent: str, variable: object, is_below_secret: bool) -> bool:
+    """Return whether a key of a mapping has a secret value.
+
+    ``parent`` is the key of the mapping itself, and ``variable`` the value of its ``name``.
+    """
+    if _PUBLIC.search(key):
+        return False
+    if key == "value" and isinstance(variable, str) and not _PUBLIC.search(variable):
+        is_below_secret = is_below_secret or _VARIABLES.search(variable) is not None
+    is_content = parent == "files" and key == "content"
+    return is_below_secret or is_content or _NAMES.search(key) is not None

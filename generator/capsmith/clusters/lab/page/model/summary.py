@@ -15,6 +15,7 @@ from capsmith.clusters.lab.page.model.conditions import (
     list_conditions,
     select_current,
 )
+from capsmith.clusters.lab.page.model.hiding import hide_in_line
 
 _PAUSED_ANNOTATION = "cluster.x-k8s.io/paused"
 _DONE_PHASES = {"Provisioned", "Running"}
@@ -30,7 +31,7 @@ class Summary:
     tone: str
     """``ok``, ``waiting``, ``failed``, ``deleting`` or ``neutral``."""
     waiting: str
-    """What the object waits for; empty if it waits for nothing."""
+    """What the object waits for, without secrets; empty if it waits for nothing."""
     is_paused: bool
 
 
@@ -39,12 +40,13 @@ def summarize(obj: Mapping[str, Any]) -> Summary:
     conditions = select_current(list_conditions(obj))
     paused = _is_paused(obj, conditions)
     if get_mapping(obj.get("metadata")).get("deletionTimestamp"):
-        return Summary("Deleting", DELETING, _describe_deletion(obj, conditions), paused)
+        waiting = hide_in_line(_describe_deletion(obj, conditions))
+        return Summary("Deleting", DELETING, waiting, paused)
     state, tone = _judge(obj, conditions)
     waiting = "" if tone in (OK, NEUTRAL) else describe_wait(_with(conditions))
     if not waiting and tone not in (OK, NEUTRAL):
         waiting = _describe_missing(obj)
-    return Summary(state, tone, waiting, paused)
+    return Summary(state, tone, hide_in_line(waiting), paused)
 
 
 def _judge(obj: Mapping[str, Any], conditions: list[ObjectCondition]) -> tuple[str, str]:
