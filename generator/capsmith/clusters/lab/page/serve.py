@@ -78,13 +78,18 @@ class PageServer:
 
     @contextmanager
     def _write_opener(self, address: str, key: str) -> Iterator[None]:
-        """Write the file that opens the page, which only this user can read, and remove it."""
+        """Write the file that opens the page, which only this user can read, and remove it.
+
+        If another page of the same lab has replaced it since, the file remains.
+        """
         title = html.escape(self._title)
         write_text(self.opener, _OPENER.format(address=address, key=key, title=title))
         try:
             yield
         finally:
-            self.opener.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                if key in self.opener.read_text(encoding="utf-8"):
+                    self.opener.unlink()
 
 
 def create_server(app: ASGIApp) -> uvicorn.Server:

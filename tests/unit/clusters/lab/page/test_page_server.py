@@ -178,6 +178,19 @@ def test_the_file_is_removed_when_the_page_ends(tmp_path: Path) -> None:
     assert not page.opener.exists()
 
 
+def test_the_file_of_a_later_page_of_the_same_lab_remains(tmp_path: Path) -> None:
+    with serve_page(tmp_path) as page:
+        later = page.opener.read_text().replace(page.key, "the key of the later page")
+        page.opener.write_text(later)
+    assert page.opener.read_text() == later
+
+
+def test_an_opener_that_is_gone_is_no_error(tmp_path: Path) -> None:
+    with serve_page(tmp_path) as page:
+        page.opener.unlink()
+    assert not page.opener.exists()
+
+
 def test_versions_are_ranked_as_the_api_server_does() -> None:
     versions = ["v1alpha1", "other", "v2", "v1beta2", "v1", "v1beta1", "v10"]
     ranked = ["v10", "v2", "v1", "v1beta2", "v1beta1", "v1alpha1", "other"]
