@@ -33,6 +33,7 @@ class SimulatedApi:
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str]] = []
+        """Method and path of each request, of any method."""
         self.forbidden: set[str] = set()
         self._lock = threading.Lock()
         self._version = 1
@@ -140,10 +141,15 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     api: SimulatedApi
 
+    def parse_request(self) -> bool:
+        is_valid = super().parse_request()
+        if is_valid:
+            self.api.requests.append((self.command, urlsplit(self.path).path))
+        return is_valid
+
     def do_GET(self) -> None:
         address = urlsplit(self.path)
         path, query = address.path, parse_qs(address.query)
-        self.api.requests.append(("GET", path))
         parts = path.strip("/").split("/")
         if path in self.api.forbidden:
             self._answer({"message": f"{path} is forbidden"}, 403)

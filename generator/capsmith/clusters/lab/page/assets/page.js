@@ -37,9 +37,7 @@ function draw() {
   isPlanned = true;
   requestAnimationFrame(() => {
     isPlanned = false;
-    performance.mark("draw");
     render(html`<${Page} />`, root);
-    performance.measure("capsmith-draw", "draw");
   });
 }
 
