@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -12,7 +13,7 @@ from capsmith.clusters.lab.page.cluster import WatchedCluster
 from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping, get_sequence
 from capsmith.clusters.lab.page.model.details import describe_object
 from capsmith.clusters.lab.page.model.hiding import KeyHider, hide_in_line
-from capsmith.clusters.lab.page.model.log_lines import LogFilter, describe_line
+from capsmith.clusters.lab.page.model.log_lines import LogFilter, describe_line, merge_lines
 from capsmith.clusters.lab.page.model.store import ObjectStore, SimulatedServer
 from capsmith.clusters.lab.page.model.tree import (
     TreeQuery,
@@ -131,13 +132,14 @@ class ViewStream:
         logs = self._source.find_logs()
         if self._reader is None:
             self._reader = LogReader(logs)
-        lines = []
+        found = []
         for name, read in self._reader.read(logs):
             new = self._keys[name].hide(read)
             selected = self._request.logs.select(name, new, is_shown=self._shown.get(name, False))
             self._shown[name] = bool(selected) and selected[-1] is new[-1]
-            lines += [describe_line(name, line) for line in selected[-MAX_LINES:]]
-        return {"logs": lines[-MAX_LINES:]} if lines else {}
+            found.append((name, selected[-MAX_LINES:]))
+        lines = merge_lines(found, datetime.now())[-MAX_LINES:]
+        return {"logs": [describe_line(name, line) for name, line in lines]} if lines else {}
 
 
 def _list_problems(store: ObjectStore) -> list[JSON]:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from capsmith.clusters.lab.page.model.conditions import list_conditions
 from capsmith.clusters.lab.page.model.details import describe_object, diff_versions
-from capsmith.clusters.lab.page.model.log_lines import LogFilter, describe_line, get_level, is_about
+from capsmith.clusters.lab.page.model.log_lines import (
+    LogFilter,
+    describe_line,
+    get_level,
+    get_time,
+    is_about,
+    merge_lines,
+)
 from capsmith.clusters.lab.page.model.store import ObjectStore, ServedType, SimulatedServer
 from capsmith.clusters.lab.page.model.summary import summarize
 from capsmith.clusters.lab.page.model.tree import TreeQuery, build_tree, compare_rows, count_states
@@ -284,6 +293,39 @@ def test_log_lines_of_an_object_are_selected_with_their_traceback() -> None:
     assert [get_level(line) for line in log] == ["error", "", "", "", "", ""]
     assert get_level('{"level": "warning", "msg": "x"}') == "warning"
     assert get_level("E1126 08:00:00.000000 1 a.go:1] x") == "error"
+
+
+def test_lines_of_several_components_are_merged_by_time() -> None:
+    now = datetime(2026, 11, 26, 12)
+    manager = [
+        "a line without a time",
+        "2026-11-26 08:00:02.000 ERROR second",
+        "Traceback (most recent call last):",
+        "2026-11-26 08:00:01.000 INFO behind, although its clock went back",
+    ]
+    core = [
+        'I1126 08:00:01.500000 1 a.go:1] "first"',
+        '{"level": "info", "ts": "2026-11-26T08:00:02.500", "msg": "third"}',
+    ]
+    merged = merge_lines([("core", core), ("manager", manager)], now)
+    assert [line for _, line in merged] == [manager[0], core[0], *manager[1:], core[1]]
+    assert merged[1][0] == "core"
+
+
+@pytest.mark.parametrize(
+    ("line", "time"),
+    [
+        ("2026-11-26T08:00:00.123456789Z INFO x", 1795680000.123456),
+        ("2026-11-26T10:00:00+02:00 INFO x", 1795680000.0),
+        ("I1231 23:00:00.000000 1 x", datetime(2025, 12, 31, 23).timestamp()),
+        ("I1126 08:00:00.000000 1 2020-01-01T00:00:00Z", datetime(2026, 11, 26, 8).timestamp()),
+        ("INFO since 2026-11-26T08:00:00Z", None),
+        ("2026-13-26T08:00:00Z", None),
+        ("I0230 08:00:00.000000 1 x", None),
+    ],
+)
+def test_times_of_lines(line: str, time: float | None) -> None:
+    assert get_time(line, datetime(2026, 11, 26, 12)) == time
 
 
 def test_lines_have_no_control_characters() -> None:

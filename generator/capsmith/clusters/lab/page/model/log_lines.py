@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from capsmith.clusters.lab.page.model.conditions import JSON
 from capsmith.clusters.lab.page.model.hiding import hide_in_line
@@ -17,6 +19,11 @@ _NAME = r"A-Za-z0-9.\-"
 _LEVEL = re.compile(
     r"^(?:[IWEF]\d{4}\s|\S+\s+(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)\s)|\"level\":\s*\"(\w+)\""
 )
+_TIME = re.compile(
+    r"(?:^|\"(?:ts|time|timestamp)\":\s*\")"
+    r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)"
+)
+_KLOG_TIME = re.compile(r"[IWEF](\d\d)(\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)")
 _CONTINUED = re.compile(r"\s|Traceback |[\w.]+(?:Error|Exception|Refused)\b")
 _LEVELS = {"E": "error", "F": "error", "C": "error", "W": "warning"}
 
@@ -66,6 +73,41 @@ def get_level(line: str) -> str:
         return ""
     word = match[1] or match[0].split()[-1] if match[0][:1] not in "IWEF" else match[0][0]
     return _LEVELS.get(word[:1].upper(), "")
+
+
+def get_time(line: str, now: datetime) -> float | None:
+    """Return the time at the start of a line in seconds since the epoch; None if it has none.
+
+    Times without a zone are local.  klog's have no year: it is the latest one that is not after
+    ``now``, which is local time without a zone.
+    """
+    try:
+        klog = _KLOG_TIME.match(line)
+        if klog is not None:
+            time = datetime.fromisoformat(f"{now.year}-{klog[1]}-{klog[2]}T{klog[3]}")
+            is_future = time > now + timedelta(days=1)
+            return (time.replace(year=now.year - 1) if is_future else time).timestamp()
+        match = _TIME.search(line[:200])
+        return datetime.fromisoformat(match[1]).timestamp() if match is not None else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def merge_lines(logs: list[tuple[str, list[str]]], now: datetime) -> list[tuple[str, str]]:
+    """Return the lines of all components in the order of their times, each with its component.
+
+    The lines of one component keep their order.  A line without a time stays behind the line
+    before it, and comes first if there is none.  ``now`` is as for :func:`get_time`.
+    """
+    timed = [each for name, lines in logs for each in _add_times(name, lines, now)]
+    return [(name, line) for _, name, line in sorted(timed, key=lambda each: each[0])]
+
+
+def _add_times(name: str, lines: list[str], now: datetime) -> Iterator[tuple[float, str, str]]:
+    latest = float("-inf")
+    for line in lines:
+        latest = max(latest, get_time(line, now) or latest)
+        yield latest, name, line
 
 
 def describe_line(component: str, line: str) -> JSON:
