@@ -38,8 +38,9 @@ def execute(
     provider.check_manager()
     with ExitStack() as ends:
         if not lab.is_running:
-            ends.callback(_end, lab, progress)
+            # A start that fails cleans up itself, or found a lab that another command started.
             start_lab(lab, request, progress)
+            ends.callback(_end, lab, progress)
         ensure_run(provider, lab, progress)
         try:
             return subprocess.run(command, env={**os.environ, **_environment(lab)}).returncode
