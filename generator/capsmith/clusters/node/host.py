@@ -17,6 +17,9 @@ _CGROUPS: Final = Path("/sys/fs/cgroup")
 _UNIFIED = "cgroup.controllers"
 """File that the root of a cgroup v2 hierarchy has."""
 _CONTROLLERS = ("cpu", "memory", "pids")
+_DELEGATED = ("cpu", "cpuset", "hugetlb", "memory", "pids")
+"""Controllers that the kubelet needs wherever the kernel has them."""
+_ENABLED = "cgroup.subtree_control"
 
 # Each with the Debian package that has it.
 TOOLS: Final = {
@@ -111,14 +114,43 @@ def find_hierarchies(root: Path = _CGROUPS) -> list[Path]:
 
 
 def create_cgroups(name: str, root: Path = _CGROUPS) -> None:
-    """Create a cgroup directly below the root of each hierarchy."""
+    """Create a cgroup directly below the root of each hierarchy.
+
+    Raises HostUnsuitable if the controllers that the kubelet needs cannot be enabled for it.
+    """
     for hierarchy in find_hierarchies(root):
+        is_unified = (hierarchy / _UNIFIED).is_file()
+        known = _read_words(hierarchy / _UNIFIED) if is_unified else []
+        wanted = [each for each in _DELEGATED if each in known]
+        # A group has only those controllers that the group above enables for those below it.
+        if is_unified:
+            _enable(hierarchy, wanted)
         with suppress(FileExistsError):
             (hierarchy / name).mkdir()
-        if (hierarchy / _UNIFIED).is_file():
-            known = (hierarchy / name / _UNIFIED).read_text(encoding="utf-8").split()
-            enabled = " ".join(f"+{each}" for each in known)
-            (hierarchy / name / "cgroup.subtree_control").write_text(enabled, encoding="utf-8")
+        if is_unified:
+            found = _read_words(hierarchy / name / _UNIFIED)
+            absent = [each for each in wanted if each not in found]
+            if absent:
+                raise HostUnsuitable([f"the cgroup {name} has no {', '.join(absent)}"])
+            _enable(hierarchy / name, wanted)
+
+
+def _enable(group: Path, controllers: list[str]) -> None:
+    """Enable controllers for the groups below a cgroup of version 2."""
+    try:
+        enabled = _read_words(group / _ENABLED)
+        absent = [f"+{each}" for each in controllers if each not in enabled]
+        if absent:
+            (group / _ENABLED).write_text(" ".join(absent), encoding="utf-8")
+    except OSError as error:
+        # EBUSY: a container's root group has processes, which no group with controllers may have.
+        names = ", ".join(controllers)
+        reason = f"the cgroup controllers {names} cannot be enabled: {error.strerror}"
+        raise HostUnsuitable([f"{reason} ({group / _ENABLED})"]) from error
+
+
+def _read_words(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").split()
 
 
 def remove_cgroups(name: str, root: Path = _CGROUPS) -> None:

@@ -72,5 +72,44 @@ def test_cgroups_of_version_1_are_created_and_removed_with_all_below(tmp_path: P
     assert list(tmp_path.glob("*/*")) == []
 
 
+def write_group(group: Path, known: str, enabled: str) -> Path:
+    """Write the files that a cgroup of version 2 has, and return that of enabled controllers."""
+    group.mkdir(exist_ok=True)
+    (group / "cgroup.controllers").write_text(known)
+    (group / "cgroup.subtree_control").write_text(enabled)
+    return group / "cgroup.subtree_control"
+
+
+def test_controllers_of_version_2_are_enabled_in_the_root_first(tmp_path: Path) -> None:
+    root = write_group(tmp_path, "cpuset cpu io memory hugetlb pids rdma\n", "cpu memory\n")
+    group = write_group(tmp_path / "lab", "cpuset cpu memory hugetlb pids\n", "")
+    create_cgroups("lab", tmp_path)
+    assert root.read_text() == "+cpuset +hugetlb +pids"
+    assert group.read_text() == "+cpu +cpuset +hugetlb +memory +pids"
+
+
+def test_controllers_that_the_kernel_lacks_are_not_enabled(tmp_path: Path) -> None:
+    root = write_group(tmp_path, "cpu memory pids\n", "cpu memory pids\n")
+    write_group(tmp_path / "lab", "cpu memory pids\n", "")
+    create_cgroups("lab", tmp_path)
+    assert root.read_text() == "cpu memory pids\n"
+
+
+def test_a_root_that_enables_no_controllers_is_reported(tmp_path: Path) -> None:
+    root = write_group(tmp_path, "cpu memory pids\n", "")
+    root.unlink()
+    root.mkdir()
+    with pytest.raises(HostUnsuitable, match="cpu, memory, pids cannot be enabled") as raised:
+        create_cgroups("lab", tmp_path)
+    assert raised.value.finding.id == "lab-node-host"
+
+
+def test_a_group_without_the_controllers_of_the_root_is_reported(tmp_path: Path) -> None:
+    write_group(tmp_path, "cpu memory pids\n", "cpu memory pids\n")
+    write_group(tmp_path / "lab", "cpu\n", "")
+    with pytest.raises(HostUnsuitable, match="the cgroup lab has no memory, pids"):
+        create_cgroups("lab", tmp_path)
+
+
 def test_no_cgroups_are_no_error(tmp_path: Path) -> None:
     remove_cgroups("capsmith-lab-a", tmp_path / "none")
