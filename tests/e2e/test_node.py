@@ -92,7 +92,7 @@ def lab(tools: Toolbox, tmp_path: Path) -> Iterator[NodeLab]:
 
 def test_provider_as_it_ships(lab: NodeLab, tmp_path: Path) -> None:
     """Machines run; no admission request is lost in an update; nothing is left in the end."""
-    before = _list_traces()
+    before = _list_traces(lab.folder.root)
     shown = lab.run("lab", "demo", str(lab.provider), "--pod", "--name", _NAME)
     assert "The Cluster demo has 3 Machines Running" in shown
     kubeconfig = Path(lab.run("lab", "kubeconfig", "--name", _NAME).strip())
@@ -107,7 +107,7 @@ def test_provider_as_it_ships(lab: NodeLab, tmp_path: Path) -> None:
             what="the Cluster is deleted",
         )
     lab.run("lab", "down", "--name", _NAME)
-    assert _list_traces() == before
+    assert _list_traces(lab.folder.root) == before
 
 
 def _core(client: KubeClient) -> str:
@@ -211,10 +211,10 @@ def _admissions(client: KubeClient) -> Iterator[tuple[Counter[str], list[str]]]:
             thread.join()
 
 
-def _list_traces() -> dict[str, list[str]]:
-    """Return what a node could leave behind: interfaces, mounts, cgroups and processes."""
+def _list_traces(lab: Path) -> dict[str, list[str]]:
+    """Return what a node could leave behind: interfaces, mounts, cgroups, processes and files."""
     mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
-    cgroup = name_cgroup(_NAME)
+    cgroup = name_cgroup(lab)
     commands = [
         path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         for path in Path("/proc").glob("[0-9]*/cmdline")
@@ -225,4 +225,5 @@ def _list_traces() -> dict[str, list[str]]:
         "mounts": sorted(each.split()[4] for each in mounts),
         "cgroups": [str(each) for each in Path("/sys/fs/cgroup").rglob(cgroup)],
         "processes": [each for each in commands if f"/lab/{_NAME}" in each],
+        "files": sorted(str(each) for each in Path("/opt").rglob("*")),
     }

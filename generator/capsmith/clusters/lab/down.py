@@ -73,7 +73,7 @@ def end_lab(lab: LabFolder) -> None:
     _end(lab.lock, state.pid if state else read_pid(lab))
     delete_kind_cluster(lab)
     # The keeper of a node removes them, unless it was killed.
-    remove_cgroups(name_cgroup(lab.name))
+    remove_cgroups(name_cgroup(lab.root))
     lab.remove()
 
 

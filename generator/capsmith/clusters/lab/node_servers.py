@@ -71,7 +71,7 @@ class NodeServers:
         self._controllers = ControllerManager(
             tools, pki, self._apiserver, lab.management, CONTROLLER_FLAGS
         )
-        self._node = NodeProcesses(paths, lab.name, node_tools, pki, self._apiserver.url)
+        self._node = NodeProcesses(paths, lab.root, node_tools, pki, self._apiserver.url)
         machines = [sys.executable, "-m", "capsmith.clusters.lab.simulated", str(lab.root)]
         self._machines = Process("machines", machines, lab.root / "machines.log")
         self._supervised: list[SupervisedProcess] = []

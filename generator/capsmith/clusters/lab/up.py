@@ -118,8 +118,10 @@ def _build_command(
 ) -> list[str]:
     """Return the command of the supervisor, in the namespaces of a node if there is one."""
     port = free_port() if request.node else 0
+    # A node hides folders of the host, and perhaps a symbolic link to the lab's folder with them.
+    root = lab.root.resolve() if request.node else lab.root
     settings = {
-        "root": str(lab.root),
+        "root": str(root),
         "core": request.core,
         "given": request.is_given,
         "gates": request.gates,
@@ -131,7 +133,8 @@ def _build_command(
     command = [sys.executable, "-m", "capsmith.clusters.lab.supervisor", json.dumps(settings)]
     if not request.node:
         return command
-    keeper = KeeperSettings(str(lab.root), str(lab.node), str(lab.pid), port)
+    resolved = LabFolder(root)
+    keeper = KeeperSettings(str(root), str(resolved.node), str(resolved.pid), port)
     return build_keeper_command(keeper, command)
 
 

@@ -45,10 +45,12 @@ _USERS = {
 class NodeProcesses:
     """The processes of a node, and the images that its Pods are created from."""
 
-    def __init__(self, paths: NodePaths, lab: str, tools: NodeTools, pki: Pki, server: str) -> None:
+    def __init__(
+        self, paths: NodePaths, lab: Path, tools: NodeTools, pki: Pki, server: str
+    ) -> None:
         """Write all configuration files, without starting a process.
 
-        ``lab`` is the name of the lab, ``server`` the URL of the API server.
+        ``lab`` is the path to the lab's folder, ``server`` the URL of the API server.
         """
         self._paths = paths
         self._tools = tools

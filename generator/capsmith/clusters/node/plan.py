@@ -1,10 +1,11 @@
 """What a node consists of, as data: addresses, mounts, network, configuration files and commands.
 
-Nothing here starts a process or touches a file.
+Nothing here starts a process or changes a file.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ PAUSE_IMAGE: Final = "registry.k8s.io/pause:3.10"
 _GATEWAY = "10.10.0.1"
 _SERVICES = "10.96.0.0/16"
 _PODS = "10.244.0.0/24"
+_DIGITS = 8
 
 # The kubelet sets these for the whole computer unless it finds the values that it wants.
 SYSCTLS: Final = {
@@ -79,9 +81,15 @@ class NodePaths:
         return self.root / "sysctl"
 
 
-def name_cgroup(lab: str) -> str:
-    """Return the name of the cgroup, directly below the root, that holds a lab's Pods."""
-    return f"capsmith-lab-{lab}"
+def name_cgroup(lab: Path) -> str:
+    """Return the name of the cgroup, directly below the root, that holds a lab's Pods.
+
+    ``lab`` is the path to the lab's folder.  Labs in different folders have different cgroups, even
+    if they have the same name.
+    """
+    folder = lab.resolve()
+    digest = hashlib.sha256(str(folder).encode()).hexdigest()[:_DIGITS]
+    return f"capsmith-lab-{folder.name}-{digest}"
 
 
 def plan_network() -> list[list[str]]:
@@ -101,25 +109,23 @@ def plan_network() -> list[list[str]]:
 def plan_mounts(paths: NodePaths, lab: Path, sysctls: list[str]) -> list[list[str]]:
     """Return the commands that hide the host's writable folders, in order.
 
-    ``lab`` is the lab's folder, which stays visible wherever it is.  ``sysctls`` are the keys of
-    `SYSCTLS` that exist on this computer.
+    ``lab`` is the path to the lab's folder, without symbolic links; the folder stays visible
+    wherever it is.  ``sysctls`` are the keys of `SYSCTLS` that exist on this computer.
     """
-    staged = paths.root / "var-lib"
+    libraries, run = paths.root / "var-lib", paths.root / "run"
     options = f"lowerdir=/var/lib,upperdir={paths.root / 'upper'},workdir={paths.root / 'work'}"
     commands = [
-        ["mount", "--bind", str(paths.logs), "/var/log"],
+        *_replace("/var/log", paths.logs, lab),
         # The kubelet and containerd write below /var/lib whatever their configuration is.
-        ["mount", "-t", "overlay", "overlay", "-o", options, str(staged)],
+        ["mount", "-t", "overlay", "overlay", "-o", options, str(libraries)],
+        *_replace("/var/lib", libraries, lab),
+        # The path of a socket has at most 107 characters, and that of the lab may be long.
+        ["mkdir", "-p", KUBELET_ROOT],
+        ["mount", "--bind", str(paths.root / "kubelet"), KUBELET_ROOT],
+        # Otherwise containerd would replace the socket of the host's containerd.
+        ["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(run)],
+        *_replace("/run", run, lab),
     ]
-    if lab.is_relative_to("/var/lib"):
-        inside = staged / lab.relative_to("/var/lib")
-        commands.append(["mount", "--bind", str(lab), str(inside)])
-    commands.append(["mount", "--rbind", str(staged), "/var/lib"])
-    # The path of a socket has at most 107 characters, and that of the lab may be long.
-    commands.append(["mkdir", "-p", KUBELET_ROOT])
-    commands.append(["mount", "--bind", str(paths.root / "kubelet"), KUBELET_ROOT])
-    if not lab.is_relative_to("/run"):
-        commands.append(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run"])
     for key in sysctls:
         file = paths.sysctls / key.replace("/", "_")
         commands.append(["mount", "--bind", str(file), f"/proc/sys/{key}"])
@@ -127,9 +133,18 @@ def plan_mounts(paths: NodePaths, lab: Path, sysctls: list[str]) -> list[list[st
     return [*commands, ["mount", "--make-rshared", "/"]]
 
 
+def _replace(hidden: str, shown: Path, lab: Path) -> list[list[str]]:
+    """Return the commands that mount ``shown`` on ``hidden``, with the lab's folder in it."""
+    commands = []
+    if lab.is_relative_to(hidden):
+        inside = str(shown / lab.relative_to(hidden))
+        commands = [["mkdir", "-p", inside], ["mount", "--bind", str(lab), inside]]
+    return [*commands, ["mount", "--rbind", str(shown), hidden]]
+
+
 def list_folders(paths: NodePaths) -> list[Path]:
     """Return the folders that have to exist before :func:`plan_mounts` is executed."""
-    names = ("upper", "work", "var-lib", "containerd", "kubelet")
+    names = ("upper", "work", "var-lib", "run", "containerd", "kubelet")
     return [paths.logs, paths.network, paths.sysctls, *(paths.root / name for name in names)]
 
 
@@ -148,6 +163,10 @@ oom_score = 0
 
 [grpc]
   address = "{SOCKET}"
+
+# The default is a folder of the host: /opt/containerd.
+[plugins."io.containerd.internal.v1.opt"]
+  path = {_quote(paths.root / "opt")}
 
 [{images}]
   snapshotter = "overlayfs"
@@ -200,10 +219,11 @@ def render_network(paths: NodePaths) -> str:
     return json.dumps({"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge]}, indent=1)
 
 
-def render_kubelet(paths: NodePaths, lab: str, ca: Path, cert: Path, key: Path, files: int) -> str:
+def render_kubelet(paths: NodePaths, lab: Path, ca: Path, cert: Path, key: Path, files: int) -> str:
     """Return the kubelet's configuration.
 
-    ``files`` is the highest number of open files that this computer allows a process.
+    ``lab`` is the path to the lab's folder, and ``files`` the highest number of open files that
+    this computer allows a process.
     """
     config = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",

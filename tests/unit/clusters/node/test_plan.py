@@ -42,19 +42,32 @@ def test_mounts_hide_what_kubelet_and_containerd_write() -> None:
         "/var/lib",
         KUBELET_ROOT,
         KUBELET_ROOT,
+        "/root/lab/node/run",
         "/run",
         "/proc/sys/vm/panic_on_oom",
         "/",
     ]
 
 
-def test_the_folder_of_a_lab_stays_visible_below_a_hidden_folder() -> None:
-    lab = Path("/var/lib/ci/lab")
+@pytest.mark.parametrize(
+    ("hidden", "shown"), [("/var/lib", "var-lib"), ("/run", "run"), ("/var/log", "var-log")]
+)
+def test_the_folder_of_a_lab_stays_visible_below_a_hidden_folder(hidden: str, shown: str) -> None:
+    lab = Path(hidden, "ci/lab")
     commands = plan_mounts(NodePaths(lab / "node"), lab, [])
-    inside = ["mount", "--bind", str(lab), "/var/lib/ci/lab/node/var-lib/ci/lab"]
-    hidden = ["mount", "--rbind", "/var/lib/ci/lab/node/var-lib", "/var/lib"]
-    assert commands.index(inside) + 1 == commands.index(hidden)
-    assert "/run" not in targets(Path("/run/user/lab"), [])
+    place = f"{lab}/node/{shown}/ci/lab"
+    hide = commands.index(["mount", "--rbind", f"{lab}/node/{shown}", hidden])
+    assert commands[hide - 2 : hide] == [
+        ["mkdir", "-p", place],
+        ["mount", "--bind", str(lab), place],
+    ]
+
+
+@pytest.mark.parametrize("lab", ["/root/lab", "/run/user/0/lab", "/var/log/lab", "/var/lib/lab"])
+def test_the_sockets_of_the_host_are_hidden_wherever_the_lab_is(lab: str) -> None:
+    commands = plan_mounts(NodePaths(Path(lab, "node")), Path(lab), [])
+    assert ["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", f"{lab}/node/run"] in commands
+    assert ["mount", "--rbind", f"{lab}/node/run", "/run"] in commands
 
 
 def test_mounted_folders_exist_before_they_are_mounted() -> None:
@@ -74,18 +87,29 @@ def test_containerd_config_is_toml_with_the_paths(folder: str) -> None:
     config = tomllib.loads(render_containerd(paths, "/usr/sbin/runc", Path("/tools")))
     runtime = config["plugins"]["io.containerd.cri.v1.runtime"]
     assert config["root"] == f"{folder}/containerd"
+    assert config["plugins"]["io.containerd.internal.v1.opt"] == {"path": f"{folder}/opt"}
     assert runtime["cni"] == {"bin_dirs": ["/tools"], "conf_dir": f"{folder}/cni"}
     options = runtime["containerd"]["runtimes"]["runc"]["options"]
     assert options == {"BinaryName": "/usr/sbin/runc", "SystemdCgroup": False}
 
 
 def test_kubelet_stays_in_the_cgroup_and_folder_of_the_lab() -> None:
-    text = render_kubelet(PATHS, "acme", Path("/ca"), Path("/cert"), Path("/key"), 20_000)
+    text = render_kubelet(PATHS, LAB, Path("/ca"), Path("/cert"), Path("/key"), 20_000)
     config = yaml.safe_load(text)
-    assert config["cgroupRoot"] == f"/{name_cgroup('acme')}"
+    assert config["cgroupRoot"] == f"/{name_cgroup(LAB)}"
     assert config["containerRuntimeEndpoint"] == f"unix://{SOCKET}"
     assert config["maxOpenFiles"] == 20_000
     assert config["volumePluginDir"].startswith(str(PATHS.root))
+
+
+def test_labs_of_one_name_in_different_folders_have_different_cgroups(tmp_path: Path) -> None:
+    folders = [tmp_path / each / "lab" for each in ("a", "b")]
+    for each in folders:
+        each.mkdir(parents=True)
+    assert len({name_cgroup(each) for each in folders}) == 2
+    assert all(name_cgroup(each).startswith("capsmith-lab-lab-") for each in folders)
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    assert name_cgroup(tmp_path / "link" / "lab") == name_cgroup(folders[0])
 
 
 def test_addresses_of_pods_are_kept_in_the_folder_of_the_lab() -> None:
