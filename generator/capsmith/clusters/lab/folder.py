@@ -21,6 +21,7 @@ from capsmith.clusters.lab.errors import (
     lab_not_chosen,
     lab_not_running,
 )
+from capsmith.clusters.processes.folders import remove_folder
 from capsmith.errors import UnreadableInput
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
@@ -83,17 +84,7 @@ class LabFolder:
 
     def remove(self) -> None:
         """Remove the folder and, if this was the last lab, its parent folders."""
-        for _ in range(_ATTEMPTS):
-            shutil.rmtree(self.root, ignore_errors=True)
-            if not self.root.exists():
-                break
-            time.sleep(_ATTEMPT_SECONDS)  # a process that was killed may write to the end
-        parent = self.root.parent
-        for folder in (parent, parent.parent):
-            try:
-                folder.rmdir()
-            except OSError:
-                return
+        remove_folder(self.root, parents=2)
 
 
 def read_pid(lab: LabFolder) -> int:

@@ -24,6 +24,7 @@ from capsmith.clusters.lab.node_servers import NodeServers
 from capsmith.clusters.lab.real_cluster import ExistingCluster
 from capsmith.clusters.lab.servers import LabServers
 from capsmith.clusters.lab.state import restore_toolbox
+from capsmith.clusters.node.keeper import ABANDONED
 from capsmith.clusters.node.tools import NodeTools
 from capsmith.clusters.processes.tools import Toolbox
 from capsmith.errors import CapsmithError
@@ -117,6 +118,8 @@ def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
             servers.stop()
     except BrokenPipeError:
         # The command that waited for this lab is gone.
+        if settings["node"]:
+            return ABANDONED
         lab.remove()
     except CapsmithError as error:
         _fail(explain_process_error(error, lab.root))

@@ -28,8 +28,9 @@ from capsmith.clusters.lab.real_cluster import (
 )
 from capsmith.clusters.lab.servers import module_names
 from capsmith.clusters.lab.state import LabState, read_lab
-from capsmith.clusters.node.host import require_host
+from capsmith.clusters.node.host import remove_cgroups, require_host
 from capsmith.clusters.node.keeper import KeeperSettings, build_keeper_command
+from capsmith.clusters.node.plan import name_cgroup
 from capsmith.clusters.node.tools import NodeTools, build_node_tools
 from capsmith.clusters.processes.process import free_port
 from capsmith.clusters.processes.tools import Toolbox, core_releases, toolbox
@@ -110,6 +111,8 @@ def _undo(lab: LabFolder) -> None:
     """Stop and remove everything that a failed start created."""
     with suppress(LabError):
         delete_kind_cluster(lab)
+    # The keeper of a node removes them, unless it was killed.
+    remove_cgroups(name_cgroup(lab.root))
     lab.remove()
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+from contextlib import suppress
+
 from capsmith.errors import CapsmithError
 
 
@@ -19,3 +23,14 @@ class HostUnsuitable(CapsmithError):
         message = f"this computer cannot run a node: {'; '.join(missing)}"
         hint = "Provide what is missing, or run capsmith lab without a node: it needs none of it."
         super().__init__("lab-node-host", message, hint=hint)
+
+
+def report_error(error: CapsmithError) -> None:
+    """Report an error as the lab's supervisor does, to the command that waits for the lab.
+
+    Does nothing if that command has ended.
+    """
+    finding = error.finding
+    line = json.dumps({"error": [finding.id, finding.message, finding.hint, finding.location.file]})
+    with suppress(OSError):
+        os.write(1, f"{line}\n".encode())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import shutil
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ TOOLS: Final = {
 }
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _CLONE_NEWNET = 0x40000000
+_ATTEMPTS = 50
+_ATTEMPT_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -153,13 +156,20 @@ def _read_words(file: Path) -> list[str]:
     return file.read_text(encoding="utf-8").split()
 
 
-def remove_cgroups(name: str, root: Path = _CGROUPS) -> None:
+def remove_cgroups(
+    name: str, root: Path = _CGROUPS, wait: Callable[[float], None] = time.sleep
+) -> None:
     """Remove a cgroup and those below it from all hierarchies; do nothing if there is none.
 
-    Groups that still have processes stay.
+    Waits up to five seconds for processes that are ending.  Groups that still have processes then
+    stay.  ``wait`` is called with seconds.
     """
-    # runc creates groups in the hierarchy of version 2 too, wherever it is mounted.
-    for group in [root / name, *root.glob(f"*/{name}")]:
-        for folder in [each[0] for each in os.walk(group, topdown=False)]:
+    for _ in range(_ATTEMPTS):
+        # runc creates groups in the hierarchy of version 2 too, wherever it is mounted.
+        groups = [each for each in (root / name, *root.glob(f"*/{name}")) if each.is_dir()]
+        for folder in [each[0] for group in groups for each in os.walk(group, topdown=False)]:
             with suppress(OSError):
                 Path(folder).rmdir()
+        if not any(each.is_dir() for each in groups):
+            return
+        wait(_ATTEMPT_SECONDS)

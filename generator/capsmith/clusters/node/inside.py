@@ -6,27 +6,32 @@ kernel then ends all other processes in the namespaces.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import FrameType
 
+from capsmith.clusters.node.errors import NodeError, report_error
 from capsmith.clusters.node.plan import SYSCTLS, NodePaths, list_folders, plan_mounts, plan_network
+from capsmith.clusters.node.signals import SigtermForwarder
 
 
 def main() -> int:
     """Prepare the namespaces, run the command in the arguments, and return its exit code."""
+    sigterm = SigtermForwarder()
+    sigterm.install()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     root, lab, command = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
     try:
         _prepare(NodePaths(root), lab)
     except (OSError, subprocess.CalledProcessError) as error:
         reason = getattr(error, "stderr", "") or str(error)
-        _report(f"the namespaces of the node cannot be prepared: {error}: {reason}".strip())
+        message = f"the namespaces of the node cannot be prepared: {error}: {reason}".strip()
+        hint = "Correct what it reports, and run the command again."
+        report_error(NodeError(message, hint))
         return 1
-    return _run(command)
+    return 0 if sigterm.is_requested else _run(command, sigterm)
 
 
 def _prepare(paths: NodePaths, lab: Path) -> None:
@@ -41,26 +46,14 @@ def _prepare(paths: NodePaths, lab: Path) -> None:
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1\n", encoding="utf-8")
 
 
-def _run(command: list[str]) -> int:
+def _run(command: list[str], sigterm: SigtermForwarder) -> int:
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-
-    def forward(number: int, frame: FrameType | None) -> None:
-        child.send_signal(number)
-
-    signal.signal(signal.SIGTERM, forward)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sigterm.forward_to(child.terminate)
     while True:
         # Orphans of all processes become children of the first one, which has to reap them.
         pid, status = os.wait()
         if pid == child.pid:
             return os.waitstatus_to_exitcode(status) & 0xFF
-
-
-def _report(message: str) -> None:
-    """Report an error as the lab's supervisor does, to the command that waits for it."""
-    hint = "Correct what it reports, and run the command again."
-    line = json.dumps({"error": ["lab-node-failed", message, hint, None]})
-    os.write(1, f"{line}\n".encode())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """`python -m capsmith.clusters.node.keeper`: the process of a node that stays on the host.
 
 It starts the namespaces, makes the API server reachable on the host, and removes the cgroups of the
-node's Pods when the namespaces have ended.
+node's Pods when the namespaces have ended.  If the command that waits for
+the lab has ended, it removes the lab's folder as well.
 """
 
 from __future__ import annotations
@@ -14,15 +15,23 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import FrameType
+from typing import Final
 
+from capsmith.clusters.node.errors import HostUnsuitable, report_error
 from capsmith.clusters.node.host import create_cgroups, find_tool, remove_cgroups
 from capsmith.clusters.node.plan import NodePaths, name_cgroup
+from capsmith.clusters.node.signals import SigtermForwarder, hold_sigterm
 from capsmith.clusters.processes.errors import ProcessError
+from capsmith.clusters.processes.folders import remove_folder
 from capsmith.clusters.processes.process import Process, bind_to_parent
 from capsmith.clusters.processes.wait import eventually
 
 _NAMESPACES = ("--net", "--pid", "--mount", "--ipc", "--fork", "--kill-child", "--mount-proc")
+
+ABANDONED: Final = 3
+"""Exit code of a node's command if `lab up` has ended, so that the lab's folder has to be removed.
+
+The command cannot remove the folder itself, because it contains mount points of its namespaces."""
 
 
 @dataclass(frozen=True)
@@ -47,42 +56,54 @@ def build_keeper_command(settings: KeeperSettings, command: list[str]) -> list[s
 
 def main() -> int:
     """Run a node until its first process ends, and return the exit code."""
+    sigterm = SigtermForwarder()
+    sigterm.install()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     settings = KeeperSettings(**json.loads(sys.argv[1]))
-    paths, cgroup = NodePaths(Path(settings.node)), name_cgroup(Path(settings.lab).name)
+    paths, cgroup = NodePaths(Path(settings.node)), name_cgroup(Path(settings.lab))
     paths.root.mkdir(parents=True, exist_ok=True)
     Path(settings.pid).write_text(str(os.getpid()), encoding="utf-8")
     # What a node that was killed has left is empty, because its processes died with it.
     remove_cgroups(cgroup)
-    create_cgroups(cgroup)
     try:
-        return _run(settings, paths, sys.argv[2:])
+        create_cgroups(cgroup)
+        code = _run(settings, paths, sys.argv[2:], sigterm)
+    except HostUnsuitable as error:
+        report_error(error)
+        return 1
     finally:
         remove_cgroups(cgroup)
+    if code == ABANDONED:
+        remove_folder(Path(settings.lab), parents=2)
+    return code
 
 
-def _run(settings: KeeperSettings, paths: NodePaths, command: list[str]) -> int:
+def _run(
+    settings: KeeperSettings, paths: NodePaths, command: list[str], sigterm: SigtermForwarder
+) -> int:
     inside = [sys.executable, "-m", "capsmith.clusters.node.inside", settings.node, settings.lab]
     unshare = [find_tool("unshare") or "unshare", *_NAMESPACES, "--"]
-    child = subprocess.Popen(bind_to_parent([*unshare, *inside, *command]), start_new_session=True)
+    whole = bind_to_parent([*unshare, *inside, *command])
+    with hold_sigterm():
+        child = subprocess.Popen(whole, start_new_session=True)
     relay: Process | None = None
-
-    def forward(number: int, frame: FrameType | None) -> None:
-        with suppress(OSError, ValueError):
-            os.kill(int(paths.init_pid.read_text(encoding="utf-8")), signal.SIGTERM)
-
-    signal.signal(signal.SIGTERM, forward)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         init = _find_init(child)
         if init:
             paths.init_pid.write_text(str(init), encoding="utf-8")
+            sigterm.forward_to(lambda: _end(init))
             relay = _relay(paths, init, settings.port)
         return child.wait()
     finally:
         child.kill()
         if relay is not None:
             relay.kill()
+
+
+def _end(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
 
 
 def _find_init(child: subprocess.Popen[bytes]) -> int:

@@ -72,6 +72,30 @@ def test_cgroups_of_version_1_are_created_and_removed_with_all_below(tmp_path: P
     assert list(tmp_path.glob("*/*")) == []
 
 
+def test_cgroups_are_removed_when_their_processes_have_ended(tmp_path: Path) -> None:
+    group = tmp_path / "cpu" / "lab"
+    group.mkdir(parents=True)
+    (group / "process").touch()
+    waits: list[float] = []
+
+    def end(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            (group / "process").unlink()
+
+    remove_cgroups("lab", tmp_path, end)
+    assert not group.exists()
+    assert len(waits) == 2
+
+
+def test_cgroups_whose_processes_do_not_end_stay(tmp_path: Path) -> None:
+    (tmp_path / "lab").mkdir()
+    (tmp_path / "lab" / "process").touch()
+    waits: list[float] = []
+    remove_cgroups("lab", tmp_path, waits.append)
+    assert 1 < sum(waits) <= 10
+
+
 def write_group(group: Path, known: str, enabled: str) -> Path:
     """Write the files that a cgroup of version 2 has, and return that of enabled controllers."""
     group.mkdir(exist_ok=True)

@@ -1,0 +1,49 @@
+"""Forward SIGTERM to a process, even if the signal arrives before the process is there."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+class SigtermForwarder:
+    """Remembers a SIGTERM until there is a process to forward it to."""
+
+    def __init__(self) -> None:
+        self.is_requested = False
+        """Whether SIGTERM has arrived."""
+        self._send: Callable[[], None] | None = None
+
+    def install(self) -> None:
+        """Handle SIGTERM, also one that was blocked by :func:`hold_sigterm` in the parent."""
+        signal.signal(signal.SIGTERM, self._handle)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+
+    def forward_to(self, send: Callable[[], None]) -> None:
+        """Call ``send`` for each further SIGTERM, and immediately if one has already arrived.
+
+        ``send`` may be called twice for one signal.
+        """
+        self._send = send
+        if self.is_requested:
+            send()
+
+    def _handle(self, *_: object) -> None:
+        self.is_requested = True
+        if self._send is not None:
+            self._send()
+
+
+@contextmanager
+def hold_sigterm() -> Iterator[None]:
+    """Block SIGTERM in processes that are started meanwhile, until they unblock it.
+
+    The kernel discards a signal to the first process of a namespace that does not handle it yet,
+    unless the signal is blocked.
+    """
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)

@@ -1,0 +1,27 @@
+"""Remove folders in which processes that are ending may still write."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+_ATTEMPTS = 10
+_ATTEMPT_SECONDS = 0.05
+
+
+def remove_folder(folder: Path, parents: int = 0) -> None:
+    """Remove a folder, and then up to ``parents`` folders above it that have become empty.
+
+    Whatever cannot be removed stays.
+    """
+    for _ in range(_ATTEMPTS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            break
+        time.sleep(_ATTEMPT_SECONDS)  # a process that was killed may write to the end
+    for each in list(folder.parents)[:parents]:
+        try:
+            each.rmdir()
+        except OSError:
+            return
