@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from http.client import HTTPException
 from pathlib import Path
 
@@ -21,7 +22,7 @@ import pytest
 
 from capsmith.clusters.lab.folder import find_labs_folder, resolve_lab
 from capsmith.clusters.node.builder import find_builder
-from capsmith.clusters.node.host import require_host
+from capsmith.clusters.node.host import find_missing, read_facts, require_host
 from capsmith.clusters.node.plan import name_cgroup
 from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.tools import Toolbox
@@ -74,6 +75,8 @@ def lab(tools: Toolbox, tmp_path: Path) -> Iterator[NodeLab]:
         require_host()
         builder = find_builder()
     except CapsmithError as error:
+        if os.environ.get("CI") and not find_missing(replace(read_facts(), tools={})):
+            raise  # the job that runs this test installs the packages
         pytest.skip(f"no node can run here: {error}")
     if builder.name == "buildah" and not has_base_images():
         build_base_images(tmp_path / "base")

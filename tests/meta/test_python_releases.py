@@ -64,6 +64,7 @@ def test_each_night_runs_all() -> None:
     (step,) = (each for each in jobs["releases"]["steps"] if each.get("id") == "table")
     assert "./dev releases matrix python" in step["run"]
     assert set(versions(jobs["test"])) <= set(EXECUTED)
+    assert set(versions(jobs["node"])) <= set(EXECUTED)
 
 
 @TREES
