@@ -116,6 +116,10 @@ class InstalledProvider:
         for each in self._supervised.values():
             each.look(time.monotonic(), self._progress)
 
+    def code_stamp(self) -> frozenset[tuple[str, int, int]]:
+        """Return a value that changes with the code of the managers."""
+        return self._provider.code_stamp()
+
     def stop(self) -> None:
         """Stop the managers gracefully."""
         with ExitStack() as ends:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from http.client import HTTPException
 from pathlib import Path
 
 from capsmith.clusters.lab.connection import LabConnection
@@ -20,7 +22,7 @@ from capsmith.clusters.node.builder import find_builder
 from capsmith.clusters.node.plan import NodePaths
 from capsmith.clusters.node.shell import build_enter_command, import_images
 from capsmith.clusters.processes.component import ProviderRelease, ReleaseComponent
-from capsmith.clusters.processes.kube import JSON
+from capsmith.clusters.processes.kube import JSON, ApiError
 
 _CONTAINER = "manager"
 _LOOK_SECONDS = 2.0
@@ -92,11 +94,25 @@ class InstalledPods:
         self.look()
 
     def look(self) -> None:
-        """Read the state of the Deployments, at most every two seconds."""
+        """Read the state of the Deployments, at most every two seconds.
+
+        The state is unknown while the API server does not respond, as after a restart.
+        """
         now = time.monotonic()
-        if now - self._looked >= _LOOK_SECONDS:
-            self._looked = now
+        if now - self._looked < _LOOK_SECONDS:
+            return
+        self._looked = now
+        try:
             self._components = tuple(self._states())
+        except (ApiError, OSError, HTTPException, LookupError) as error:
+            reason = f"the API server does not respond: {error}"
+            self._components = tuple(
+                replace(each, state="unknown", reason=reason) for each in self._known()
+            )
+
+    def code_stamp(self) -> frozenset[tuple[str, int, int]]:
+        """Return a value that changes with the files that the image is built from."""
+        return self._provider.image_stamp()
 
     def stop(self) -> None:
         """Do nothing: the Pods go on until the lab ends."""
@@ -115,6 +131,7 @@ class InstalledPods:
                 import_images(Path(self._lab.state.ctr), archive, prefix)
             finally:
                 archive.unlink(missing_ok=True)
+                builder.remove(image)
 
     def _clusterctl(self, release: ProviderRelease) -> None:
         kubeconfig, clusterctl = self._lab.kubeconfig, self._lab.clusterctl
@@ -129,6 +146,11 @@ class InstalledPods:
             self._lab.wait_clusterctl()
             types = [each.type for each in parts]
             clusterctl.init_more(kubeconfig, parts[0].name, {}, *types, is_awaited=True)
+
+    def _known(self) -> tuple[ComponentState, ...]:
+        """Return the last states, or one for each component that has not been looked at."""
+        names = (f"{self._label}-{part.type}" for part in self._release.components)
+        return self._components or tuple(ComponentState(name, "unknown") for name in names)
 
     def _states(self) -> Iterator[ComponentState]:
         for part in self._release.components:

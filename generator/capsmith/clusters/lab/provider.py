@@ -152,6 +152,10 @@ class ProviderRepository:
         """Return a value that changes with any code file."""
         return frozenset(_stamps(self._files("src")))
 
+    def image_stamp(self) -> frozenset[tuple[str, int, int]]:
+        """Return a value that changes with the files that an image is built from."""
+        return frozenset(_stamps(self._files(*_IN_IMAGE)))
+
     def release_stamp(self) -> frozenset[tuple[str, int, int]]:
         """Return a value that changes with the files that a release is built from."""
         return frozenset(_stamps(self._released_files()))

@@ -58,6 +58,10 @@ class ProviderRun:
             each.look()
         self._say("running")
 
+    def code_stamp(self) -> frozenset[tuple[str, int, int]]:
+        """Return a value that changes with the files after whose change the managers restart."""
+        return self._installed.code_stamp()
+
     def restart(self, failed: Failed, *, is_release: bool) -> bool:
         """Restart the managers, and return whether they are running.
 
@@ -175,7 +179,7 @@ def _watch(
 ) -> None:
     """Restart ended managers and apply file changes while the lab runs."""
     # Before the first start: a file that changes while the managers start must not be missed.
-    code, released = provider.code_stamp(), provider.release_stamp()
+    code, released = current.code_stamp(), provider.release_stamp()
     description = provider.description_stamp()
     is_broken = not current.restart(failed, is_release=True)
     while lab.is_running:
@@ -183,7 +187,7 @@ def _watch(
         # After a failed start only a change of a file can help, so nothing is restarted in between.
         if not is_broken:
             current.look()
-        new = provider.code_stamp(), provider.release_stamp(), provider.description_stamp()
+        new = current.code_stamp(), provider.release_stamp(), provider.description_stamp()
         if new == (code, released, description):
             continue
         if new[2] != description:

@@ -18,13 +18,13 @@ class ComponentState:
 
     name: str
     state: str
-    """``running``, ``restarting`` or ``stopped``."""
+    """``running``, ``restarting``, ``stopped``, or ``unknown``: the API server does not respond."""
     pid: int = 0
     restarts: int = 0
     log: str = ""
     """Path to the process's log file."""
     reason: str = ""
-    """Last line of the log, if the process is not running; otherwise empty."""
+    """Why the process is not running, such as the last line of its log; empty if it is running."""
 
 
 @dataclass(frozen=True)

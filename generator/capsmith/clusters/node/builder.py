@@ -54,6 +54,16 @@ class ImageBuilder:
         archive.unlink(missing_ok=True)
         _run(self.save_command(image, archive))
 
+    def remove_command(self, image: str) -> list[str]:
+        """Return the command that removes an image from the tool's own store."""
+        # Without the option, docker also removes the layers that the next build would use.
+        keep = ["--no-prune"] if self.name == "docker" else []
+        return [self.name, "rmi", *keep, image]
+
+    def remove(self, image: str) -> None:
+        """Remove an image from the tool's own store, if it is there."""
+        _succeeds(self.remove_command(image))
+
 
 def find_builder(
     find: Callable[[str], str | None] = shutil.which,

@@ -156,3 +156,14 @@ def test_code_that_cannot_be_imported_is_an_error(
 )
 def test_each_installation_has_a_version_of_its_own(installed: str, version: str) -> None:
     assert choose_next_version("v0.2.0", installed) == version
+
+
+@pytest.mark.parametrize(
+    "file", ["Dockerfile", "pyproject.toml", "requirements.lock", "src/acme/a.py", "vendor/a.py"]
+)
+def test_each_file_of_the_image_changes_its_stamp(folder: Path, file: str) -> None:
+    provider = read_provider(folder)
+    before = provider.image_stamp()
+    (folder / file).parent.mkdir(exist_ok=True)
+    (folder / file).write_text("changed")
+    assert provider.image_stamp() != before

@@ -50,6 +50,12 @@ def test_archives_have_the_format_of_docker() -> None:
     assert ImageBuilder("docker").save_command(IMAGE, archive)[-1] == IMAGE
 
 
+def test_images_are_removed_from_the_store_of_the_tool() -> None:
+    assert ImageBuilder("buildah").remove_command(IMAGE) == ["buildah", "rmi", IMAGE]
+    assert ImageBuilder("docker").remove_command(IMAGE) == ["docker", "rmi", "--no-prune", IMAGE]
+    ImageBuilder("no-such-builder").remove(IMAGE)
+
+
 def test_a_failed_build_reports_its_output(tmp_path: Path) -> None:
     (tmp_path / "false-builder").write_text("#!/bin/sh\necho no such base >&2\nexit 1\n")
     (tmp_path / "false-builder").chmod(0o755)
