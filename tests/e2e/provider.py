@@ -85,6 +85,10 @@ def build_form(
     spec, repository = folder / "provider.yaml", folder / "provider"
     folder.mkdir(parents=True, exist_ok=True)
     described = {**yaml.safe_load(_text(example, contract)), "components": components}
+    if "controlPlane" not in components.get("infrastructure", ()):
+        for kind in described["controlPlane"].values():
+            # Another manager does not serve the identities of the infrastructure.
+            kind["features"].pop("credentials", None)
     spec.write_text(yaml.safe_dump(described, sort_keys=False))
     _run([sys.executable, "-m", "capsmith", "generate", str(spec), "-o", str(repository)], _ROOT)
     _run(["make", "release-manifests", f"VERSION={version}"], repository)

@@ -149,6 +149,10 @@ def test_managed_move(scenario: Scenario, managed: tuple[Stack, Site]) -> None:
     assert _hosted(stack) == []
 
 
+_APART = {"infrastructure": ["infrastructure", "ipam"]}
+"""Pools stay with the identities that they use."""
+
+
 def test_another_form(managed: tuple[Stack, Site]) -> None:
     """One component becomes three, and one again, as the guide says; no object is lost.
 
@@ -156,9 +160,9 @@ def test_another_form(managed: tuple[Stack, Site]) -> None:
     """
     (stack, site), report = managed, managed[0].report
     contract, folder = stack.provider.contract, stack.folder
-    combined = {"infrastructure": ["infrastructure", "bootstrap", "controlPlane"]}
+    combined = {"infrastructure": ["infrastructure", "bootstrap", "controlPlane", "ipam"]}
     with report.phase(stack.name, "other forms: build"):
-        apart = build_form("managed", contract, folder / "apart", "v0.1.1", {})
+        apart = build_form("managed", contract, folder / "apart", "v0.1.1", _APART)
         again = build_form("managed", contract, folder / "again", "v0.1.2", combined)
     kubeconfig, clusterctl = site.management.kubeconfig, stack.clusterctl
     for manager in site.managers.values():
