@@ -31,10 +31,13 @@ from capsmith_runtime.kube.client import (
     WatchEvent,
     key_of,
 )
+from capsmith_runtime.kube.informer import Informer
 from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.reconcile.caches import Caches, WatchScope
-from capsmith_runtime.reconcile.kinds import SECRET
+from capsmith_runtime.reconcile.kinds import SECRET, core_type
 from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.resource import ResourceReconciler
+from capsmith_runtime.resource.caches import ResourceCaches, ResourceKind
 from capsmith_runtime.testing import infrastructure as testing
 
 GROUP = "infrastructure.example.com"
@@ -94,16 +97,16 @@ def _caches(
     client = cast(KubeClient, _Lists(objects))
     core = Caches(client, Metrics(), CoreV1Beta2(), scope)
     caches = InfrastructureCaches(core, kinds or _kinds())
-
-    async def fill() -> None:
-        running = [asyncio.create_task(informer.run()) for informer in caches.informers]
-        for informer in caches.informers:
-            await informer.synced.wait()
-        for task in running:
-            task.cancel()
-
-    asyncio.run(fill())
+    asyncio.run(_fill(*caches.informers))
     return caches
+
+
+async def _fill(*informers: Informer) -> None:
+    running = [asyncio.create_task(informer.run()) for informer in informers]
+    for informer in informers:
+        await informer.synced.wait()
+    for task in running:
+        task.cancel()
 
 
 def _object(resource: ResourceType, name: str, **parts: Any) -> dict[str, Any]:
@@ -234,3 +237,64 @@ def test_the_identity_of_a_machine_takes_precedence(has_feature: bool, expected:
     recorded = {**obj, "metadata": {**obj["metadata"], "annotations": dict(record)}}
     # Once: terminations are counted by these keys.
     assert list(caches.identity.find_recorded_keys(recorded)) == [f"FooIdentity//{expected}"]
+
+
+@pytest.mark.parametrize(
+    ("has_own", "is_gone", "expected"),
+    [(True, False, "mine"), (False, False, "shared"), (False, True, "recorded")],
+    ids=["of the machine", "of the cluster", "recorded"],
+)
+@pytest.mark.parametrize("owner", ["FooMachine", "Machine", "FooVolume"])
+def test_a_resource_adopts_the_identity_of_the_machine_that_owns_it(
+    owner: str, has_own: bool, is_gone: bool, expected: str
+) -> None:
+    """Directly, through the Machine, or through another resource."""
+    refer = {name: {"kind": "FooIdentity", "name": name} for name in ("mine", "shared", "recorded")}
+    infra_cluster = _object(_type("FooCluster"), "c", spec={"identityRef": refer["shared"]})
+    infra_machine = _object(
+        _type("FooMachine"),
+        "m",
+        metadata={"annotations": {f"{GROUP}/identity": "FooIdentity/recorded"}},
+        spec={"identityRef": refer["mine"]} if has_own else {},
+    )
+    kinds = _kinds()
+    features = frozenset({"credentials"})
+    kinds = replace(kinds, machines=(replace(kinds.machines[0], features=features),))
+    volume = _type("FooVolume")
+    infrastructure = {"apiGroup": GROUP, "kind": "FooMachine", "name": "m"}
+    spec = {"clusterName": "c", "bootstrap": {}, "infrastructureRef": infrastructure}
+    objects = {
+        "FooMachine": infra_machine,
+        "Machine": _object(core_type("v1beta2", "Machine", "machines"), "m0", spec=spec),
+        "FooVolume": _owned_by(_object(volume, "v0"), infra_machine),
+    }
+    caches = _caches(*objects.values(), *(() if is_gone else (infra_cluster,)), kinds=kinds)
+    resources = ResourceCaches([_resource_kind(volume)], caches)
+    asyncio.run(_fill(caches.core.machines, *resources.informers.values()))
+    cluster = testing.core_cluster(infrastructure=ObjectRef(GROUP, "FooCluster", "c"))
+
+    found = resources.find_identity(
+        _owned_by(_object(volume, "v"), objects[owner]), replace(cluster, namespace="ns")
+    )
+
+    assert found == refer[expected]
+
+
+def _resource_kind(resource: ResourceType) -> ResourceKind:
+    return ResourceKind(
+        resource=resource,
+        finalizer="foovolume.example.com",
+        features=frozenset(),
+        spec=object,
+        reconciler=cast(type[ResourceReconciler[object]], ResourceReconciler),
+    )
+
+
+def _owned_by(obj: JSON, owner: JSON) -> dict[str, Any]:
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+    }
+    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": [reference]}}

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from capsmith_runtime.contract import metadata
+from capsmith_runtime.contract.core import Cluster
+from capsmith_runtime.contract.model import Object
+from capsmith_runtime.identity import references
 from capsmith_runtime.identity.caches import BY_IDENTITY
 from capsmith_runtime.infrastructure.caches import InfrastructureCaches
 from capsmith_runtime.infrastructure.cluster_dependents import DependentKind
@@ -19,6 +22,7 @@ from capsmith_runtime.reconcile.caches import (
     owner_uids,
 )
 from capsmith_runtime.reconcile.kinds import Kind
+from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.resource.api import ResourceReconciler
 
 ResourceKind = Kind[ResourceReconciler[Any]]
@@ -89,6 +93,21 @@ class ResourceCaches:
             pending += self._owners(current)
         return None
 
+    def find_identity(self, obj: JSON, cluster: Cluster) -> Object:
+        """Return the reference to the identity that a resource adopts; empty if there is none.
+
+        It is the identity that the owning machine or pool uses: the one that it names, or else that
+        of the cluster's infrastructure; if that is gone, the recorded one.
+        """
+        identity, members = self._infrastructure.identity, self._find_members(obj)
+        own = next(filter(None, map(identity.find_override, members)), None)
+        if own is not None:
+            return own
+        default = identity.find_default(cluster)
+        if default is not None and not isinstance(default, Waiting):
+            return default
+        return next(filter(None, map(references.read_record, members)), {})
+
     def of_cluster(self, namespace: str, name: str) -> list[tuple[Informer, JSON]]:
         """Return a Cluster's resources, each with its informer.
 
@@ -153,6 +172,36 @@ class ResourceCaches:
         uids = set(owner_uids(obj))
         # By UID: an object of the same name that was created later is not the owner.
         return [owner for owner in found if owner is not None and metadata.uid(owner) in uids]
+
+    def _find_members(self, obj: JSON) -> list[JSON]:
+        """Return the infrastructure machines, pools and control planes that own an object.
+
+        The nearest owners come first; they own it directly, through other resources, or as the
+        infrastructure of its Machine.
+        """
+        kinds = {each.resource.kind for each in self._infrastructure.identity.recorded_users}
+        found, seen, pending = list[JSON](), set[str](), [obj]
+        while pending:
+            current = pending.pop(0)
+            # Nothing forbids owners in a circle.
+            if metadata.uid(current) in seen:
+                continue
+            seen.add(metadata.uid(current))
+            found += [current] if current["kind"] in kinds else []
+            pending += [*self._owners(current), *self._find_infra_machines(current)]
+        return found
+
+    def _find_infra_machines(self, obj: JSON) -> list[JSON]:
+        """Return the infrastructure machine of a Machine; empty for other objects."""
+        core = self._infrastructure.core
+        if obj["kind"] != core.machines.resource.kind:
+            return []
+        reference = core.reader.read_machine(obj).infrastructure
+        informer = self._infrastructure.machines.get(reference.kind) if reference else None
+        if reference is None or informer is None or informer.resource.group != reference.group:
+            return []
+        found = informer.get(NamespacedName(metadata.namespace(obj), reference.name))
+        return [] if found is None else [found]
 
     def _owner_informers(self) -> dict[str, Informer]:
         """Return the informers of the kinds that may own resources, by kind."""

@@ -111,7 +111,7 @@ class ResourceController:
         return await self._reporter.report_state(patcher, status, state)
 
     async def _adopt_identity(self, patcher: Patcher, cluster: Cluster | None) -> None:
-        """Record the identity of the cluster's infrastructure, unless the object names one.
+        """Record the identity of the owning machine or the cluster, unless the object names one.
 
         When a cluster is deleted, its infrastructure cluster may be gone before the resource.  The
         resource still needs the credentials then, so the identity must stay until the resource is
@@ -121,8 +121,7 @@ class ResourceController:
         # An identity that the user has chosen is kept, even if it differs from the cluster's.
         if not self._caches.kinds.identities or cluster is None or "identityRef" in spec:
             return
-        infra_cluster = self._caches.infra_cluster_of(cluster) or {}
-        reference = metadata.mapping(infra_cluster, "spec", "identityRef")
+        reference = self._resources.find_identity(patcher.obj, cluster)
         if reference:
             await patcher.write_spec({**spec, "identityRef": dict(reference)})
 
