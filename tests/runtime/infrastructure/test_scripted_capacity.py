@@ -198,6 +198,24 @@ class TestCapacity(ScriptedMachines):
         await env.eventually("written", lambda: _status(env).get("capacity"))
 
     @scenario
+    async def test_a_template_that_waits_for_its_identity_is_reconciled_again(
+        self, env: InfrastructureEnvironment, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """After the sync period: no event wakes the template when its identity changes."""
+        calls: list[object] = []
+
+        def answer(template: InfraMachineTemplateScope[Any]) -> MachineCapacity:
+            calls.append(template)
+            template.session(Clients)
+            return CAPACITY
+
+        monkeypatch.setattr(CapacityReconciler, "answer", answer, raising=False)
+        await env.stop()
+        env.start(sync_period=20)
+        _template(env, None)
+        await env.eventually("called again", lambda: len(calls) > 2)
+
+    @scenario
     async def test_an_infrastructure_cluster_that_appears_later_wakes_the_template(
         self, env: InfrastructureEnvironment, monkeypatch: pytest.MonkeyPatch
     ) -> None:

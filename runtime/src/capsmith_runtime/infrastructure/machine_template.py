@@ -31,6 +31,7 @@ from capsmith_runtime.reconcile.author_step import (
 )
 from capsmith_runtime.reconcile.caches import cluster_name_of
 from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+from capsmith_runtime.reconcile.runner import add_resync
 from capsmith_runtime.reconcile.sessions import Credentials
 from capsmith_runtime.reconcile.status_reporter import describe_failure, limit_message
 
@@ -69,9 +70,14 @@ class MachineTemplateController:
             # The conditions of its machines report the error; templates have no conditions.
             self._log.warning("cannot read the template", object=str(key), error=str(error))
             return Result()
-        capacity = await self._call(key, obj, await self._scope(obj, cluster, spec))
+        try:
+            capacity = await self._call(key, obj, await self._scope(obj, cluster, spec))
+        except TerminalError:
+            # No retry until the template changes, which enqueues it again.
+            return Result()
         if isinstance(capacity, Waiting):
-            return Result(capacity.requeue_after)
+            # No event wakes a template when the identity that its machines name changes.
+            return add_resync(Result(capacity.requeue_after), self._context)
         # An unknown capacity removes an earlier one, on which the autoscaler would still rely.
         await self._write(obj, capacity or MachineCapacity(resources={}))
         return Result()
@@ -134,9 +140,6 @@ class MachineTemplateController:
         except Exception as error:
             reason, message = describe_failure(error)
             self._context.events.warn(obj, reason, limit_message(message))
-            # No retry until the template changes, which enqueues it again.
-            if isinstance(error, TerminalError):
-                return Waiting(reason, message, requeue_after=None)
             raise
 
     async def _write(self, obj: JSON, capacity: MachineCapacity) -> None:

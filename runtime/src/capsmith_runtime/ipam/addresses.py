@@ -22,7 +22,8 @@ from capsmith_runtime.kube.patch import write
 from capsmith_runtime.reconcile.author_step import AuthorCalls, connect_scope, describe_owner
 from capsmith_runtime.reconcile.caches import Caches
 from capsmith_runtime.reconcile.context import ControllerContext
-from capsmith_runtime.reconcile.results import Waiting
+from capsmith_runtime.reconcile.results import NotAvailableError, Waiting
+from capsmith_runtime.reconcile.runner import add_resync
 from capsmith_runtime.reconcile.status_reporter import StatusDebounce
 
 
@@ -210,18 +211,32 @@ class OrphanedAddressController:
         paused = registry.is_paused(pool.key) or await self._is_paused(obj)
         if paused or await self._has_claim(key):
             return Result()
-        if isinstance(registry.reconciler, ExternalPoolReconciler):
-            identity = metadata.annotations(obj)[external_id.annotation(group)]
-            scope = await registry.release_scope(key, identity, pool.key, obj)
-            author = self._authors[pool.kind]
-            with connect_scope(scope, self._context, obj):
-                hook, owner = registry.reconciler.release, describe_owner(obj)
-                result = await author.call(key, hook, scope, deletion=True, owner=owner)
-            if isinstance(result, Waiting):
-                return Result(result.requeue_after)
+        waiting = await self._release(key, obj, registry, pool.key)
+        if waiting is not None:
+            # Neither the pool nor its identity wakes an address whose claim is gone.
+            return add_resync(Result(waiting.requeue_after), self._context)
         await self._writer.delete(obj)
         self._debounce.forget(key)
         return Result()
+
+    async def _release(
+        self, key: NamespacedName, obj: JSON, registry: PoolRegistry, pool: NamespacedName
+    ) -> Waiting | None:
+        """Release an address in the system of its pool; return Waiting while it is not released."""
+        reconciler, resource = registry.reconciler, registry.kind.resource
+        if not isinstance(reconciler, ExternalPoolReconciler):
+            return None
+        identity = metadata.annotations(obj)[external_id.annotation(resource.group)]
+        scope = await registry.release_scope(key, identity, pool, obj)
+        author, owner = self._authors[resource.kind], describe_owner(obj)
+        try:
+            with connect_scope(scope, self._context, obj):
+                result = await author.call(
+                    key, reconciler.release, scope, deletion=True, owner=owner
+                )
+        except NotAvailableError as error:
+            return error.waiting
+        return result if isinstance(result, Waiting) else None
 
     async def _is_paused(self, obj: JSON) -> bool:
         name = metadata.labels(obj).get(constants.CLUSTER_NAME_LABEL)

@@ -91,10 +91,17 @@ class ReconcileRunner(Generic[P]):
             raise
         log_changes(self._kind, key, obj, patcher.obj)
         # Events end waits; the sync period ends them if an event was missed (MG-05).
-        if result.requeue_after is None:
-            seconds = resync_seconds(self._context)
-            return Result(seconds, Priority.LOW, failed=result.failed)
+        return add_resync(result, self._context)
+
+
+def add_resync(result: Result, context: ControllerContext) -> Result:
+    """Return a result that is repeated after the sync period, unless it is to be repeated anyway.
+
+    Without a sync period it is returned unchanged.
+    """
+    if result.requeue_after is not None:
         return result
+    return Result(resync_seconds(context), Priority.LOW, failed=result.failed)
 
 
 def resync_seconds(context: ControllerContext) -> float | None:

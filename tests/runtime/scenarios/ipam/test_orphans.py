@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
+import pytest
+
+from capsmith_runtime.ipam import (
+    AddressRelease,
+    Credentials,
+    ExternalPoolReconciler,
+    SessionFactory,
+)
+from capsmith_runtime.ipam.kinds import PoolKind
 from capsmith_runtime.kube.client import NamespacedName
-from capsmith_runtime.testing.conformance.base import scenario
-from capsmith_runtime.testing.conformance.ipam.base import RangedIPAMConformance
+from capsmith_runtime.testing.conformance.base import KindCase, scenario
+from capsmith_runtime.testing.conformance.ipam.base import IPAMConformance, RangedIPAMConformance
 from capsmith_runtime.testing.environment import condition
+from capsmith_runtime.testing.identities import remove_identity
 from capsmith_runtime.testing.ipam.environment import (
     ADDRESS,
     CLAIM,
@@ -16,6 +27,7 @@ from capsmith_runtime.testing.ipam.environment import (
     IPAMEnvironment,
 )
 from tests.runtime.scenarios.providers import provider, run_with
+from tests.runtime.support.following import sample
 
 PROVIDER = provider("complete")
 
@@ -125,4 +137,55 @@ class TestOrphanedAddressesWithRanges(RangedIPAMConformance):
 
         await env.stop()
         env.start(namespaces=("elsewhere", NAMESPACE))
+        await env.goes(ADDRESS, key)
+
+
+class Clients(SessionFactory[str]):
+    """The user is the client."""
+
+    def open(self, credentials: Credentials) -> str:
+        return str(credentials)
+
+
+@run_with("managed")
+class TestOrphanedAddressesWithIdentities(IPAMConformance):
+    """Addresses without claims, of pools in another system that requires credentials."""
+
+    @pytest.fixture(autouse=True)
+    def sessions(self, case: KindCase[PoolKind], monkeypatch: pytest.MonkeyPatch) -> None:
+        reconciler = case.kind.reconciler
+        assert issubclass(reconciler, ExternalPoolReconciler)
+        release = reconciler.release
+
+        def with_session(self: Any, claim: AddressRelease) -> Any:
+            claim.session(Clients)
+            return release(self, claim)
+
+        monkeypatch.setattr(reconciler, "session_factory", Clients)
+        monkeypatch.setattr(reconciler, "release", with_session)
+
+    @scenario
+    async def test_an_address_without_claim_waits_for_the_identity_of_its_pool(
+        self, env: IPAMEnvironment, no_grace: None
+    ) -> None:
+        """The wait is no error, and the address is released once the identity is back."""
+        await env.stop()
+        env.start(sync_period=20)
+        pool = env.add_pool()
+        key = env.add_claim(pool)
+        await env.gets(key)
+        identity = remove_identity(env.api, env.pool(pool)["spec"]["identityRef"])
+        await env.pool_says(pool, "False", "IdentityNotFound")
+        env.api.change(CLAIM, key, {"metadata": {"finalizers": None}})
+        env.api.remove(CLAIM, key)
+        await env.quiet()
+        assert env.address(key) is not None
+        assert (
+            sample(
+                env.metrics, f'controller_runtime_reconcile_errors_total{{controller="{ADDRESS}"}}'
+            )
+            == 0
+        )
+
+        env.api.add(identity)
         await env.goes(ADDRESS, key)
