@@ -11,6 +11,7 @@ import yaml
 
 from capsmith.errors import BlueprintError
 from capsmith.output.clusterctl import Hosting, identify_hosting
+from capsmith.output.identities import list_kinds_with_ids
 from capsmith.output.python_types import has_version_functions, list_converted_versions
 from capsmith.output.rbac import (
     aggregate_permissions,
@@ -186,6 +187,11 @@ def _has_identities(component: Component) -> bool:
     return any(each.role is Role.IDENTITY for each in component.resources)
 
 
+def _has_policies(component: Component) -> bool:
+    needs = (component.immutable_templates, list_kinds_with_ids(component))
+    return any(needs) or _has_identities(component)
+
+
 CONDITIONS: Mapping[str, _Condition] = {
     "credentials": lambda provider, context: provider.credentials is not None,
     "cluster_classes": lambda provider, context: bool(provider.cluster_classes),
@@ -206,9 +212,8 @@ CONDITIONS: Mapping[str, _Condition] = {
     "component_addon": _component("addon"),
     "has_kinds": lambda provider, context: bool(context["component"].resources),
     "has_identities": lambda provider, context: _has_identities(context["component"]),
-    "has_policies": lambda provider, context: (
-        bool(context["component"].immutable_templates) or _has_identities(context["component"])
-    ),
+    "has_ids": lambda provider, context: bool(list_kinds_with_ids(context["component"])),
+    "has_policies": lambda provider, context: _has_policies(context["component"]),
     "has_immutable_templates": lambda provider, context: bool(
         context["component"].immutable_templates
     ),

@@ -28,6 +28,7 @@ from capsmith.output.crd import build_contract_labels, build_crd
 from capsmith.output.identities import (
     list_fields_of_machines,
     list_identity_users,
+    list_kinds_with_ids,
     list_standalone_identities,
 )
 from capsmith.output.monitoring import build_alert_rules, format_dashboard
@@ -189,8 +190,9 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "sample_spec": sample_spec,
     "standalone_resources": list_standalone_resources,
     "topology": build_topology,
-    # output/identities.py: kinds of identities, and kinds that use them
+    # output/identities.py: kinds of identities, kinds that use them, and kinds with ids
     "identity_users": list_identity_users,
+    "kinds_with_ids": list_kinds_with_ids,
     "shared_fields": list_fields_of_machines,
     "standalone_identities": list_standalone_identities,
     # output/reference.py: tables of the provider's reference

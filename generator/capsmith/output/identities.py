@@ -1,4 +1,4 @@
-"""Kinds of identities, and kinds that use them."""
+"""Kinds of identities, kinds that use them, and kinds with ids in the infrastructure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ CREDENTIALS: Final = "credentials"
 """Feature of kinds with a reference to an identity."""
 IDENTITY_REF: Final = "identityRef"
 """Field of the spec that names an identity."""
+_WITH_IDS: Final = (Role.INFRA_CLUSTER, Role.INFRA_MACHINE, Role.INFRA_MACHINE_POOL, Role.RESOURCE)
 
 
 def list_standalone_identities(component: Component) -> list[Resource]:
     """Return a component's kinds of identities, unless its infrastructure serves them."""
     is_infrastructure = "infrastructure" in component.types
     return [] if is_infrastructure else list(component.role(Role.IDENTITY))
+
+
+def list_kinds_with_ids(component: Component) -> list[Resource]:
+    """Return the kinds with an external id or account that only the manager may write."""
+    found = [each for each in component.resources if each.role in _WITH_IDS]
+    # A control plane that consists of Machines has nothing in the infrastructure itself.
+    return found + [each for each in component.role(Role.CONTROL_PLANE) if each.bootstrap is None]
 
 
 def list_identity_users(component: Component) -> list[Resource]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from capsmith.commands.build import build
 from capsmith.output.crd import build_crd
 from capsmith.output.rbac import list_kubeadm_bootstrap_permissions
 from capsmith.output.topology import sample_spec
@@ -188,3 +189,22 @@ infrastructure:
         assert ("namespace" in reference) == (contract == "v1beta1")
         assert spec["version"].startswith("v")
         assert "image" in spec["bootstrapConfigSpec"]
+
+
+def test_the_ids_of_managed_control_planes_are_protected_without_infrastructure() -> None:
+    """Neither an infrastructure nor the feature credentials is required for that."""
+    managed = CONTROL_PLANE + "    features: {externalManagedControlPlane: true}\n"
+    tree = build(_provider(managed))
+
+    policy, _ = yaml.safe_load_all(tree["control-plane/config/admission/ids.yaml"].text)
+    (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
+    assert rule["apiGroups"] == ["controlplane.cluster.x-k8s.io"]
+    assert rule["resources"] == ["acmecontrolplanes"]
+    listed = yaml.safe_load(tree["control-plane/config/admission/kustomization.yaml"].text)[
+        "resources"
+    ]
+    assert "ids.yaml" in listed
+    assert (
+        "../admission"
+        in yaml.safe_load(tree["control-plane/config/default/kustomization.yaml"].text)["resources"]
+    )
