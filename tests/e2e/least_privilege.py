@@ -27,6 +27,7 @@ _EXPLAINED = {
         "update */finalizers.*": _ADMISSION,
         "delete secrets": _ADMISSION,
         "create events.events.k8s.io": _FAILURES,
+        "patch leases.coordination.k8s.io": "sent by managers of former releases of the runtime",
         "create tokenreviews.*": _METRICS,
         "create subjectaccessreviews.*": _METRICS,
     },

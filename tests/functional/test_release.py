@@ -191,9 +191,12 @@ def test_selectors_carry_the_provider_label(released: Path) -> None:
 def test_the_arguments_are_flags_of_the_manager(repository: Repository, released: Path) -> None:
     everything = deployments(released)
     types = [type for type, _ in everything]
+    own = f"{repository.package}._generated.manager"
     code = (
-        f"from capsmith_runtime.options import parse; import sys;"
-        f"print(parse(sys.argv[1:], {types}))"
+        "import sys; from importlib import import_module; from importlib.util import find_spec\n"
+        "from capsmith_runtime.options import parse\n"
+        f"extras = [import_module({own!r}).FLAGS] if find_spec({own!r}) else []\n"
+        f"print(parse(sys.argv[1:], {types}, extras))"
     )
     for type, deployment in everything:
         arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]

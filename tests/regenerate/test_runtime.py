@@ -66,7 +66,7 @@ def test_the_lock_has_one_entry(provider: Provider) -> None:
     record = json.loads(provider.path(RECORD).read_text())
 
     assert set(lock["runtime"]) == {"version", "mode", "slices", "digest"}
-    assert lock["runtime"]["slices"] == record["slices"] == ["infrastructure"]
+    assert lock["runtime"]["slices"] == record["slices"] == ["identity", "infrastructure"]
     assert lock["runtime"]["version"] == record["version"]
     assert not any(path.startswith("vendor/") for path in lock["files"])
     assert set(record["files"]) == set(vendored(provider)) - {RECORD}

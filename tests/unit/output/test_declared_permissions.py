@@ -53,7 +53,7 @@ def test_a_reason_names_the_rules_of_the_contract() -> None:
 
 
 def test_only_verbs_that_the_api_server_requires_are_granted_without_a_request() -> None:
-    """And those on objects that only the author's code creates.
+    """And those on objects that only the author's code creates, and of former managers.
 
     Proves: RB-04.
     """
@@ -62,6 +62,10 @@ def test_only_verbs_that_the_api_server_requires_are_granted_without_a_request()
             for key, reason in rule.uncalled.items():
                 if rule.kinds and rule.kinds.roles == (Role.RESOURCE,):
                     assert reason.startswith("Only the author's code"), rule.reason
+                    continue
+                if rule.resources == ("leases",):
+                    assert key == "patch"
+                    assert reason.startswith("Managers of former releases")
                     continue
                 verb = key.partition(" ")[0]
                 on_finalizers = "finalizers" in (rule.subresource, *_subresources(rule))

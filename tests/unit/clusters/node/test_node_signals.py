@@ -32,7 +32,8 @@ def test_an_early_signal_is_forwarded_later(sigterm: SigtermForwarder) -> None:
 
 def test_a_signal_that_was_held_arrives(sigterm: SigtermForwarder) -> None:
     with hold_sigterm():
-        os.kill(os.getpid(), signal.SIGTERM)
+        # To this thread, because others of the process do not hold it.
+        signal.raise_signal(signal.SIGTERM)
         sigterm.install()
     assert sigterm.is_requested
 
