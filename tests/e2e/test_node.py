@@ -136,7 +136,7 @@ def _check_rolling_update(client: KubeClient) -> None:
 
 
 def _check_early_end(client: KubeClient) -> None:
-    """A manager that is told to end while it starts does so, and not when it is killed."""
+    """A manager ends when it is asked to while it starts, and need not be killed."""
     known = {each["metadata"]["uid"] for each in _pods(client)}
     for pod in _pods(client):
         client.delete(pod)

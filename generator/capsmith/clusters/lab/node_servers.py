@@ -13,7 +13,7 @@ from pathlib import Path
 
 from capsmith.clusters.lab.folder import LabFolder, read_pid
 from capsmith.clusters.lab.state import LabState, write_state
-from capsmith.clusters.lab.supervision import SupervisedProcess
+from capsmith.clusters.lab.supervision import SupervisedServers
 from capsmith.clusters.node.components import add_releases, list_images
 from capsmith.clusters.node.daemons import NodeProcesses
 from capsmith.clusters.node.plan import (
@@ -74,8 +74,7 @@ class NodeServers:
         self._node = NodeProcesses(paths, lab.root, node_tools, pki, self._apiserver.url)
         machines = [sys.executable, "-m", "capsmith.clusters.lab.simulated", str(lab.root)]
         self._machines = Process("machines", machines, lab.root / "machines.log")
-        self._supervised: list[SupervisedProcess] = []
-        self._said: LabState | None = None
+        self._supervised = SupervisedServers(lab.state, self._state)
 
     def start(self, progress: Callable[[str], None]) -> None:
         """Start all servers and install core.
@@ -93,12 +92,7 @@ class NodeServers:
 
         ``note`` receives messages about restarts.
         """
-        for each in self._supervised:
-            each.look(now, note)
-        state = self._state()
-        if state != self._said:
-            write_state(self._lab.state, state)
-            self._said = state
+        self._supervised.look(now, note)
 
     def stop(self) -> None:
         """Stop the servers. The kernel ends the Pods with the namespaces."""
@@ -111,15 +105,15 @@ class NodeServers:
     def _start(self, progress: Callable[[str], None]) -> None:
         progress("starting etcd and kube-apiserver")
         self._etcd.start()
-        self._add("etcd", self._etcd.process)
+        self._supervised.add("etcd", self._etcd.process)
         self._apiserver.start()
-        self._add("apiserver", self._apiserver.process)
+        self._supervised.add("apiserver", self._apiserver.process)
         progress("starting the node: containerd, kubelet, kube-scheduler, kube-proxy")
         self._node.start()
         for name, process in self._node.processes.items():
-            self._add(name, process)
+            self._supervised.add(name, process)
         self._controllers.start()
-        self._add("controllers", self._controllers.process)
+        self._supervised.add("controllers", self._controllers.process)
         self._node.add_images(list_images(self._tools, self._node_tools, self._series), progress)
         progress("waiting until the Node is ready")
         self._node.wait_ready(self._apiserver.client)
@@ -127,7 +121,7 @@ class NodeServers:
         write_state(self._lab.state, self._state())
         progress("starting the simulated machines")
         self._machines.start()
-        self._add("machines", self._machines)
+        self._supervised.add("machines", self._machines)
         self._machines.wait_ready((self._lab.root / "workload.json").exists)
 
     def _install(self, progress: Callable[[str], None]) -> None:
@@ -139,9 +133,6 @@ class NodeServers:
         providers = dict.fromkeys(KUBEADM_TYPES, name)
         kubeconfig: Path = self._apiserver.kubeconfig
         clusterctl.init(kubeconfig, providers, _VARIABLES, is_awaited=True)
-
-    def _add(self, name: str, process: Process) -> None:
-        self._supervised.append(SupervisedProcess(name, process))
 
     def _state(self) -> LabState:
         return LabState(
@@ -155,7 +146,7 @@ class NodeServers:
             found={name: str(path) for name, path in self._tools.found.items()},
             etcd=self._etcd.url,
             # A process id in the namespaces means nothing on the host.
-            components=tuple(replace(each.state(), pid=0) for each in self._supervised),
+            components=tuple(replace(each, pid=0) for each in self._supervised.list_states()),
             address=ADDRESS,
             node=str(self._lab.node),
             ctr=str(self._node_tools.containerd / "ctr"),

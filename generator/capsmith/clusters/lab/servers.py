@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from capsmith.clusters.lab.folder import LabFolder
 from capsmith.clusters.lab.state import LabState, write_state
-from capsmith.clusters.lab.supervision import SupervisedProcess
+from capsmith.clusters.lab.supervision import SupervisedServers
 from capsmith.clusters.processes.cluster import Base, ManagementCluster
 from capsmith.clusters.processes.clusterctl import Clusterctl
 from capsmith.clusters.processes.errors import ProcessError
@@ -62,8 +62,7 @@ class LabServers:
         ]
         machines = [sys.executable, "-m", "capsmith.clusters.lab.simulated", str(lab.root)]
         self._machines = Process("machines", machines, lab.root / "machines.log")
-        self._supervised: list[SupervisedProcess] = []
-        self._said: LabState | None = None
+        self._supervised = SupervisedServers(lab.state, self._state)
 
     def start(self, progress: Callable[[str], None]) -> None:
         """Start all servers.
@@ -81,12 +80,7 @@ class LabServers:
 
         ``note`` receives messages about restarts.
         """
-        for each in self._supervised:
-            each.look(now, note)
-        state = self._state()
-        if state != self._said:
-            write_state(self._lab.state, state)
-            self._said = state
+        self._supervised.look(now, note)
 
     def stop(self) -> None:
         """Stop all servers. Their data are not kept."""
@@ -105,24 +99,24 @@ class LabServers:
     def _start(self, progress: Callable[[str], None]) -> None:
         progress("starting etcd")
         self._etcd.start()
-        self._add("etcd", self._etcd.process)
+        self._supervised.add("etcd", self._etcd.process)
         providers = {each.type: each.name for each in self._kubeadm}
         ports = {key: value for each in self._kubeadm for key, value in each.variables.items()}
         given = providers or dict.fromkeys(KUBEADM_TYPES, _NONE)
         management = self._management
         management.start(given, ports, progress)
-        self._add("apiserver", management.apiserver.process)
-        self._add("controllers", management.controllers.process)
-        self._add("core", management.core.process)
+        self._supervised.add("apiserver", management.apiserver.process)
+        self._supervised.add("controllers", management.controllers.process)
+        self._supervised.add("core", management.core.process)
         write_state(self._lab.state, self._state())
         progress("starting the simulated machines")
         self._machines.start()
-        self._add("machines", self._machines)
+        self._supervised.add("machines", self._machines)
         if self._kubeadm:
             progress("starting the providers for kubeadm")
         for manager in self._kubeadm:
             manager.start()
-            self._add(f"{manager.type}-kubeadm", manager.process)
+            self._supervised.add(f"{manager.type}-kubeadm", manager.process)
         self._wait_machines()
 
     def _wait_machines(self) -> None:
@@ -136,9 +130,6 @@ class LabServers:
                 found.append(manager.process)
         return found
 
-    def _add(self, name: str, process: Process) -> None:
-        self._supervised.append(SupervisedProcess(name, process))
-
     def _state(self) -> LabState:
         return LabState(
             pid=self._pid,
@@ -150,5 +141,5 @@ class LabServers:
             tools={name: str(folder) for name, folder in self._tools.folders.items()},
             found={name: str(path) for name, path in self._tools.found.items()},
             etcd=self._etcd.url,
-            components=tuple(each.state() for each in self._supervised),
+            components=self._supervised.list_states(),
         )

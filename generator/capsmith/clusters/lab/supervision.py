@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from capsmith.clusters.lab.state import ComponentState
+from capsmith.clusters.lab.state import ComponentState, LabState, write_state
 from capsmith.clusters.processes.errors import ProcessError
 from capsmith.clusters.processes.process import Process
 
@@ -73,3 +74,37 @@ def _pid(process: Process) -> int:
         return process.pid
     except (ProcessError, OSError):
         return 0
+
+
+class SupervisedServers:
+    """The processes of a lab's servers, and the file with the lab's state."""
+
+    def __init__(self, file: Path, describe: Callable[[], LabState]) -> None:
+        """Supervise no process yet.
+
+        ``describe`` returns the state to write to ``file``.
+        """
+        self._file = file
+        self._describe = describe
+        self._processes: list[SupervisedProcess] = []
+        self._written: LabState | None = None
+
+    def add(self, name: str, process: Process) -> None:
+        """Supervise a process that has been started."""
+        self._processes.append(SupervisedProcess(name, process))
+
+    def list_states(self) -> tuple[ComponentState, ...]:
+        """Return the states of the processes, in the order in which they were added."""
+        return tuple(each.state() for each in self._processes)
+
+    def look(self, now: float, note: Callable[[str], None]) -> None:
+        """Restart processes that have ended, and write the lab's state if it changed.
+
+        ``note`` receives messages about restarts.
+        """
+        for each in self._processes:
+            each.look(now, note)
+        state = self._describe()
+        if state != self._written:
+            write_state(self._file, state)
+            self._written = state
