@@ -35,6 +35,9 @@ class SimulatedApi:
         self.requests: list[tuple[str, str]] = []
         """Method and path of each request, of any method."""
         self.forbidden: set[str] = set()
+        self.may_continue = threading.Event()
+        """Cleared to hold back every part of a list but the first."""
+        self.may_continue.set()
         self._lock = threading.Lock()
         self._version = 1
         self._objects: dict[str, dict[tuple[str, str], JSON]] = {}
@@ -66,11 +69,15 @@ class SimulatedApi:
             gone["metadata"]["resourceVersion"] = str(self._version)
             self._tell(path, {"type": "DELETED", "object": gone})
 
-    def list(self, path: str) -> JSON:
-        """Return a kind's objects as a list."""
+    def list(self, path: str, limit: int = 0, begin: int = 0) -> JSON:
+        """Return a kind's objects as a list, or ``limit`` of them from a place on."""
         with self._lock:
             items = list(self._objects.get(path, {}).values())
-            return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
+            metadata: JSON = {"resourceVersion": str(self._version)}
+        end = begin + (limit or len(items))
+        if end < len(items):
+            metadata |= {"continue": str(end), "remainingItemCount": len(items) - end}
+        return {"metadata": metadata, "items": items[begin:end]}
 
     def watch(self, path: str, after: int) -> queue.SimpleQueue[JSON | None]:
         """Return a queue with the changes after a version; None in it ends the watch."""
@@ -162,7 +169,10 @@ class _Handler(BaseHTTPRequestHandler):
         elif len(parts) == 3 and parts[0] == "apis":
             self._answer(self.api.resources(parts[1], parts[2]))
         else:
-            self._answer(self.api.list(path))
+            begin = int(query.get("continue", ["0"])[0])
+            if begin:
+                self.api.may_continue.wait()
+            self._answer(self.api.list(path, int(query.get("limit", ["0"])[0]), begin))
 
     def _answer(self, data: JSON, status: int = 200) -> None:
         body = json.dumps(data).encode()
@@ -207,6 +217,7 @@ def serve_api(folder: Path) -> Iterator[tuple[SimulatedApi, KubeClient]]:
     try:
         yield api, client
     finally:
+        api.may_continue.set()
         api.end_watches()
         client.close()
         server.shutdown()

@@ -66,10 +66,16 @@ class ServedPage:
 @contextmanager
 def serve_page(folder: Path) -> Iterator[ServedPage]:
     """Return a context manager that provides a page that is served until it exits."""
-    with serve_api(folder) as (api, client):
-        source = SimulatedSource(folder)
-        with _serve(client, source, folder / "page.html") as (address, server, end):
-            yield ServedPage(api, source, address, server.opener, end)
+    with serve_api(folder) as (api, client), serve_page_of(api, client, folder) as page:
+        yield page
+
+
+@contextmanager
+def serve_page_of(api: SimulatedApi, client: KubeClient, folder: Path) -> Iterator[ServedPage]:
+    """Return a context manager that provides a page of an API server that has objects already."""
+    source = SimulatedSource(folder)
+    with _serve(client, source, folder / "page.html") as (address, server, end):
+        yield ServedPage(api, source, address, server.opener, end)
 
 
 @contextmanager

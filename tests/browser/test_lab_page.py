@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.browser.api_server import serve_api
 from tests.browser.objects import copy, make_cluster, make_event, make_machine
-from tests.browser.served import ServedPage
+from tests.browser.served import ServedPage, serve_page_of
 from tests.browser.window import ENTER, SPACE, Window
 from tests.unit.report_pages.test_hostile_pages import HOSTILE
 
@@ -135,6 +138,26 @@ def test_ends_are_shown_with_the_last_state(
     assert capfd.readouterr().err == ""
     window.wait_text("No connection", ".notice")
     window.wait_text("Cluster/demo")
+
+
+def test_of_five_thousand_machines_the_first_are_shown_before_the_rest_is_read(
+    window: Window, tmp_path: Path
+) -> None:
+    with serve_api(tmp_path) as (api, client):
+        for obj in [
+            *make_cluster(),
+            *(each for n in range(5_000) for each in make_machine(f"m-{n}")),
+        ]:
+            api.put(obj)
+        api.may_continue.clear()
+        with serve_page_of(api, client, tmp_path) as page:
+            window.open(page.opener.as_uri())
+            window.wait_text("500 Machines")
+            window.wait_text("Reading the cluster: 1000 of 10000 objects")
+            assert window.find_violations("light") == []
+            api.may_continue.set()
+            window.wait_text("5000 Machines")
+            window.wait(lambda: window.count("progress") == 0)
 
 
 def test_of_five_thousand_machines_only_what_changed_is_drawn(

@@ -28,7 +28,7 @@ _TYPES = {
 _INDEX = "index.html"
 _MAX_BODY = 256 * 1024
 _PAUSE_SECONDS = 0.15
-"""Changes within this time are sent in one message."""
+"""Changes within this time are sent in one message; it is longer if messages are expensive."""
 _LOOK_SECONDS = 0.5
 """How often files are looked at: logs, the state of processes, simulated servers."""
 
@@ -70,10 +70,12 @@ async def _stream(
     with cluster.listen(notice):
         while not is_ending():
             changed.clear()
+            begin = loop.time()
             message = await asyncio.to_thread(view.next_message)
             if message:
                 yield json.dumps(message, separators=(",", ":")).encode() + b"\n"
-            await asyncio.sleep(_PAUSE_SECONDS)
+            # As long as a message took, to leave the watches at least half of the processor.
+            await asyncio.sleep(max(_PAUSE_SECONDS, loop.time() - begin))
             try:
                 await asyncio.wait_for(changed.wait(), _LOOK_SECONDS)
             except TimeoutError:

@@ -99,6 +99,7 @@ class ViewStream:
                 message |= self._describe_selected(store)
                 message |= self._select_changed("counts", count_states(store))
                 message |= self._select_changed("problems", _list_problems(store))
+                message |= self._select_changed("progress", _sum_progress(store))
         message |= self._select_changed("lab", self._source.describe())
         message |= self._read_logs()
         return message
@@ -140,6 +141,14 @@ class ViewStream:
             found.append((name, selected[-MAX_LINES:]))
         lines = merge_lines(found, datetime.now())[-MAX_LINES:]
         return {"logs": [describe_line(name, line) for name, line in lines]} if lines else {}
+
+
+def _sum_progress(store: ObjectStore) -> JSON | None:
+    """Return how many objects of incomplete lists are read; None if all lists are complete."""
+    if not store.progress:
+        return None
+    read, total = (sum(each) for each in zip(*store.progress.values(), strict=True))
+    return {"read": read, "total": total}
 
 
 def _list_problems(store: ObjectStore) -> list[JSON]:

@@ -14,6 +14,6 @@ export function Logs({ lines, components, component, only, selected, following, 
       <label><input type="checkbox" checked=${only} disabled=${!selected} onChange=${(event) => onOnly(event.currentTarget.checked)} /> Only lines of the selected object</label>
       <label><input type="checkbox" checked=${following} onChange=${(event) => onFollow(event.currentTarget.checked)} /> Follow</label>
     </p>
-    <pre tabindex="0" aria-label="Log lines" ref=${keepEnd}>${lines.map((line) => html`<span key=${line.number} class=${line.level}>${!component && html`<b>${line.component}</b> `}${line.text}${"\n"}</span>`)}</pre>
+    <pre tabindex="0" role="region" aria-label="Log lines" ref=${keepEnd}>${lines.map((line) => html`<span key=${line.number} class=${line.level}>${!component && html`<b>${line.component}</b> `}${line.text}${"\n"}</span>`)}</pre>
   </section>`;
 }

@@ -16,6 +16,7 @@ const page = {
   lab: { title: "", running: true, provider: "", logs: [], components: [] },
   counts: {},
   problems: [],
+  progress: null,
   order: null,
   rows: new Map(),
   open: new Set(),
@@ -51,7 +52,7 @@ function receive(message) {
       [...page.rows.keys()].forEach((id) => kept.has(id) || page.rows.delete(id));
     }
   }
-  for (const part of ["lab", "counts", "problems", "object"]) {
+  for (const part of ["lab", "counts", "problems", "progress", "object"]) {
     if (part in message) page[part] = message[part];
   }
   if (message.logs) {
@@ -147,6 +148,7 @@ function Header() {
     <p>${counts.map((tone) => html`<span class=${`state ${tone}`}>${page.counts[tone]} ${tone}</span> `)}
       ${restarted.map((each) => html`<span>${each.name} restarted ${each.restarts} times </span>`)}</p>
     <${Notices} />
+    ${page.progress && html`<p><label>Reading the cluster: ${page.progress.read} of ${page.progress.total} objects <progress value=${page.progress.read} max=${page.progress.total} /></label></p>`}
     <p class="controls"><label>Search <input type="search" value=${page.search} onInput=${(event) => change({ search: event.currentTarget.value })} /></label>
       <label><input type="checkbox" checked=${page.waitingOnly} onChange=${(event) => change({ waitingOnly: event.currentTarget.checked })} /> Only what waits</label></p>
   </header>`;
@@ -159,7 +161,7 @@ function Page() {
   const components = page.lab.logs;
   return html`<${Header} /><main class=${page.selected ? "split" : ""}>
     <div class="objects wide" tabindex="0" role="region" aria-label="Objects">
-      ${page.order && !rows.length && html`<p>No object of Cluster API.</p>`}
+      ${page.order && !rows.length && !page.progress && html`<p>No object of Cluster API.</p>`}
       <${Tree} rows=${rows} selected=${page.selected} now=${now} onSelect=${select} onToggle=${toggle} />
     </div>
     ${page.object && html`<${Details} key=${page.object.id} object=${page.object} now=${now} onSelect=${select} onClose=${() => select("")} />`}

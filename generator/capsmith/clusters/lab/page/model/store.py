@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -74,6 +74,8 @@ class ObjectStore:
         self.types: dict[tuple[str, str], ServedType] = {}
         self.problems: dict[str, str] = {}
         """What cannot be watched, by source, with the reason."""
+        self.progress: dict[str, tuple[int, int]] = {}
+        """Objects read so far and in all of each source whose list is incomplete."""
         self.servers: tuple[SimulatedServer, ...] | None = None
         """Servers of the simulated cloud; None if no cloud is simulated."""
         self.revision = 0
@@ -115,14 +117,11 @@ class ObjectStore:
             self._uids.pop(_uid(former.data), None)
             self._events.pop(_uid(former.data), None)
 
-    def replace_kind(self, group: str, kind: str, objects: list[JSON]) -> None:
-        """Make ``objects`` the only objects of a kind, as after a new list."""
-        kept = {get_key(each) for each in objects}
+    def keep_only(self, group: str, kind: str, keys: Collection[ObjectKey]) -> None:
+        """Remove all objects of a kind except those with these keys, as after a new list."""
         for key in [key for key in self._objects if key[:2] == (group, kind)]:
-            if key not in kept:
+            if key not in keys:
                 self.remove(key)
-        for each in objects:
-            self.apply(each)
 
     def add_event(self, event: JSON) -> None:
         """Add a Kubernetes event, which is kept until its object is listed.
@@ -149,6 +148,15 @@ class ObjectStore:
         self.problems.pop(source, None)
         if message:
             self.problems[source] = message
+
+    def set_progress(self, source: str, progress: tuple[int, int] | None) -> None:
+        """Record how much of a source's list is read; None after its end."""
+        if self.progress.get(source) == progress:
+            return
+        self.revision += 1
+        self.progress.pop(source, None)
+        if progress is not None:
+            self.progress[source] = progress
 
     def set_servers(self, servers: tuple[SimulatedServer, ...] | None) -> None:
         """Replace the servers of the simulated cloud."""
