@@ -75,6 +75,13 @@ class ModuleName(_Checked):
     limit = 200
 
 
+class FieldPath(_Checked):
+    """The path of a field in an object, such as ``spec.items[].name``."""
+
+    form = re.compile(r"[A-Za-z][-A-Za-z0-9_$]*(\[\])?(\.[A-Za-z_][-A-Za-z0-9_$]*(\[\])?)*")
+    limit = 500
+
+
 class VersionName(_Checked):
     """A Kubernetes API version such as ``v1alpha1``."""
 

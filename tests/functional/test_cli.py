@@ -160,6 +160,28 @@ def test_an_unknown_rule_names_its_neighbours() -> None:
     assert "IM-03" in result.stderr
 
 
+def test_explain_prints_a_kind_of_a_description() -> None:
+    result = run("explain", "AcmeMachine", "--spec", ACME)
+    assert result.exit_code == 0
+    assert "Machine: spec.infrastructureRef (its owner)" in result.output
+    row = json.loads(run("explain", "AcmeMachine", "--spec", ACME, "--format", "json").output)
+    assert row["role"] == "InfraMachine"
+
+
+def test_an_unknown_kind_names_its_neighbours() -> None:
+    result = run("explain", "AcmeMachin", "--spec", ACME)
+    assert result.exit_code == 2
+    assert "AcmeMachine" in result.stderr
+    assert "provider.yaml" in run("explain", "AcmeMachine").stderr
+
+
+def test_explain_reports_the_findings_of_an_invalid_description() -> None:
+    Path("provider.yaml").write_text(ACME.read_text().replace("implements: InfraMachine", "a: b"))
+    result = run("explain", "AcmeMachine")
+    assert result.exit_code == 1
+    assert "spec-unknown-key" in result.output
+
+
 @pytest.mark.parametrize("format_", ["sarif", "junit"])
 def test_formats_of_ci_systems_keep_the_exit_code(format_: str) -> None:
     good = run("validate", ACME, "--format", format_)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,9 @@ from capsmith.cli.options import FOLDER, format_option, handle_exit, import_pyda
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
+_RULE = re.compile(r"[A-Z]{2,3}[0-9]{1,2}", re.IGNORECASE)
 
 
 @click.command()
@@ -24,21 +28,45 @@ def schema() -> int:
 
 
 @click.command()
-@click.argument("rule")
+@click.argument("subject", metavar="RULE|KIND")
+@click.option(
+    "--spec",
+    metavar="FILE",
+    type=FOLDER,
+    default="provider.yaml",
+    show_default=True,
+    help="The provider.yaml that declares KIND.",
+)
 @format_option()
 @handle_exit
-def explain(rule: str, format_: str) -> int:
-    """Explain the contract rule RULE, for example IC-05."""
-    from capsmith.commands.reference import explain_rule
-    from capsmith.console import Console
-    from capsmith.contract.explain import format_lines
+def explain(subject: str, spec: Path, format_: str) -> int:
+    """Explain a contract rule, for example IC-05, or a kind of a provider.yaml.
 
-    explanation = explain_rule(rule)
+    For a kind it prints its role, its API versions, and the references to and from other kinds.
+    """
+    from capsmith.console import Console
+
     console = Console(format_)
+    if _KIND.fullmatch(subject) and not _RULE.fullmatch(subject):
+        import_pydantic()
+        from capsmith.commands.explain import explain_kind
+        from capsmith.output.relations import format_kind
+
+        report, kind = explain_kind(spec, subject)
+        if kind is None:
+            console.print_report(report, done="")
+            return report.exit_code
+        explanation, lines = kind, format_kind(kind)
+    else:
+        from capsmith.commands.reference import explain_rule
+        from capsmith.contract.explain import format_lines
+
+        explanation = explain_rule(subject)
+        lines = format_lines(explanation)
     if format_ == "json":
         console.print_data(explanation)
     else:
-        console.print_text("\n".join(format_lines(explanation)))
+        console.print_text("\n".join(lines))
     return 0
 
 

@@ -262,6 +262,21 @@ class AccessFile(FileModel):
     access: list[AccessEntry]
 
 
+class ReferenceEntry(FileModel):
+    """A row of ``common/references.yaml``."""
+
+    source: str = Field(alias="from")
+    role: str
+    field: dict[str, str] = {}
+    owner: bool = False
+
+
+class ReferencesFile(FileModel):
+    """The file ``common/references.yaml``."""
+
+    references: list[ReferenceEntry]
+
+
 class ChangeEntry(FileModel):
     """A difference between two contract versions.
 

@@ -32,6 +32,7 @@ from capsmith.contract.model import (
     Upgrade,
 )
 from capsmith.contract.reading import load, make_error, validate
+from capsmith.contract.references import load_references
 from capsmith.contract.upgrades import load_upgrade
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ def _load_contract(version: str, reader: Traversable, rules: Mapping[str, Rule])
         tested=_tested(compatibility, content.core.since, end),
         hooks=Lazy(lambda: load_hooks(reader)),
         upgrades=Lazy(lambda: _upgrades(reader, version)),
+        references=load_references(reader),
     )
 
 

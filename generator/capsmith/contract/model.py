@@ -407,6 +407,19 @@ class TestedReleases(NamedTuple):
     kubernetes: tuple[str, ...]
 
 
+class ContractReference(NamedTuple):
+    """How objects of one kind of Cluster API refer to objects of a role."""
+
+    source: str
+    """Kind of Cluster API, or ``ControlPlane`` for the kind of any control plane."""
+    role: str
+    """Role of the referenced kind, such as ``InfraMachine``."""
+    fields: Mapping[str, str]
+    """Path of the reference by contract version; empty if the owner does not name the object."""
+    is_owner: bool
+    """Whether the referring object becomes an owner of the referenced one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contract:
     """A version of the provider contract.
@@ -440,6 +453,9 @@ class Contract:
     upgrades: Mapping[str, Upgrade] = field(compare=False, repr=False)
     """Differences from each older contract version, keyed by that version and loaded when first
     used."""
+    references: tuple[ContractReference, ...] = field(compare=False, repr=False)
+    """References from kinds of Cluster API to kinds of providers; the same for all contract
+    versions."""
 
     @property
     def core(self) -> str:
