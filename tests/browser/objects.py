@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
+from datetime import datetime, timedelta
 from typing import Any
+
+from capsmith_runtime.kube.log import TextFormatter
 
 JSON = dict[str, Any]
 CORE = "cluster.x-k8s.io/v1beta2"
@@ -150,3 +154,11 @@ def _reference(owner: JSON) -> JSON:
         "uid": owner["metadata"]["uid"],
         "controller": True,
     }
+
+
+def write_record(second: float, level: str, logger: str, text: str, **values: object) -> str:
+    """Return a line as a manager logs it, some seconds after the objects were created."""
+    time = datetime.fromisoformat(CREATED) + timedelta(seconds=second)
+    record = logging.LogRecord(logger, getattr(logging, level), "", 0, text, None, None)
+    record.created, record.msecs, record.values = time.timestamp(), time.microsecond / 1000, values
+    return TextFormatter().format(record)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.api_server import serve_api
-from tests.browser.objects import copy, make_cluster, make_event, make_machine
+from tests.browser.objects import copy, make_cluster, make_event, make_machine, write_record
 from tests.browser.served import ServedPage, serve_page_of
 from tests.browser.window import ENTER, SPACE, Window
 from tests.unit.report_pages.test_hostile_pages import HOSTILE
@@ -64,6 +64,43 @@ def test_keyboard_reaches_everything_and_changes_are_shown(
     window.press(window.find("input[type=search]"), "slow")
     window.wait(lambda: window.count("button.toggle") == 0)
     assert window.count("tbody tr") == 5
+    assert window.read_messages() == []
+
+
+def write_calls(page: ServedPage, name: str, *results: str) -> None:
+    """Write the records of calls that begin every ten seconds and take one."""
+    about = {"controller": "AcmeMachine", "key": f"default/{name}", "method": "reconcile_normal"}
+    lines = []
+    for number, result in enumerate(results):
+        second = 10.0 * number
+        lines += [write_record(second + 2, "DEBUG", "hooks", "call starts", **about)]
+        if result:
+            values = {**about, "result": result, "seconds": 1.0}
+            lines += [write_record(second + 3, "DEBUG", "hooks", "call ends", **values)]
+    with page.source.log.open("a") as log:
+        log.writelines(f"{line}\n" for line in lines)
+
+
+def test_the_time_of_a_machine_is_shown_with_the_calls_of_its_infrastructure(
+    window: Window, page: ServedPage
+) -> None:
+    fill(page, 1)
+    for obj in make_machine("slow", phase="Provisioning", message="no quota"):
+        page.api.put(obj)
+    write_calls(page, "slow", "Waiting", "<b>Error</b>")
+    open_page(window, page)
+    window.press(window.find("button.name", "Machine/slow"), ENTER)
+    window.wait_text("provider's queue\tfirst reconcile", ".axis")
+    window.wait_text("1.0 s\tauthor's call\treconcile_normal Waiting", ".axis")
+    window.wait_text("9.0 s\tcloud", ".axis")
+    window.wait_text("The author's calls (2)", ".details")
+    write_calls(page, "slow", "", "")
+    window.wait_text("The author's calls (4)", ".details")
+    window.wait_text("running", ".details")
+    widths = "return [...document.querySelectorAll('.bar')].map(each => each.offsetWidth)"
+    assert all(width > 0 for width in window.run(widths))
+    assert [*window.find_violations("light"), *window.find_violations("dark")] == []
+    assert window.count(".details b") == 0
     assert window.read_messages() == []
 
 

@@ -288,3 +288,39 @@ def test_a_deferred_reconcile_is_no_failure_and_keeps_its_back_off() -> None:
     text = metrics.render().decode()
     assert 'reconciles_deferred_total{controller="c"} 2.0' in text
     assert 'reconcile_errors_total{controller="c",error="ValueError"} 3.0' in text
+
+
+def test_debug_records_show_calls_and_the_next_reconcile(caplog: pytest.LogCaptureFixture) -> None:
+    executor = HandlerExecutor(Metrics())
+    results = iter([ValueError("a bug"), 7])
+
+    async def call() -> int:
+        result = next(results)
+        await asyncio.sleep(2)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    async def reconcile(key: str) -> Result:
+        return Result(await executor.call(call))
+
+    async def scenario() -> None:
+        made = controller(reconcile)
+        async with running(made.run()):
+            made.queue.add("default/one")
+            await asyncio.sleep(6)
+            assert await made.stop(1)
+
+    with caplog.at_level("DEBUG", "capsmith_runtime"):
+        virtually(scenario())
+    records = [(each.getMessage(), vars(each)["values"]) for each in caplog.records]
+    assert {values["key"] for _, values in records} == {"default/one"}
+    assert {values["controller"] for _, values in records} == {"c"}
+    assert [text for text, _ in records] == [
+        *("call starts", "call ends", "reconcile failed"),
+        *("call starts", "call ends", "reconciled"),
+    ]
+    ends = [(each["result"], each["seconds"]) for text, each in records if text == "call ends"]
+    assert ends == [("ValueError", 2.0), ("int", 2.0)]
+    assert records[2][1]["retry_seconds"] > 0
+    assert records[5][1]["requeue_seconds"] == 7

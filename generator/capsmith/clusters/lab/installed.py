@@ -28,6 +28,8 @@ _PATCH = re.compile(r"(v\d+\.\d+)\.(\d+)")
 INVENTORY = "clusterctl.cluster.x-k8s.io/v1alpha3"
 """Group and version of the kind in which clusterctl records what is installed."""
 _CLOUD = "CAPSMITH_SIMULATED_CLOUD_DIR"
+_FLAGS = ("--v=4",)
+"""Debug records, from which the page of the lab shows the author's calls."""
 
 
 class InstalledProvider:
@@ -141,7 +143,9 @@ class InstalledProvider:
         environment.setdefault(_CLOUD, str(self._lab.lab.cloud))
         argv = [self._provider.python, "-m", self._provider.package]
         name = f"{self._label}-{component.type}"
-        return ProviderManager(argv, component, self._lab, environment, name=name, kept=False)
+        return ProviderManager(
+            argv, component, self._lab, environment, _FLAGS, name=name, kept=False
+        )
 
     def _clusterctl(self, release: ProviderRelease) -> None:
         kubeconfig, clusterctl = self._lab.kubeconfig, self._lab.clusterctl

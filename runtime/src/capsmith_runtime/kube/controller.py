@@ -14,6 +14,7 @@ from capsmith_runtime.kube.executor import (
     TracebackLimiter,
     lend_worker,
     running_controller,
+    running_key,
 )
 from capsmith_runtime.kube.log import describe_error, get_logger
 from capsmith_runtime.kube.metrics import Metrics
@@ -118,6 +119,7 @@ class Controller(Generic[K]):
             loan = _Loan(self._replace_worker)
             token = lend_worker.set(loan.make)
             running_controller.set(self.name)
+            running_key.set(str(key))
             with active.track_inprogress(), reconcile_span(self.name, key):
                 try:
                     release = await self._process(key)
@@ -174,6 +176,13 @@ class Controller(Generic[K]):
             self._terminal_failures.inc()
         if result.requeue_after is not None:
             self.queue.add_after(key, result.requeue_after, result.priority)
+        _log.debug(
+            "reconciled",
+            controller=self.name,
+            key=str(key),
+            seconds=round(time.monotonic() - began, 3),
+            requeue_seconds=result.requeue_after and round(result.requeue_after, 2),
+        )
         return True
 
     def _defer(self, key: K, deferred: DeferredError) -> None:

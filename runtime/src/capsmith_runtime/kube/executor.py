@@ -53,6 +53,8 @@ running_controller: contextvars.ContextVar[str] = contextvars.ContextVar(
     "running_controller", default=""
 )
 """Name of the controller whose worker runs this context; empty outside of reconciles."""
+running_key: contextvars.ContextVar[str] = contextvars.ContextVar("running_key", default="")
+"""Key of the object that this context reconciles; empty outside of reconciles."""
 
 
 class HookTimeoutError(Exception):
@@ -134,7 +136,7 @@ class HandlerExecutor:
         self.metrics.hook_timeouts.labels(call.name)
         measured = self._call_metrics.measure(running_controller.get(), call.name, tenant)
         with measured, call_span(call.name, tenant):
-            result = await self._call(call, hook, args)
+            result = await _log_call(call.name, self._call(call, hook, args))
         self._note_answer(tenant)
         return result
 
@@ -358,3 +360,23 @@ class TracebackLimiter:
             return None
         self._logged[key] = now
         return error
+
+
+async def _log_call(method: str, call: Awaitable[T]) -> T:
+    """Await a call of a reconcile; log when it starts and what it ends with."""
+    key = running_key.get()
+    if not key:
+        return await call
+    log = _log.bind(controller=running_controller.get(), key=key, method=method)
+    log.debug("call starts")
+    began = monotonic()
+    outcome: object = None
+    try:
+        outcome = result = await call
+    except BaseException as error:
+        outcome = error
+        raise
+    finally:
+        result_type = type(outcome).__name__
+        log.debug("call ends", result=result_type, seconds=round(monotonic() - began, 3))
+    return result

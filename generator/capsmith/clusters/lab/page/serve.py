@@ -17,13 +17,16 @@ from starlette.types import ASGIApp
 from capsmith.clusters.lab.errors import LabError
 from capsmith.clusters.lab.page.app import create_app
 from capsmith.clusters.lab.page.cluster import WatchedCluster
+from capsmith.clusters.lab.page.sources import LogReader
 from capsmith.clusters.lab.page.stream import Source
 from capsmith.clusters.lab.page.watches import ClusterWatch
 from capsmith.clusters.lab.state import write_text
 from capsmith.clusters.processes.kube import KubeClient
 
 LOOPBACK = "127.0.0.1"
-_SERVERS_SECONDS = 0.5
+_LOOK_SECONDS = 0.5
+_HISTORY = 8 * 1024 * 1024
+"""Bytes from the end of each log from which the author's calls are read."""
 _OPENER = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -112,17 +115,21 @@ def create_server(app: ASGIApp) -> uvicorn.Server:
 
 @contextmanager
 def _follow(cluster: WatchedCluster, source: Source) -> Iterator[None]:
-    """Keep the simulated cloud's servers in the store up to date."""
+    """Keep the simulated cloud's servers and the author's calls in the store up to date."""
     ending = threading.Event()
 
     def follow() -> None:
+        reader = LogReader(source.find_logs(), _HISTORY)
         while not ending.is_set():
             servers = source.read_servers()
+            logs = reader.read(source.find_logs())
             with cluster.change() as store:
                 store.set_servers(servers)
-            ending.wait(_SERVERS_SECONDS)
+                for _, lines in logs:
+                    store.calls.read(lines)
+            ending.wait(_LOOK_SECONDS)
 
-    thread = threading.Thread(target=follow, name="simulated servers", daemon=True)
+    thread = threading.Thread(target=follow, name="servers and logs", daemon=True)
     thread.start()
     try:
         yield

@@ -20,8 +20,9 @@ _BACKLOG = 256 * 1024
 class LogReader:
     """Reads what is new in the logs of a lab since the last call."""
 
-    def __init__(self, logs: Mapping[str, Path]) -> None:
-        self._positions = {name: _find_start(path) for name, path in logs.items()}
+    def __init__(self, logs: Mapping[str, Path], backlog: int = _BACKLOG) -> None:
+        """Begin ``backlog`` bytes before the end of each log."""
+        self._positions = {name: _find_start(path, backlog) for name, path in logs.items()}
 
     def read(self, logs: Mapping[str, Path]) -> list[tuple[str, list[str]]]:
         """Return the new lines of each component. Logs that are new are read from their start."""
@@ -33,14 +34,14 @@ class LogReader:
         return found
 
 
-def _find_start(path: Path) -> int:
+def _find_start(path: Path, backlog: int) -> int:
     try:
         size = path.stat().st_size
-        if size <= _BACKLOG:
+        if size <= backlog:
             return 0
         with path.open("rb") as file:
-            file.seek(size - _BACKLOG)
-            return size - _BACKLOG + len(file.readline())
+            file.seek(size - backlog)
+            return size - backlog + len(file.readline())
     except OSError:
         return 0
 

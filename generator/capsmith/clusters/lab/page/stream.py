@@ -15,6 +15,7 @@ from capsmith.clusters.lab.page.model.details import describe_object
 from capsmith.clusters.lab.page.model.hiding import KeyHider, hide_in_line
 from capsmith.clusters.lab.page.model.log_lines import LogFilter, describe_line, merge_lines
 from capsmith.clusters.lab.page.model.store import ObjectStore, SimulatedServer
+from capsmith.clusters.lab.page.model.time_axis import describe_time, get_history_revision
 from capsmith.clusters.lab.page.model.tree import (
     TreeQuery,
     TreeRow,
@@ -82,6 +83,7 @@ class ViewStream:
         self._sent: JSON = {}
         self._revision = -1
         self._object_revision = -1
+        self._axis_revision = (-1, -1)
         self._reader: LogReader | None = None
         self._shown: dict[str, bool] = {}
         self._keys: dict[str, KeyHider] = defaultdict(KeyHider)
@@ -96,10 +98,10 @@ class ViewStream:
             if store.revision != self._revision:
                 self._revision = store.revision
                 message |= self._describe_tree(store)
-                message |= self._describe_selected(store)
                 message |= self._select_changed("counts", count_states(store))
                 message |= self._select_changed("problems", _list_problems(store))
                 message |= self._select_changed("progress", _sum_progress(store))
+            message |= self._describe_selected(store)
         message |= self._select_changed("lab", self._source.describe())
         message |= self._read_logs()
         return message
@@ -114,14 +116,22 @@ class ViewStream:
         return {"tree": changed} if changed else {}
 
     def _describe_selected(self, store: ObjectStore) -> JSON:
+        """Return the selected object and its time axis, each if it has changed."""
         if not self._request.selected:
             return {}
         found = store.find(self._request.selected)
-        revision = found.revision if found is not None else -2
-        if revision == self._object_revision:
-            return {}
-        self._object_revision = revision
-        return {"object": describe_object(store, found) if found is not None else None}
+        if found is None:
+            return self._select_changed("object", None)
+        message: JSON = {}
+        # With changes of the objects that it refers to; a revision costs less than the content.
+        revision = store.revision, get_history_revision(store, store.calls, found)
+        if revision != self._axis_revision:
+            self._axis_revision = revision
+            message |= self._select_changed("time", describe_time(store, store.calls, found))
+        if found.revision != self._object_revision:
+            self._object_revision = found.revision
+            message |= self._select_changed("object", describe_object(store, found))
+        return message
 
     def _select_changed(self, part: str, data: object) -> JSON:
         if part in self._sent and self._sent[part] == data:

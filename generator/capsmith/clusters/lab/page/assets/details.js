@@ -1,6 +1,7 @@
 // One object in detail.
 import { html } from "./html.js";
 import { State, age } from "./tree.js";
+import { Time } from "./time.js";
 
 function Conditions({ conditions, now }) {
   if (!conditions.length) return html`<p>None.</p>`;
@@ -38,7 +39,7 @@ function Events({ events, now }) {
   </table></div>`;
 }
 
-export function Details({ object, now, onSelect, onClose }) {
+export function Details({ object, time, now, onSelect, onClose }) {
   return html`<section class="details" aria-labelledby="object">
     <h2 id="object">${object.kind}/${object.name} <button type="button" onClick=${onClose}>Close</button></h2>
     <p><${State} tone=${object.tone} state=${object.state} paused=${object.paused} /> ${object.waiting}</p>
@@ -50,6 +51,7 @@ export function Details({ object, now, onSelect, onClose }) {
       <dt>Finalizers</dt><dd>${object.finalizers.join(", ") || "None."}</dd>
       ${object.versions.map((each) => html`<dt>${each.name}</dt><dd>${each.value}</dd>`)}
     </dl>
+    ${time && html`<${Time} time=${time} now=${now} />`}
     <h3>Conditions</h3><${Conditions} conditions=${object.conditions} now=${now} />
     <details><summary>Events (${object.events.length})</summary><${Events} events=${object.events} now=${now} /></details>
     <details open><summary>Difference to the last version</summary><${Difference} lines=${object.difference} /></details>

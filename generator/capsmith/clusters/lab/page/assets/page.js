@@ -24,6 +24,7 @@ const page = {
   waitingOnly: false,
   selected: "",
   object: undefined,
+  time: null,
   component: "",
   only: false,
   following: true,
@@ -52,7 +53,7 @@ function receive(message) {
       [...page.rows.keys()].forEach((id) => kept.has(id) || page.rows.delete(id));
     }
   }
-  for (const part of ["lab", "counts", "problems", "progress", "object"]) {
+  for (const part of ["lab", "counts", "problems", "progress", "object", "time"]) {
     if (part in message) page[part] = message[part];
   }
   if (message.logs) {
@@ -106,7 +107,7 @@ function change(changes) {
 }
 
 function select(id) {
-  change({ selected: id, object: undefined, only: page.only && Boolean(id) });
+  change({ selected: id, object: undefined, time: null, only: page.only && Boolean(id) });
 }
 
 function toggle(id) {
@@ -164,7 +165,7 @@ function Page() {
       ${page.order && !rows.length && !page.progress && html`<p>No object of Cluster API.</p>`}
       <${Tree} rows=${rows} selected=${page.selected} now=${now} onSelect=${select} onToggle=${toggle} />
     </div>
-    ${page.object && html`<${Details} key=${page.object.id} object=${page.object} now=${now} onSelect=${select} onClose=${() => select("")} />`}
+    ${page.object && html`<${Details} key=${page.object.id} object=${page.object} time=${page.time} now=${now} onSelect=${select} onClose=${() => select("")} />`}
     ${page.object === null && html`<section class="details"><h2>The object is gone <button type="button" onClick=${() => select("")}>Close</button></h2></section>`}
     ${Boolean(components.length) && html`<${Logs} lines=${page.lines} components=${components} component=${page.component} only=${page.only}
       selected=${page.selected} following=${page.following} onComponent=${(component) => change({ component })}

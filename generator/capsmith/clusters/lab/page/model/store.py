@@ -6,9 +6,16 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from capsmith.clusters.lab.page.model.calls import CallHistory
 from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping, get_sequence
 from capsmith.clusters.lab.page.model.summary import Summary, summarize
 
+_CORE = "cluster.x-k8s.io"
+_REFERENCES = (
+    (("infrastructureRef",), "Infrastructure"),
+    (("controlPlaneRef",), "Control plane"),
+    (("bootstrap", "configRef"), "Bootstrap"),
+)
 _MAX_EVENTS = 50
 """Kubernetes events that are kept for each object."""
 _MAX_EARLY = 10_000
@@ -78,6 +85,8 @@ class ObjectStore:
         """Objects read so far and in all of each source whose list is incomplete."""
         self.servers: tuple[SimulatedServer, ...] | None = None
         """Servers of the simulated cloud; None if no cloud is simulated."""
+        self.calls = CallHistory()
+        """The author's calls, which have a revision of their own."""
         self.revision = 0
         self._objects: dict[ObjectKey, StoredObject] = {}
         self._uids: dict[str, ObjectKey] = {}
@@ -215,6 +224,29 @@ def list_owners(obj: JSON) -> list[JSON]:
     """Return the owner references of an object, the controller's first."""
     owners = map(get_mapping, get_sequence(get_mapping(obj.get("metadata")).get("ownerReferences")))
     return sorted(owners, key=lambda owner: not owner.get("controller"))
+
+
+def list_references(found: StoredObject) -> Iterator[tuple[ObjectKey, str]]:
+    """Yield the objects to which an object of core refers, and the role of each for it."""
+    if found.key.group != _CORE or found.key.kind not in ("Cluster", "Machine", "MachinePool"):
+        return
+    spec = get_mapping(found.data.get("spec"))
+    spec = get_mapping(get_mapping(spec.get("template")).get("spec")) or spec
+    for path, role in _REFERENCES:
+        value: object = spec
+        for part in path:
+            value = get_mapping(value).get(part)
+        reference = get_mapping(value)
+        if reference.get("name"):
+            group = reference.get("apiGroup") or str(reference.get("apiVersion")).split("/")[0]
+            kind, name = str(reference.get("kind")), str(reference["name"])
+            yield ObjectKey(str(group), kind, found.key.namespace, name), role
+
+
+def find_referenced(store: ObjectStore, found: StoredObject) -> list[StoredObject]:
+    """Return the existing objects to which an object of core refers."""
+    objects = (store.find(key.id) for key, _ in list_references(found))
+    return [each for each in objects if each is not None]
 
 
 def _uid(obj: JSON) -> str:

@@ -14,6 +14,7 @@ from capsmith.clusters.lab.page.model.store import (
     SimulatedServer,
     StoredObject,
     list_owners,
+    list_references,
 )
 
 _CORE = "cluster.x-k8s.io"
@@ -23,11 +24,6 @@ _SHOWN = 200
 """Members of an open group that are sent."""
 _MAX_ROWS = 600
 _REST = "Templates, classes and others"
-_REFERENCES = (
-    (("infrastructureRef",), "Infrastructure"),
-    (("controlPlaneRef",), "Control plane"),
-    (("bootstrap", "configRef"), "Bootstrap"),
-)
 _TYPES = {"Machine": 0, "MachinePool": 1, "MachineDeployment": 2, "MachineSet": 3}
 
 
@@ -205,27 +201,7 @@ class TreeBuilder:
 
 def _find_references(store: ObjectStore) -> dict[ObjectKey, tuple[ObjectKey, str]]:
     """Return the object that refers to an object, and the role in which it does so."""
-    found: dict[ObjectKey, tuple[ObjectKey, str]] = {}
-    for each in store:
-        if each.key.group != _CORE or each.key.kind not in ("Cluster", "Machine", "MachinePool"):
-            continue
-        spec = get_mapping(each.data.get("spec"))
-        spec = get_mapping(get_mapping(spec.get("template")).get("spec")) or spec
-        for path, role in _REFERENCES:
-            value: object = spec
-            for part in path:
-                value = get_mapping(value).get(part)
-            reference = get_mapping(value)
-            if reference.get("name"):
-                group = reference.get("apiGroup") or str(reference.get("apiVersion")).split("/")[0]
-                key = ObjectKey(
-                    str(group),
-                    str(reference.get("kind")),
-                    each.key.namespace,
-                    str(reference["name"]),
-                )
-                found[key] = (each.key, role)
-    return found
+    return {key: (each.key, role) for each in store for key, role in list_references(each)}
 
 
 def _is_hidden(found: StoredObject, store: ObjectStore) -> bool:

@@ -1,0 +1,167 @@
+"""The author's calls and the waits of each object, from the log records of a provider's manager."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping
+from capsmith.clusters.lab.page.model.hiding import hide_in_line
+
+_MAX_CALLS = 40
+"""Calls and waits that are kept for each object."""
+_MAX_OBJECTS = 20_000
+_TEXT = re.compile(
+    r"(\S+Z) [A-Z]+ (\S+) "
+    r"(call starts|call ends|reconciled|reconcile failed|waiting|starting)(?= |$)(.*)"
+)
+_VALUE = re.compile(r' (\w+)=("(?:[^"\\]|\\.)*"|\S*)')
+_INTERRUPTED = "the manager ended"
+
+
+@dataclass
+class AuthorCall:
+    """A call of a method of the author's reconciler."""
+
+    method: str
+    begin: float
+    """Seconds since the epoch."""
+    seconds: float | None = None
+    """Duration; None while the call is running."""
+    result: str = ""
+    """Type of what the method returned or raised; empty while the call is running."""
+    error: str = ""
+    """Message of the exception, without secrets; empty if there was none."""
+    requeue: float | None = None
+    """Seconds until the next reconcile; None if only a change causes one, or if it is unknown."""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """The reason for which an object began to wait."""
+
+    begin: float
+    reason: str
+    message: str
+
+
+@dataclass
+class ObjectHistory:
+    """The latest calls and waits of one object."""
+
+    calls: deque[AuthorCall] = field(default_factory=lambda: deque(maxlen=_MAX_CALLS))
+    waits: deque[Wait] = field(default_factory=lambda: deque(maxlen=_MAX_CALLS))
+    revision: int = 0
+
+
+class CallHistory:
+    """Histories by kind and key, read from the lines of managers' logs.
+
+    Not thread-safe: callers hold a lock of their own.
+    """
+
+    def __init__(self) -> None:
+        self._objects: dict[tuple[str, str], ObjectHistory] = {}
+        self._revision = 0
+
+    def find(self, kind: str, key: str) -> ObjectHistory | None:
+        """Return the history of the object with the key ``namespace/name``, or None."""
+        return self._objects.get((kind, key))
+
+    def read(self, lines: Iterable[str]) -> None:
+        """Add the records among new lines of one log, in its order."""
+        for line in lines:
+            record = _parse(line)
+            if record is not None:
+                self._revision += 1
+                self._add(record)
+
+    def _add(self, record: JSON) -> None:
+        text, time = record["msg"], record["time"]
+        if text == "starting":
+            self._interrupt()
+            return
+        kind = str(record.get("controller") or record.get("kind") or "")
+        history = self._provide(kind, str(record.get("key") or record.get("object") or ""))
+        history.revision = self._revision
+        if text == "call starts":
+            history.calls.append(AuthorCall(str(record.get("method")), time))
+        elif text == "waiting":
+            words = (hide_in_line(str(record.get(each) or "")) for each in ("reason", "message"))
+            history.waits.append(Wait(time, *words))
+        elif history.calls:
+            _complete(history.calls[-1], text, record)
+
+    def _provide(self, kind: str, key: str) -> ObjectHistory:
+        found = self._objects.setdefault((kind, key), ObjectHistory())
+        while len(self._objects) > _MAX_OBJECTS:
+            del self._objects[next(iter(self._objects))]
+        return found
+
+    def _interrupt(self) -> None:
+        """End all running calls: another process writes the log from here on."""
+        for history in self._objects.values():
+            if history.calls and history.calls[-1].seconds is None:
+                history.calls[-1].seconds = 0.0
+                history.calls[-1].result = _INTERRUPTED
+                history.revision = self._revision
+
+
+def _complete(call: AuthorCall, text: str, record: JSON) -> None:
+    if text == "call ends":
+        call.seconds = _number(record.get("seconds")) or 0.0
+        call.result = str(record.get("result") or "")
+    elif text == "reconciled":
+        call.requeue = _number(record.get("requeue_seconds"))
+    else:
+        call.error = hide_in_line(str(record.get("error") or ""))
+        call.requeue = _number(record.get("retry_seconds"))
+
+
+def _parse(line: str) -> JSON | None:
+    """Return the values of a record of the runtime with its time; None for all other lines."""
+    if line.startswith("{"):
+        return _parse_json(line)
+    match = _TEXT.match(line)
+    if match is None or match[2] not in _LOGGERS[match[3]]:
+        return None
+    try:
+        values = {
+            name: json.loads(value) if value.startswith('"') else value
+            for name, value in _VALUE.findall(match[4])
+        }
+        return {**values, "msg": match[3], "time": datetime.fromisoformat(match[1]).timestamp()}
+    except ValueError:
+        return None
+
+
+_LOGGERS = {
+    "call starts": ("hooks",),
+    "call ends": ("hooks",),
+    "reconciled": ("controller",),
+    "reconcile failed": ("controller",),
+    "waiting": ("reconcile",),
+    "starting": ("manager",),
+}
+"""Loggers of the runtime by message: the author's code logs under names of its own."""
+
+
+def _parse_json(line: str) -> JSON | None:
+    try:
+        record = get_mapping(json.loads(line))
+        if record.get("logger") not in _LOGGERS.get(str(record.get("msg")), ()):
+            return None
+        return {**record, "time": datetime.fromisoformat(str(record.get("ts"))).timestamp()}
+    except (ValueError, RecursionError):
+        return None
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(str(value))
+    except ValueError:
+        return None
