@@ -69,6 +69,12 @@ class SimulatedApi:
             gone["metadata"]["resourceVersion"] = str(self._version)
             self._tell(path, {"type": "DELETED", "object": gone})
 
+    def find(self, path: str) -> JSON | None:
+        """Return the object at a path with namespace and name, or None."""
+        kind, namespace, name = _split(path)
+        with self._lock:
+            return self._objects.get(kind, {}).get((namespace, name))
+
     def list(self, path: str, limit: int = 0, begin: int = 0) -> JSON:
         """Return a kind's objects as a list, or ``limit`` of them from a place on."""
         with self._lock:
@@ -132,6 +138,27 @@ def path_of(obj: JSON) -> str:
     return f"{root}/{obj['kind'].lower()}s"
 
 
+def merge(target: JSON, patch: JSON) -> JSON:
+    """Return an object with a JSON merge patch applied."""
+    merged = dict(target)
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict):
+            before = merged.get(key)
+            merged[key] = merge(before if isinstance(before, dict) else {}, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _split(path: str) -> tuple[str, str, str]:
+    """Return the path of a kind, and the namespace and name, of the path of an object."""
+    root, _, rest = path.partition("/namespaces/")
+    namespace, plural, name = rest.split("/")
+    return f"{root}/{plural}", namespace, name
+
+
 def _crd(kind: str, group: str, version: str) -> JSON:
     labels = {"cluster.x-k8s.io/provider": "acme", "cluster.x-k8s.io/v1beta2": version}
     return {
@@ -173,6 +200,23 @@ class _Handler(BaseHTTPRequestHandler):
             if begin:
                 self.api.may_continue.wait()
             self._answer(self.api.list(path, int(query.get("limit", ["0"])[0]), begin))
+
+    def do_PATCH(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        path = urlsplit(self.path).path
+        found = self.api.find(path)
+        if path in self.api.forbidden:
+            self._answer({"message": f"{path} is forbidden"}, 403)
+        elif found is None:
+            self._answer({"message": "not found"}, 404)
+        else:
+            self._answer(self.api.put(merge(found, body)))
+
+    def do_DELETE(self) -> None:
+        found = self.api.find(urlsplit(self.path).path)
+        if found is not None:
+            self.api.delete(found)
+        self._answer({}, 404 if found is None else 200)
 
     def _answer(self, data: JSON, status: int = 200) -> None:
         body = json.dumps(data).encode()

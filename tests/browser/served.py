@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from capsmith.clusters.lab.page.actions import Actions
 from capsmith.clusters.lab.page.model.conditions import JSON
 from capsmith.clusters.lab.page.model.store import SimulatedServer
 from capsmith.clusters.lab.page.serve import PageServer
@@ -71,18 +72,19 @@ def serve_page(folder: Path) -> Iterator[ServedPage]:
 
 
 @contextmanager
-def serve_page_of(api: SimulatedApi, client: KubeClient, folder: Path) -> Iterator[ServedPage]:
+def serve_page_of(
+    api: SimulatedApi, client: KubeClient, folder: Path, actions: Actions | None = None
+) -> Iterator[ServedPage]:
     """Return a context manager that provides a page of an API server that has objects already."""
     source = SimulatedSource(folder)
-    with _serve(client, source, folder / "page.html") as (address, server, end):
+    page = PageServer(client, source, "lab acme", folder / "page.html", actions)
+    with _serve(page) as (address, server, end):
         yield ServedPage(api, source, address, server.opener, end)
 
 
 @contextmanager
-def _serve(
-    client: KubeClient, source: SimulatedSource, opener: Path
-) -> Iterator[tuple[str, PageServer, Callable[[], None]]]:
-    server, addresses = PageServer(client, source, "lab acme", opener), []
+def _serve(server: PageServer) -> Iterator[tuple[str, PageServer, Callable[[], None]]]:
+    addresses = []
     ready = threading.Event()
 
     def serve() -> None:

@@ -263,8 +263,8 @@ def kubeconfig(name: str | None) -> int:
 def page(name: str | None, kubeconfig: Path | None, context: str, port: int) -> int:
     """Serve a page that shows the lab live in a browser, until Ctrl-C.
 
-    The page is on the loopback interface, and opens only with the key in a private file.  It reads
-    and changes nothing.
+    The page is on the loopback interface, and opens only with the key in a private file.  It has
+    buttons in a lab with the simulated cloud, and changes nothing elsewhere.
     """
     import os
 

@@ -45,6 +45,13 @@ class RateLimited(ReconcileError):
         super().__init__("RateLimited", "429 Too Many Requests", retry_after=RETRY_SECONDS)
 
 
+class LoginRefused(ReconcileError):
+    """A simulated rejection with status 401 of a call, which had no effect."""
+
+    def __init__(self) -> None:
+        super().__init__("LoginRefused", "401 Unauthorized: the cloud refuses the credentials")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
     """The faults to simulate; shares are between 0 and 1, and ``seed`` decides which calls fail."""
@@ -58,6 +65,8 @@ class Faults:
     """Share of calls that fail with status 500."""
     limit: float = 0.0
     """Share of calls that are rejected with status 429."""
+    refuse: float = 0.0
+    """Share of calls that are rejected with status 401, as with wrong credentials."""
     lost: float = 0.0
     """Share of calls that take effect but whose response is lost."""
     slow: float = 0.0
@@ -70,7 +79,7 @@ class Faults:
     """Seed that decides which calls fail; the same seed always selects the same calls."""
 
     def __post_init__(self) -> None:
-        for name in ("hang", "error", "limit", "lost", "vanish"):
+        for name in ("hang", "error", "limit", "refuse", "lost", "vanish"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise ValueError(f"{name} must be between 0 and 1")
         if self.slow < 0.0 or self.late < 0:
@@ -170,6 +179,9 @@ class _Injector:
             raise CloudUnavailable("500 Internal Server Error")
         if chance.random() < faults.limit:
             raise RateLimited
+        # Without this fault no number is drawn: the same seed goes on selecting the same calls.
+        if faults.refuse and chance.random() < faults.refuse:
+            raise LoginRefused
 
     def _run(
         self,

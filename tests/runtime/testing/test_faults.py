@@ -14,6 +14,7 @@ from capsmith_runtime.testing.faults import (
     VARIABLE,
     CloudUnavailable,
     Faults,
+    LoginRefused,
     RateLimited,
     inject_faults,
 )
@@ -178,3 +179,10 @@ async def test_a_call_hangs_until_the_fault_ends(cloud: NewCloud, tmp_path: Path
     file.write_text("")
     await eventually(lambda: errors)
     assert hanging.existing == ["before"]
+
+
+def test_refused_logins_have_no_effect(cloud: NewCloud) -> None:
+    refusing = cloud("refuse=1")
+    with pytest.raises(LoginRefused, match="401 Unauthorized"):
+        refusing.create_server("one")
+    assert refusing.existing == []

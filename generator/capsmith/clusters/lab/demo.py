@@ -262,7 +262,7 @@ def _tail(path: Path) -> str:
 
 def format_hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]:
     """Return lines with commands that a user can try after a demo."""
-    tool, command, name = _kubectl(), _capsmith(), _name(found.cluster)
+    tool, command, name = find_kubectl_command(), _capsmith(), _name(found.cluster)
     restarts = f"it restarts: {command} lab status --name {lab}"
     kinds = ["cluster", "machine", *_kinds(found)]
     steps = [
@@ -309,7 +309,8 @@ def _capsmith() -> str:
     return shlex.quote(str(beside)) if beside.exists() else "capsmith"
 
 
-def _kubectl() -> str:
+def find_kubectl_command() -> str:
+    """Return the command that runs kubectl: its name if it is on PATH, or else its path."""
     if shutil.which("kubectl"):
         return "kubectl"
     try:

@@ -57,6 +57,8 @@ class LabFolder:
         self.cloud = root / "cloud"
         """Path to the simulated cloud for a provider whose infrastructure code is still a scaffold.
         """
+        self.faults = root / "faults"
+        """Path to the file with the faults of the simulated cloud, which is read at each call."""
 
     @property
     def is_running(self) -> bool:

@@ -28,6 +28,7 @@ _PATCH = re.compile(r"(v\d+\.\d+)\.(\d+)")
 INVENTORY = "clusterctl.cluster.x-k8s.io/v1alpha3"
 """Group and version of the kind in which clusterctl records what is installed."""
 _CLOUD = "CAPSMITH_SIMULATED_CLOUD_DIR"
+_FAULTS = "CAPSMITH_SIMULATED_FAULTS"
 _FLAGS = ("--v=4",)
 """Debug records, from which the page of the lab shows the author's calls."""
 
@@ -141,6 +142,7 @@ class InstalledProvider:
         environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
         environment["PYTHONPATH"] = self._provider.import_path
         environment.setdefault(_CLOUD, str(self._lab.lab.cloud))
+        environment.setdefault(_FAULTS, f"@{self._lab.lab.faults}")
         argv = [self._provider.python, "-m", self._provider.package]
         name = f"{self._label}-{component.type}"
         return ProviderManager(

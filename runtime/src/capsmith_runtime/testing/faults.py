@@ -7,6 +7,7 @@ from capsmith_runtime.fault_injection import (
     VARIABLE,
     CloudUnavailable,
     Faults,
+    LoginRefused,
     RateLimited,
     inject_faults,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "VARIABLE",
     "CloudUnavailable",
     "Faults",
+    "LoginRefused",
     "RateLimited",
     "inject_faults",
 ]

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from functools import cache
+from http.client import HTTPException
 from importlib.resources import files
 from pathlib import PurePosixPath
 
@@ -15,9 +16,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from capsmith.clusters.lab.page.actions import Actions, NoActions
 from capsmith.clusters.lab.page.cluster import WatchedCluster
 from capsmith.clusters.lab.page.guard import Guard
+from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping
+from capsmith.clusters.lab.page.model.hiding import hide_in_line
 from capsmith.clusters.lab.page.stream import Source, StreamRequest, ViewStream
+from capsmith.clusters.processes.kube import ApiError
 
 _TYPES = {
     ".html": "text/html",
@@ -34,12 +39,17 @@ _LOOK_SECONDS = 0.5
 
 
 def create_app(
-    cluster: WatchedCluster, source: Source, host: str, key: str, is_ending: Callable[[], bool]
+    cluster: WatchedCluster,
+    source: Source,
+    host: str,
+    key: str,
+    is_ending: Callable[[], bool],
+    actions: Actions | None = None,
 ) -> ASGIApp:
     """Return the application.
 
     ``host`` is the host and port in its address, and ``key`` what requests have to present.
-    Streams end when ``is_ending`` returns true.
+    Streams end when ``is_ending`` returns true.  The page only reads if ``actions`` is None.
     """
 
     async def stream(request: Request) -> Response:
@@ -48,14 +58,41 @@ def create_app(
             wanted = StreamRequest.from_data(json.loads(body))
         except (ValueError, RecursionError):
             return JSONResponse({"error": "the request is not valid JSON"}, 400)
-        lines = _stream(cluster, ViewStream(cluster, source, wanted), is_ending)
+        lines = _stream(cluster, ViewStream(cluster, source, wanted, actions), is_ending)
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
+    async def act(request: Request) -> Response:
+        try:
+            wanted = get_mapping(json.loads(await _read_body(request)))
+        except (ValueError, RecursionError):
+            return JSONResponse({"error": "the request is not valid JSON"}, 400)
+        error = await asyncio.to_thread(_act, cluster, actions or NoActions(), wanted)
+        return JSONResponse({"error": error}, 409 if error else 200)
+
     routes = [
+        Route("/api/action", act, methods=["POST"]),
         Route("/api/stream", stream, methods=["POST"]),
         Route("/{path:path}", _send_file),
     ]
     return Guard(Starlette(routes=routes), host, key)
+
+
+def _act(cluster: WatchedCluster, actions: Actions, wanted: JSON) -> str:
+    """Run an action that is offered now, and return why that failed; empty if it did not."""
+    with cluster.read() as store:
+        found = store.find(str(wanted.get("object") or ""))
+        if found is None:
+            offered = actions.list_for_lab() if not wanted.get("object") else []
+        else:
+            offered = actions.list_for_object(store, found)
+    for each in offered:
+        if each.id == wanted.get("action"):
+            try:
+                each.run()
+            except (ApiError, OSError, HTTPException, LookupError) as error:
+                return hide_in_line(str(error))
+            return ""
+    return "this is no longer possible: the page shows what is"
 
 
 async def _stream(

@@ -15,6 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from capsmith.clusters.lab.errors import LabError
+from capsmith.clusters.lab.page.actions import Actions
 from capsmith.clusters.lab.page.app import create_app
 from capsmith.clusters.lab.page.cluster import WatchedCluster
 from capsmith.clusters.lab.page.sources import LogReader
@@ -42,8 +43,19 @@ _OPENER = """<!doctype html>
 class PageServer:
     """A page of one cluster, and the private file that opens it."""
 
-    def __init__(self, client: KubeClient, source: Source, title: str, opener: Path) -> None:
-        """Define a page.  ``opener`` is the path to the file to write, in a private folder."""
+    def __init__(
+        self,
+        client: KubeClient,
+        source: Source,
+        title: str,
+        opener: Path,
+        actions: Actions | None = None,
+    ) -> None:
+        """Define a page.  ``opener`` is the path to the file to write, in a private folder.
+
+        The page only reads if ``actions`` is None.
+        """
+        self._actions = actions
         self._client = client
         self._source = source
         self._title = title
@@ -60,7 +72,7 @@ class PageServer:
         with closing(_bind(port)) as bound:
             host = f"{LOOPBACK}:{bound.getsockname()[1]}"
             key = secrets.token_urlsafe(32)
-            app = create_app(cluster, self._source, host, key, self._is_ending)
+            app = create_app(cluster, self._source, host, key, self._is_ending, self._actions)
             self._server = server = create_server(app)
             with self._write_opener(f"http://{host}/", key), _follow(cluster, self._source):
                 watch.start()

@@ -126,5 +126,5 @@ def _read(path: Path) -> list[SimulatedServer]:
         data = get_mapping(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return []  # deleted since the folder was listed
-    parts = (data.get("id"), data.get("name"), data.get("provider_id"))
-    return [SimulatedServer(*(str(each or "") for each in parts))]
+    id, name, provider_id = (str(data.get(each) or "") for each in ("id", "name", "provider_id"))
+    return [SimulatedServer(id, name, provider_id, path.name)]

@@ -25,12 +25,14 @@ def serve_lab(lab: LabFolder, port: int, ready: Ready) -> None:
     Raises LabError if the lab is not running.
     """
     _require_packages()
+    from capsmith.clusters.lab.page.actions import LabActions
     from capsmith.clusters.lab.page.serve import PageServer
 
     with connect(lab, "page") as connection:
         source = LabSource(lab)
         opener = lab.root / "page.html"
-        page = PageServer(connection.client, source, source.title, opener)
+        actions = LabActions(connection.client, lab)
+        page = PageServer(connection.client, source, source.title, opener, actions)
         page.serve(port, lambda address: ready(address, opener))
 
 

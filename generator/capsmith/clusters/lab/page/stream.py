@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from capsmith.clusters.lab.page.actions import Actions, NoActions
 from capsmith.clusters.lab.page.cluster import WatchedCluster
 from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping, get_sequence
 from capsmith.clusters.lab.page.model.details import describe_object
@@ -75,7 +76,15 @@ class StreamRequest:
 class ViewStream:
     """The messages for one tab, one after the other.  Used by one thread at a time."""
 
-    def __init__(self, cluster: WatchedCluster, source: Source, request: StreamRequest) -> None:
+    def __init__(
+        self,
+        cluster: WatchedCluster,
+        source: Source,
+        request: StreamRequest,
+        actions: Actions | None = None,
+    ) -> None:
+        """Define what a tab is sent; ``actions`` is None if the page only reads."""
+        self._actions = actions or NoActions()
         self._cluster = cluster
         self._source = source
         self._request = request
@@ -102,6 +111,7 @@ class ViewStream:
                 message |= self._select_changed("problems", _list_problems(store))
                 message |= self._select_changed("progress", _sum_progress(store))
             message |= self._describe_selected(store)
+            message |= self._select_changed("actions", self._list_actions(store))
         message |= self._select_changed("lab", self._source.describe())
         message |= self._read_logs()
         return message
@@ -132,6 +142,14 @@ class ViewStream:
             self._object_revision = found.revision
             message |= self._select_changed("object", describe_object(store, found))
         return message
+
+    def _list_actions(self, store: ObjectStore) -> JSON:
+        found = store.find(self._request.selected)
+        of_object = self._actions.list_for_object(store, found) if found is not None else []
+        return {
+            "lab": [each.to_data() for each in self._actions.list_for_lab()],
+            "object": [each.to_data() for each in of_object],
+        }
 
     def _select_changed(self, part: str, data: object) -> JSON:
         if part in self._sent and self._sent[part] == data:

@@ -90,7 +90,7 @@ def test_servers_are_those_of_the_simulated_cloud(tmp_path: Path) -> None:
     data = {"id": "17", "name": "one", "provider_id": "acme://17", "user_data": "secret"}
     (servers / "a.json").write_text(json.dumps(data))
     (servers / "b.json").write_text("[")
-    assert source.read_servers() == (SimulatedServer("17", "one", "acme://17"),)
+    assert source.read_servers() == (SimulatedServer("17", "one", "acme://17", "a.json"),)
 
 
 def test_a_lab_in_another_cluster_has_no_simulated_servers(tmp_path: Path) -> None:

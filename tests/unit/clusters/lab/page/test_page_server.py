@@ -19,7 +19,7 @@ from tests.browser.api_server import CRDS
 from tests.browser.objects import copy, make_cluster, make_event, make_machine
 from tests.browser.served import SECONDS, ServedPage, serve_page
 
-STREAM = "/api/stream"
+STREAM, ACTION = "/api/stream", "/api/action"
 
 
 @pytest.fixture(scope="module")
@@ -133,12 +133,29 @@ def test_what_another_page_or_user_sends_is_refused(
 ) -> None:
     sent = {name.replace("-", "_"): value for name, value in {**allowed(page), **headers}.items()}
     assert request(page, "POST", STREAM, **sent).status == status
+    assert request(page, "POST", ACTION, **sent).status == status
 
 
-def test_a_request_that_changes_something_needs_an_origin(page: ServedPage) -> None:
+@pytest.mark.parametrize("path", [STREAM, ACTION])
+def test_a_request_that_changes_something_needs_an_origin(page: ServedPage, path: str) -> None:
     sent = {"Authorization": f"Bearer {page.key}"}
-    assert request(page, "POST", STREAM, **sent).status == 403
-    assert request(page, "GET", STREAM, **sent).status == 404
+    assert request(page, "POST", path, **sent).status == 403
+    assert request(page, "GET", path, **allowed(page)).status == 404
+
+
+def test_a_page_that_only_reads_does_nothing(page: ServedPage) -> None:
+    before = len(page.api.requests)
+    bodies: tuple[object, ...] = (
+        {"action": "delete", "object": "cluster.x-k8s.io/Cluster/default/demo"},
+        {},
+        [1],
+    )
+    for body in bodies:
+        connection = http.client.HTTPConnection(page.host, timeout=SECONDS)
+        with closing(connection):
+            connection.request("POST", ACTION, json.dumps(body), allowed(page))
+            assert connection.getresponse().status == 409
+    assert {method for method, _ in page.api.requests[before:]} <= {"GET"}
 
 
 def test_invalid_requests_are_refused(page: ServedPage) -> None:

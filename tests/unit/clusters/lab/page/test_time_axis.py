@@ -49,7 +49,7 @@ LINES = [
 
 def test_time_is_that_of_core_queue_author_and_cloud() -> None:
     described = describe(LINES, make_machine("one", phase="Provisioning", message="no quota"))
-    method = METHOD["method"]
+    method = "reconcile_normal"
     error = 'ValueError: "no" password=(hidden)'
     assert read_spans(described) == [
         ("provider's queue", "first reconcile", 1.0),
@@ -81,7 +81,7 @@ def test_records_in_json_are_read_as_those_in_text() -> None:
 def test_a_call_that_runs_is_open_until_the_manager_starts_again() -> None:
     machine = make_machine("one", phase="Provisioning")
     described = describe(LINES[1:2], machine)
-    assert read_spans(described)[-1] == ("author's call", f"{METHOD['method']}", None)
+    assert read_spans(described)[-1] == ("author's call", "reconcile_normal", None)
     start = write_record(20, "INFO", "manager", "starting", component="infrastructure")
     (call,) = describe([*LINES[1:2], start], machine)["calls"]
     assert call["result"] == "the manager ended"

@@ -1,6 +1,7 @@
 // One object in detail.
 import { html } from "./html.js";
 import { State, age } from "./tree.js";
+import { Actions } from "./actions.js";
 import { Time } from "./time.js";
 
 function Conditions({ conditions, now }) {
@@ -39,10 +40,12 @@ function Events({ events, now }) {
   </table></div>`;
 }
 
-export function Details({ object, time, now, onSelect, onClose }) {
+export function Details({ object, time, actions, onAct, now, onSelect, onClose }) {
   return html`<section class="details" aria-labelledby="object">
     <h2 id="object">${object.kind}/${object.name} <button type="button" onClick=${onClose}>Close</button></h2>
     <p><${State} tone=${object.tone} state=${object.state} paused=${object.paused} /> ${object.waiting}</p>
+    ${time && html`<${Time} time=${time} now=${now} />`}
+    <${Actions} title="Try with this object" actions=${actions} onAct=${onAct} />
     <dl>
       ${object.namespace && html`<dt>Namespace</dt><dd>${object.namespace}</dd>`}
       <dt>Created</dt><dd>${object.created}</dd>
@@ -51,7 +54,6 @@ export function Details({ object, time, now, onSelect, onClose }) {
       <dt>Finalizers</dt><dd>${object.finalizers.join(", ") || "None."}</dd>
       ${object.versions.map((each) => html`<dt>${each.name}</dt><dd>${each.value}</dd>`)}
     </dl>
-    ${time && html`<${Time} time=${time} now=${now} />`}
     <h3>Conditions</h3><${Conditions} conditions=${object.conditions} now=${now} />
     <details><summary>Events (${object.events.length})</summary><${Events} events=${object.events} now=${now} /></details>
     <details open><summary>Difference to the last version</summary><${Difference} lines=${object.difference} /></details>

@@ -1,9 +1,10 @@
 // The page: what is shown, kept in one object; each change of it renders the page again.
 import { render } from "./vendor/preact.js";
 import { html } from "./html.js";
-import { follow, forgetKey, keepKey, takeKey } from "./connection.js";
+import { follow, forgetKey, keepKey, post, takeKey } from "./connection.js";
 import { Tree } from "./tree.js";
 import { Details } from "./details.js";
+import { Actions } from "./actions.js";
 import { Logs } from "./logs.js";
 
 const MAX_LINES = 500;
@@ -25,6 +26,8 @@ const page = {
   selected: "",
   object: undefined,
   time: null,
+  actions: { lab: [], object: [] },
+  done: "",
   component: "",
   only: false,
   following: true,
@@ -53,7 +56,7 @@ function receive(message) {
       [...page.rows.keys()].forEach((id) => kept.has(id) || page.rows.delete(id));
     }
   }
-  for (const part of ["lab", "counts", "problems", "progress", "object", "time"]) {
+  for (const part of ["lab", "counts", "problems", "progress", "object", "time", "actions"]) {
     if (part in message) page[part] = message[part];
   }
   if (message.logs) {
@@ -107,12 +110,25 @@ function change(changes) {
 }
 
 function select(id) {
-  change({ selected: id, object: undefined, time: null, only: page.only && Boolean(id) });
+  change({ selected: id, object: undefined, time: null, done: "", only: page.only && Boolean(id) });
 }
 
 function toggle(id) {
   if (!page.open.delete(id)) page.open.add(id);
   request();
+}
+
+async function act(action, object) {
+  page.done = `${action.title} ...`;
+  draw();
+  try {
+    const response = await post("/api/action", { action: action.id, object });
+    const { error } = await response.json();
+    page.done = error ? `${action.title}: ${error}` : `Done: ${action.title}.`;
+  } catch (error) {
+    page.done = `${action.title}: no response from capsmith lab page`;
+  }
+  draw();
 }
 
 function enter(event) {
@@ -139,6 +155,7 @@ function Notices() {
     if (each.state !== "running") notices.push(`${each.name} is ${each.state}: ${each.reason}`);
   });
   page.problems.forEach((each) => notices.push(`Cannot watch ${each.source}: ${each.message}`));
+  if (page.done) notices.push(page.done);
   return html`<div role="status">${notices.map((text) => html`<p class="notice">${text}</p>`)}</div>`;
 }
 
@@ -149,6 +166,7 @@ function Header() {
     <p>${counts.map((tone) => html`<span class=${`state ${tone}`}>${page.counts[tone]} ${tone}</span> `)}
       ${restarted.map((each) => html`<span>${each.name} restarted ${each.restarts} times </span>`)}</p>
     <${Notices} />
+    <${Actions} title="Try in this lab" actions=${page.actions.lab} onAct=${(each) => act(each, "")} />
     ${page.progress && html`<p><label>Reading the cluster: ${page.progress.read} of ${page.progress.total} objects <progress value=${page.progress.read} max=${page.progress.total} /></label></p>`}
     <p class="controls"><label>Search <input type="search" value=${page.search} onInput=${(event) => change({ search: event.currentTarget.value })} /></label>
       <label><input type="checkbox" checked=${page.waitingOnly} onChange=${(event) => change({ waitingOnly: event.currentTarget.checked })} /> Only what waits</label></p>
@@ -165,7 +183,7 @@ function Page() {
       ${page.order && !rows.length && !page.progress && html`<p>No object of Cluster API.</p>`}
       <${Tree} rows=${rows} selected=${page.selected} now=${now} onSelect=${select} onToggle=${toggle} />
     </div>
-    ${page.object && html`<${Details} key=${page.object.id} object=${page.object} time=${page.time} now=${now} onSelect=${select} onClose=${() => select("")} />`}
+    ${page.object && html`<${Details} key=${page.object.id} object=${page.object} time=${page.time} actions=${page.actions.object} onAct=${(each) => act(each, page.selected)} now=${now} onSelect=${select} onClose=${() => select("")} />`}
     ${page.object === null && html`<section class="details"><h2>The object is gone <button type="button" onClick=${() => select("")}>Close</button></h2></section>`}
     ${Boolean(components.length) && html`<${Logs} lines=${page.lines} components=${components} component=${page.component} only=${page.only}
       selected=${page.selected} following=${page.following} onComponent=${(component) => change({ component })}

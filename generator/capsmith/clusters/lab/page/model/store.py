@@ -69,6 +69,8 @@ class SimulatedServer(NamedTuple):
     id: str
     name: str
     provider_id: str
+    file: str = ""
+    """Name of the file that is the server; empty if it does not exist."""
 
 
 class ObjectStore:

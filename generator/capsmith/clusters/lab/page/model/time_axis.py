@@ -80,8 +80,10 @@ def _spans_of_calls(found: StoredObject, history: ObjectHistory) -> Iterator[Spa
     title, calls = _title(found), list(history.calls)
     first = calls[0].begin if calls else None
     yield from _spans_before_calls(found, history, first)
-    for call, after in zip(calls, [*calls[1:], None], strict=True):
-        what = " ".join(filter(None, (call.method, call.result, call.error)))
+    for number, call in enumerate(calls, 1):
+        after = calls[number] if number < len(calls) else None
+        method = call.method.rpartition(".")[2]
+        what = " ".join(filter(None, (method, call.result, call.error)))
         yield Span(title, AUTHOR, what, call.begin, call.seconds)
         end = call.begin + (call.seconds or 0.0)
         who, what = _explain_gap(call)

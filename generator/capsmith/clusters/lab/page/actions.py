@@ -1,0 +1,201 @@
+"""What an author tries in a lab with a simulated cloud, each with the command that does the same.
+
+Only these actions can be requested, and only while they are offered.  A page of a real cloud or of
+another cluster than the lab's own offers none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from capsmith.clusters.lab.demo import find_kubectl_command
+from capsmith.clusters.lab.folder import LabFolder, is_held
+from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping, get_sequence
+from capsmith.clusters.lab.page.model.store import ObjectStore, StoredObject
+from capsmith.clusters.lab.state import read_lab, read_run, write_text
+from capsmith.clusters.processes.kube import KubeClient
+
+_PAUSED = "cluster.x-k8s.io/paused"
+_FAULTS = (
+    ("error", "Take the cloud away", "Bring the cloud back"),
+    ("hang", "Let the cloud hang", "Let the cloud answer again"),
+    ("refuse", "Refuse logins", "Accept logins again"),
+)
+"""Fault of the simulated cloud, and the titles of the actions that begin and end it."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """Something that a user can do, and what does it."""
+
+    id: str
+    title: str
+    command: str
+    """The command that does the same in a shell."""
+    run: Callable[[], object]
+    """Raises ApiError, OSError or HTTPException if it fails."""
+
+    def to_data(self) -> JSON:
+        """Return what a browser is told, as JSON data."""
+        return {"id": self.id, "title": self.title, "command": self.command}
+
+
+class Actions(Protocol):
+    """Provides the actions that a page offers."""
+
+    def list_for_lab(self) -> list[Action]:
+        """Return the actions that concern the whole lab."""
+
+    def list_for_object(self, store: ObjectStore, found: StoredObject) -> list[Action]:
+        """Return the actions that concern an object."""
+
+
+class NoActions:
+    """The actions of a page that only reads."""
+
+    def list_for_lab(self) -> list[Action]:
+        """Return an empty list."""
+        return []
+
+    def list_for_object(self, store: ObjectStore, found: StoredObject) -> list[Action]:
+        """Return an empty list."""
+        return []
+
+
+class LabActions:
+    """The actions in a lab; none while its cloud is not the simulated one."""
+
+    def __init__(self, client: KubeClient, lab: LabFolder) -> None:
+        self._client = client
+        self._lab = lab
+        state = read_lab(lab.state)
+        kubeconfig = shlex.quote(state.kubeconfig) if state is not None else ""
+        self._kubectl = f"{find_kubectl_command()} --kubeconfig {kubeconfig}"
+
+    def list_for_lab(self) -> list[Action]:
+        """Return kills of managers, and faults of the simulated cloud."""
+        if not self._is_simulated():
+            return []
+        return [*self._kill_managers(), *self._change_faults()]
+
+    def list_for_object(self, store: ObjectStore, found: StoredObject) -> list[Action]:
+        """Return changes of an object, and the loss of its server."""
+        if not self._is_simulated():
+            return []
+        return [
+            *self._scale(found),
+            *self._pause(found),
+            *self._lose_server(store, found),
+            self._delete(found),
+        ]
+
+    def _is_simulated(self) -> bool:
+        state = read_lab(self._lab.state)
+        has_cloud = (self._lab.cloud / "servers").is_dir()
+        # On a node, managers have neither this folder nor this file of faults.
+        return state is not None and state.simulated and not state.node and has_cloud
+
+    def _kill_managers(self) -> Iterator[Action]:
+        run = read_run(self._lab.run_state) if is_held(self._lab.run_lock) else None
+        for each in run.components if run is not None else ():
+            if each.state == "running" and each.pid > 1 and self._is_manager(each.pid):
+                kill = partial(self._kill, each.pid)
+                title = f"Kill the {each.name}"
+                yield Action(f"kill:{each.pid}", title, f"kill -9 {each.pid}", kill)
+
+    def _is_manager(self, pid: int) -> bool:
+        """Return whether a process has an environment with this lab's kubeconfigs."""
+        try:
+            environment = Path(f"/proc/{pid}/environ").read_bytes()
+        except OSError:
+            return False
+        return f"\0KUBECONFIG={self._lab.root}/".encode() in b"\0" + environment
+
+    def _kill(self, pid: int) -> None:
+        if self._is_manager(pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _change_faults(self) -> Iterator[Action]:
+        path = shlex.quote(str(self._lab.faults))
+        current = self._read_faults()
+        for fault, begin, end in _FAULTS:
+            is_active = current == f"{fault}=1"
+            text, title = ("", end) if is_active else (f"{fault}=1", begin)
+            command = f"echo {text} > {path}" if text else f": > {path}"
+            yield Action(f"faults:{text}", title, command, partial(self._write_faults, text))
+
+    def _read_faults(self) -> str:
+        try:
+            return self._lab.faults.read_text(encoding="utf-8").strip()
+        except OSError:
+            return ""
+
+    def _write_faults(self, text: str) -> None:
+        write_text(self._lab.faults, f"{text}\n")
+
+    def _scale(self, found: StoredObject) -> Iterator[Action]:
+        replicas = get_mapping(found.data.get("spec")).get("replicas")
+        if not isinstance(replicas, int) or _has_controller(found):
+            return
+        for number in (replicas + 1, replicas - 1):
+            if number >= 0:
+                yield self._patch(found, f"Scale to {number}", {"spec": {"replicas": number}})
+
+    def _pause(self, found: StoredObject) -> Iterator[Action]:
+        metadata, spec = (get_mapping(found.data.get(each)) for each in ("metadata", "spec"))
+        if found.key.kind == "Cluster":
+            is_paused = bool(spec.get("paused"))
+            patch: JSON = {"spec": {"paused": not is_paused}}
+        else:
+            is_paused = _PAUSED in get_mapping(metadata.get("annotations"))
+            patch = {"metadata": {"annotations": {_PAUSED: None if is_paused else ""}}}
+        yield self._patch(found, "Resume" if is_paused else "Pause", patch)
+
+    def _lose_server(self, store: ObjectStore, found: StoredObject) -> Iterator[Action]:
+        provider_id = get_mapping(found.data.get("spec")).get("providerID")
+        if found.key.kind == "Machine" or not isinstance(provider_id, str) or not provider_id:
+            return
+        for server in store.servers or ():
+            if server.provider_id == provider_id and server.file:
+                path = self._lab.cloud / "servers" / server.file
+                command = f"rm {shlex.quote(str(path))}"
+                remove = partial(path.unlink, missing_ok=True)
+                yield Action(f"lose:{server.file}", "Lose the server", command, remove)
+
+    def _patch(self, found: StoredObject, title: str, patch: JSON) -> Action:
+        text = json.dumps(patch, separators=(",", ":"))
+        command = self._command(found, "patch", "--type", "merge", "--patch", text)
+        return Action(f"patch:{text}", title, command, partial(self._send, found.data, patch))
+
+    def _send(self, obj: JSON, patch: JSON) -> None:
+        self._client.patch(obj, patch)
+
+    def _delete(self, found: StoredObject) -> Action:
+        command = self._command(found, "delete", "--wait=false")
+        return Action("delete", "Delete", command, partial(self._client.delete, found.data))
+
+    def _command(self, found: StoredObject, verb: str, *arguments: str) -> str:
+        key = found.key
+        namespace = ("--namespace", key.namespace) if key.namespace else ()
+        kind = f"{key.kind.lower()}.{key.group}"
+        words = shlex.join([verb, *namespace, kind, key.name, *arguments])
+        return f"{self._kubectl} {words}"
+
+
+def _has_controller(found: StoredObject) -> bool:
+    """Return whether another object decides the size, as a deployment does for its sets."""
+    owners = get_sequence(get_mapping(found.data.get("metadata")).get("ownerReferences"))
+    kinds = {
+        get_mapping(each).get("kind") for each in owners if get_mapping(each).get("controller")
+    }
+    return bool(kinds - {"Cluster"})
