@@ -15,17 +15,25 @@ if TYPE_CHECKING:
     from capsmith.clusters.lab.folder import LabFolder
 
 
+_ARGUMENTS = "capsmith.lab.arguments"
+
+
 class _LinuxGroup(click.Group):
     """A command group that checks for Linux and the packages of an extra before each command."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the group's own options, and keep the arguments of the command."""
+        ctx.meta[_ARGUMENTS] = tuple(args)
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, or exit with code 2 if labs are not supported here."""
-        from capsmith.clusters.lab.errors import require_platform
+        from capsmith.clusters.lab.requirements import require_lab_command
         from capsmith.console import Console
         from capsmith.errors import CapsmithError
 
         try:
-            require_platform()
+            require_lab_command(ctx.meta[_ARGUMENTS])
         except CapsmithError as error:
             Console().print_failure(error)
             ctx.exit(error.exit_code)
@@ -47,8 +55,10 @@ def lab() -> None:
     """Run a provider in a management cluster on this computer, without containers.
 
     etcd, kube-apiserver, Cluster API core, the kubeadm providers and clusterctl run as processes.
-    They are found on this computer (KUBEBUILDER_ASSETS, PATH) or built once with Go, which takes
-    some minutes. Workload clusters have a real API server; their machines are simulated.
+    Servers of Kubernetes are found on this computer (KUBEBUILDER_ASSETS, the folder of
+    setup-envtest, PATH); what is not found is built once with Go, which takes some minutes. Without
+    Go, pip install 'capsmith[go]'. Workload clusters have a real API server; their machines are
+    simulated.
     """
 
 

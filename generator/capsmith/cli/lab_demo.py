@@ -36,7 +36,7 @@ def show_demo(folder: Path, lab: LabFolder, core: str, *, as_pods: bool = False)
     console = Console()
     began = time.monotonic()
     if not lab.is_running:
-        start_lab(lab, UpRequest(core, node=as_pods), console.print_step)
+        start_lab(lab, UpRequest(core, node=as_pods, image=as_pods), console.print_step)
     state = read_lab(lab.state)
     if state is None:
         raise lab_not_running(lab.name)

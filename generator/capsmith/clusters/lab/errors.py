@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import errno
-import importlib.util
-import sys
 from pathlib import Path
 
 from capsmith.errors import CapsmithError, DiskError, Refused, UnreadableInput
-
-_PACKAGES = ("cryptography", "trustme")
 
 
 class LabError(CapsmithError):
@@ -19,18 +15,6 @@ class LabError(CapsmithError):
 def keep_tail(text: str, lines: int = 30) -> str:
     """Return the last ``lines`` lines of ``text``, such as a command's output, for a message."""
     return "\n".join(text.rstrip().splitlines()[-lines:])
-
-
-def require_platform() -> None:
-    """Raise LabError unless this is Linux and the packages of the extra ``lab`` are installed."""
-    if not sys.platform.startswith("linux"):
-        hint = "Use capsmith conformance or make run with a cluster of your own."
-        raise LabError("lab-platform", f"a lab requires Linux, not {sys.platform}", hint=hint)
-    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
-    if missing:
-        hint = "Run `pip install 'capsmith[lab]'`."
-        message = f"required packages are missing: {', '.join(missing)}"
-        raise LabError("lab-extra", message, hint=hint)
 
 
 def lab_not_running(name: str) -> LabError:

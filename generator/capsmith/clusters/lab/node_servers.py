@@ -139,7 +139,7 @@ class NodeServers:
             pid=read_pid(self._lab),
             core=core_releases()[self._series],
             series=self._series,
-            kubernetes=kubernetes_version(),
+            kubernetes=self._tools.kubernetes or kubernetes_version(),
             kubeconfig=str(self._apiserver.kubeconfig),
             simulated=True,
             tools={name: str(folder) for name, folder in self._tools.folders.items()},

@@ -6,7 +6,6 @@ Only the provider's manager is then a local process.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -20,6 +19,7 @@ from capsmith.clusters.processes.kube import ApiError, KubeClient
 from capsmith.clusters.processes.pki import Pki
 from capsmith.clusters.processes.repository import ClusterctlRepository
 from capsmith.clusters.processes.tools import Toolbox, core_releases
+from capsmith.clusters.processes.tools.catalogue import core_module
 from capsmith.clusters.processes.user_kubeconfig import open_client
 
 _INVENTORY = "clusterctl.cluster.x-k8s.io/v1alpha3"
@@ -53,7 +53,8 @@ class ExistingCluster:
             core = _core_version(client)
             kubernetes = str(client.request("GET", "/version")["gitVersion"])
         repository = ClusterctlRepository(self._lab.repository)
-        if core == core_releases()[self._series]:
+        is_here = core_module(self._series) in self._tools.folders
+        if is_here and core == core_releases()[self._series]:
             # clusterctl reads the metadata of what is installed: no download where they are here.
             repository.add_core(self._tools, self._series, pki)
         write_state(
@@ -66,6 +67,7 @@ class ExistingCluster:
                 kubeconfig=str(self._lab.kubeconfig),
                 simulated=False,
                 tools={name: str(folder) for name, folder in self._tools.folders.items()},
+                found={name: str(path) for name, path in self._tools.found.items()},
             ),
         )
 
@@ -109,16 +111,7 @@ def copy_kubeconfig(kubeconfig: Path, target: Path) -> None:
         file.write(text)
 
 
-_NEEDED = ("docker", "kind")
 _SECONDS = 900
-
-
-def require_kind() -> None:
-    """Raise LabError if docker or kind is not installed."""
-    missing = [name for name in _NEEDED if shutil.which(name) is None]
-    if missing:
-        hint = "Install them, or run capsmith lab up without --kind: it needs no containers."
-        raise LabError("lab-kind", f"not found on PATH: {', '.join(missing)}", hint=hint)
 
 
 def create_kind_cluster(
@@ -134,7 +127,7 @@ def create_kind_cluster(
     _run(["kind", "create", "cluster", "--name", _name(lab), "--wait", "180s", *kubeconfig], {})
     progress("installing Cluster API with clusterctl init")
     release = core_releases()[series]
-    clusterctl = str(tools.path(f"capi-{series}", "clusterctl"))
+    clusterctl = str(tools.path(core_module(series), "clusterctl"))
     providers = [
         f"--core=cluster-api:{release}",
         f"--bootstrap=kubeadm:{release}",

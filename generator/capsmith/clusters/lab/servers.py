@@ -135,7 +135,7 @@ class LabServers:
             pid=self._pid,
             core=core_releases()[self._series],
             series=self._series,
-            kubernetes=kubernetes_version(),
+            kubernetes=self._tools.kubernetes or kubernetes_version(),
             kubeconfig=str(self._management.kubeconfig),
             simulated=True,
             tools={name: str(folder) for name, folder in self._tools.folders.items()},

@@ -43,7 +43,7 @@ class LabState:
     tools: dict[str, str] = field(default_factory=dict)
     """Paths to the folders with built tools, by module."""
     found: dict[str, str] = field(default_factory=dict)
-    """Paths to Kubernetes servers that the user has installed, by name."""
+    """Paths to Kubernetes servers and clusterctl that the user has installed, by name."""
     etcd: str = ""
     """URL of the lab's etcd; empty if the lab did not start the cluster."""
     address: str = "127.0.0.1"
@@ -69,9 +69,11 @@ class RunState:
     message: str = ""
 
 
-def restore_toolbox(folders: dict[str, str], found: dict[str, str]) -> Toolbox:
-    """Return the toolbox that a lab's state describes."""
-    return Toolbox(_paths(folders), _paths(found))
+def restore_toolbox(
+    folders: dict[str, str], found: dict[str, str], kubernetes: str = ""
+) -> Toolbox:
+    """Return the toolbox that a lab's state or the settings of its supervisor describe."""
+    return Toolbox(_paths(folders), _paths(found), kubernetes)
 
 
 def _paths(texts: dict[str, str]) -> dict[str, Path]:

@@ -101,7 +101,7 @@ def main() -> int:
 
 
 def _run(lab: LabFolder, settings: dict[str, Any], ending: _Ending) -> int:
-    tools = restore_toolbox(settings["tools"], settings["found"])
+    tools = restore_toolbox(settings["tools"], settings["found"], settings["kubernetes"])
     try:
         servers = _define(lab, settings, tools)
         try:

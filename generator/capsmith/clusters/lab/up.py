@@ -24,17 +24,18 @@ from capsmith.clusters.lab.real_cluster import (
     copy_kubeconfig,
     create_kind_cluster,
     delete_kind_cluster,
-    require_kind,
 )
+from capsmith.clusters.lab.requirements import LabNeeds, require_lab
 from capsmith.clusters.lab.servers import module_names
 from capsmith.clusters.lab.state import LabState, read_lab
-from capsmith.clusters.node.host import remove_cgroups, require_host
+from capsmith.clusters.node.host import remove_cgroups
 from capsmith.clusters.node.keeper import KeeperSettings, build_keeper_command
 from capsmith.clusters.node.plan import name_cgroup
 from capsmith.clusters.node.tools import NodeTools, build_node_tools
 from capsmith.clusters.processes.process import free_port
 from capsmith.clusters.processes.tools import Toolbox, core_releases, toolbox
 from capsmith.clusters.processes.tools.catalogue import core_module
+from capsmith.clusters.processes.tools.installed import find_installed_clusterctl
 
 Progress = Callable[[str], None]
 
@@ -57,6 +58,8 @@ class UpRequest:
     """Feature gates for core and the kubeadm providers, such as ``Name=true,Other=false``."""
     node: bool = False
     """Whether to start a node, and to run core and the providers as Pods."""
+    image: bool = False
+    """Whether the command goes on to build the image of a provider."""
 
     @property
     def is_given(self) -> bool:
@@ -76,13 +79,12 @@ def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabStat
         raise LabError("lab-core", f"unknown release of core {request.core}", hint=hint)
     if lab.is_running:
         raise lab_already_running(lab.name)
-    if request.kind:
-        require_kind()
-    if request.node:
-        require_host()
-    needed = [core_module(request.core)] if request.is_given else module_names(request.core)
+    clusterctl = find_installed_clusterctl(request.core) if request.is_given else None
+    require_lab(
+        LabNeeds(go=clusterctl is None, node=request.node, image=request.image, kind=request.kind)
+    )
     # Before the folder exists: a build takes minutes, and an interrupted one leaves no lab.
-    tools = toolbox(needed, progress, find=True)
+    tools = _find_tools(request, clusterctl, progress)
     node_tools = build_node_tools(progress) if request.node else None
     lock = lab.create()
     try:
@@ -105,6 +107,18 @@ def start_lab(lab: LabFolder, request: UpRequest, progress: Progress) -> LabStat
         raise
     finally:
         os.close(lock)
+
+
+def _find_tools(request: UpRequest, clusterctl: Path | None, progress: Progress) -> Toolbox:
+    """Return a lab's tools, building those that are missing.
+
+    A cluster that is given needs none but a clusterctl that the user may have installed.
+    """
+    if clusterctl is not None:
+        progress(f"using {clusterctl}")
+        return Toolbox({}, {"clusterctl": clusterctl})
+    needed = [core_module(request.core)] if request.is_given else module_names(request.core)
+    return toolbox(needed, progress, find=True)
 
 
 def _undo(lab: LabFolder) -> None:
@@ -132,6 +146,7 @@ def _build_command(
         "found": {name: str(path) for name, path in tools.found.items()},
         "node": node_tools.to_data() if node_tools else {},
         "port": port,
+        "kubernetes": tools.kubernetes,
     }
     command = [sys.executable, "-m", "capsmith.clusters.lab.supervisor", json.dumps(settings)]
     if not request.node:

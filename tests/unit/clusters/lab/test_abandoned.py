@@ -32,7 +32,7 @@ def supervise(lab: LabFolder, node: dict[str, str], monkeypatch: pytest.MonkeyPa
     def fail(*_: object) -> NoReturn:
         raise BrokenPipeError
 
-    settings = {"root": str(lab.root), "tools": {}, "found": {}, "node": node}
+    settings = {"root": str(lab.root), "tools": {}, "found": {}, "kubernetes": "", "node": node}
     monkeypatch.setattr(sys, "argv", ["supervisor", json.dumps(settings)])
     monkeypatch.setattr(supervisor, "_define", fail)
     return supervisor.main()

@@ -8,14 +8,7 @@ import pytest
 
 from capsmith.clusters.lab.errors import LabError
 from capsmith.clusters.lab.folder import LabFolder
-from capsmith.clusters.lab.real_cluster import copy_kubeconfig, delete_kind_cluster, require_kind
-
-
-def test_kind_and_docker_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LabError, match="not found on PATH: docker, kind") as caught:
-        require_kind()
-    assert "without --kind" in caught.value.finding.hint
+from capsmith.clusters.lab.real_cluster import copy_kubeconfig, delete_kind_cluster
 
 
 def test_only_a_lab_of_kind_deletes_a_cluster(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -29,57 +28,14 @@ from capsmith.clusters.processes.tools.catalogue import (
     kubernetes_module,
     list_modules,
 )
-
-ASSETS = "KUBEBUILDER_ASSETS"
-"""Environment variable with the path to a folder that contains etcd and kube-apiserver."""
-
-_SERVERS = ("etcd", "kube-apiserver")
-_CONTROLLERS = "kube-controller-manager"
-_VERSION = re.compile(r"v(\d+)\.(\d+)\.")
-_LOWEST = (1, 30)  # the first with ValidatingAdmissionPolicies
-_SECONDS = 30
-
-
-def find_installed_servers(environment: Mapping[str, str], *, is_built: bool) -> dict[str, Path]:
-    """Return the paths to an etcd and a kube-apiserver that the user has installed, by name.
-
-    kube-controller-manager is included if it is in the same folder.  The folder in
-    `KUBEBUILDER_ASSETS` comes first.  PATH is searched unless capsmith has already built the
-    servers.  A kube-apiserver that is too old is ignored.
-    """
-    assets = environment.get(ASSETS)
-    if assets:
-        found = _servers(assets)
-        if found:
-            return found
-    return {} if is_built else _servers(environment.get("PATH", os.defpath))
-
-
-def _servers(search: str) -> dict[str, Path]:
-    found = {name: shutil.which(name, path=search) for name in (*_SERVERS, _CONTROLLERS)}
-    paths = {name: Path(path) for name, path in found.items() if path}
-    if not paths.keys() >= set(_SERVERS) or not _is_new_enough(paths["kube-apiserver"]):
-        return {}
-    return paths
-
-
-def _is_new_enough(apiserver: Path) -> bool:
-    try:
-        done = subprocess.run(
-            [apiserver, "--version"], capture_output=True, text=True, timeout=_SECONDS
-        )
-    except (OSError, subprocess.SubprocessError):
-        return False
-    found = _VERSION.search(done.stdout)
-    return found is not None and (int(found[1]), int(found[2])) >= _LOWEST
-
+from capsmith.clusters.processes.tools.go import GoToolchain, find_go
+from capsmith.clusters.processes.tools.installed import InstalledServers, find_installed_servers
 
 _HERE = Path(__file__).parent
 _DIGEST_CHARS = 16
 # The linker drops it (-s -w); not to generate it saves an eighth of the build.
 _WITHOUT_DWARF = "-gcflags=all=-dwarf=false"
 
-_INSTALL_GO = "Install Go 1.26 or newer (https://go.dev/dl): it builds the servers once."
 _OTHER_CACHE = "Make room, or set CAPSMITH_TOOLS_CACHE to a folder on another disk."
 
 Progress = Callable[[str], None]
@@ -91,11 +47,13 @@ class Toolbox:
 
     folders: dict[str, Path]
     found: dict[str, Path] = field(default_factory=dict)
-    """Paths to Kubernetes servers that the user has installed, by name."""
+    """Paths to Kubernetes servers and clusterctl that the user has installed, by name."""
+    kubernetes: str = ""
+    """Release of the Kubernetes servers that the user has installed; empty if they are built."""
 
     def path(self, module: str, name: str) -> Path:
         """Return the path to one tool: `path("k8s", "etcd")`."""
-        if module == KUBERNETES and name in self.found:
+        if name in self.found:
             return self.found[name]
         return self.folders[module] / name
 
@@ -114,22 +72,24 @@ def toolbox(
 
     A build takes minutes: `progress` first receives the names of the tools to build, the
     approximate duration and the cache folder, then a line for each step.  With `find`, Kubernetes
-    servers that the user installed are used instead of built ones.  Raises ToolsUnavailable if Go
-    is missing or a build fails.
+    servers that the user installed are used instead of built ones, and `progress` receives where
+    they are.  Raises ToolsUnavailable if Go is missing or a build fails.
     """
     selected = select_modules(names)
-    go, version = _go()
+    go = find_go()
     cache = cache_folder()
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        found: dict[str, Path] = {}
+        found = InstalledServers()
         if find and KUBERNETES in selected:
             servers = selected[KUBERNETES]
-            kept = cache / f"{servers.folder}-{_digest(servers, version)}"
+            kept = cache / f"{servers.folder}-{_digest(servers, go)}"
             found = find_installed_servers(os.environ, is_built=kept.is_dir())
-            selected[KUBERNETES] = _without(selected[KUBERNETES], found)
+            for line in found.describe():
+                progress(line)
+            selected[KUBERNETES] = _without(selected[KUBERNETES], found.paths)
         folders = {
-            name: cache / f"{module.folder}-{_digest(module, version)}"
+            name: cache / f"{module.folder}-{_digest(module, go)}"
             for name, module in selected.items()
         }
         missing = [name for name, folder in folders.items() if not folder.is_dir()]
@@ -139,7 +99,7 @@ def toolbox(
             _build_once(go, module, folders[name], progress)
     except OSError as error:
         raise _not_kept(cache, error) from error
-    return Toolbox(folders, found)
+    return Toolbox(folders, found.paths, found.version)
 
 
 def select_modules(names: list[str] | None) -> dict[str, Module]:
@@ -162,23 +122,15 @@ def read_built(module: Module, root: Path, progress: Progress = lambda text: Non
     ``progress`` receives messages about the build.  Raises ToolsUnavailable if Go is missing or the
     build fails.
     """
-    go, version = _go()
+    go = find_go()
     cache = cache_folder()
-    target = cache / f"{module.folder}-{_digest(module, version, root)}"
+    target = cache / f"{module.folder}-{_digest(module, go, root)}"
     try:
         cache.mkdir(parents=True, exist_ok=True)
         _build_once(go, module, target, progress, root)
     except OSError as error:
         raise _not_kept(cache, error) from error
     return target
-
-
-def _go() -> tuple[str, str]:
-    """Return the path to the Go toolchain and its version."""
-    go = shutil.which("go")
-    if go is None:
-        raise ToolsUnavailable("the Go toolchain (`go`) is not on PATH", _INSTALL_GO)
-    return go, _output([go, "env", "GOVERSION"])
 
 
 def _not_kept(cache: Path, error: OSError) -> ToolsUnavailable:
@@ -215,12 +167,12 @@ def find_kubectl() -> str:
 
 
 def _build_once(
-    go: str, module: Module, target: Path, progress: Progress, root: Path = _HERE
+    go: GoToolchain, module: Module, target: Path, progress: Progress, root: Path = _HERE
 ) -> None:
     """Build a module unless another process has already built it."""
     with _locked(target.parent / f".{module.folder}.lock"):
         if not target.is_dir():
-            _build(go, module, target, progress, root)
+            _build(go.command, module, target, progress, root)
 
 
 def _build(go: str, module: Module, target: Path, progress: Progress, root: Path) -> None:
@@ -261,9 +213,9 @@ def cache_folder() -> Path:
     return Path(chosen) if chosen else Path.home() / ".cache" / "capsmith" / "tools"
 
 
-def _digest(module: Module, go_version: str, root: Path = _HERE) -> str:
+def _digest(module: Module, go: GoToolchain, root: Path = _HERE) -> str:
     folder = root / module.folder
-    parts = [go_version, repr(module), *module.flags, *module.printed]
+    parts = [go.version, repr(module), *module.flags, *module.printed]
     parts += [path.read_text() for path in sorted(folder.glob("*/*.go"))]
     if module.is_static:
         parts.append("static")
@@ -278,10 +230,6 @@ def _locked(path: Path) -> Iterator[None]:
     with path.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-
-
-def _output(argv: list[str]) -> str:
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _run(argv: list[str], folder: Path, *, is_static: bool = False) -> str:

