@@ -116,7 +116,7 @@ class ManagerBuilder:
         return Controller(kind, queue, reconcile, self._metrics, concurrency=concurrency)
 
     def _warn_of_unknown_kinds(self) -> None:
-        # No error: clusterctl passes one variable to all components of a repository.
+        # Not an error: clusterctl passes the same variable to all components of a repository.
         kinds = {controller.name for controller in self.controllers}
         unknown = sorted(self._options.kind_concurrency.keys() - kinds)
         if unknown:

@@ -58,7 +58,7 @@ class ReconcileError(RetryAfterError):
     """Minimum seconds until the next call of the method; None to use the back-off."""
 
     def __init__(self, reason: str, message: str = "", *, retry_after: float | None = None) -> None:
-        """``reason`` is in CamelCase; ``retry_after`` is the minimum delay in seconds.
+        """Create the error; ``reason`` is in CamelCase, ``retry_after`` the minimum delay in seconds.
 
         Events do not shorten the delay, but another method may be called, such as
         ``reconcile_delete``.
@@ -71,7 +71,7 @@ class ReconcileError(RetryAfterError):
 
 
 class RateLimitedError(ReconcileError):
-    """Raise this if the infrastructure temporarily rejects requests from this identity.
+    """Raise this if the infrastructure temporarily rejects requests from an identity.
 
     No method is called for any of the identity's objects until ``retry_after`` seconds have passed;
     neither events nor deletions shorten the delay.  The delay is at most ``MAX_RETRY_AFTER``, after
@@ -107,7 +107,8 @@ class SessionExpiredError(ReconcileError):
     """
 
     def __init__(self, message: str = "", *, reason: str = "SessionExpired") -> None:
-        """``reason`` and ``message`` are for the Ready condition, if the error is reported."""
+        """Create the error; ``reason`` and ``message`` are for the Ready condition, if it is reported.
+        """
         super().__init__(reason, message or "the infrastructure has ended the session")
 
 
@@ -127,7 +128,8 @@ class TerminalError(ReconcileError):
     """Instance of the generated Status class to write with the error; None to keep the status."""
 
     def __init__(self, reason: str, message: str = "", *, status: Any = None) -> None:
-        """``status`` is an instance of the generated Status class to write with the error."""
+        """Create the error; ``status`` is an instance of the generated Status class, or None.
+        """
         super().__init__(reason, message)
         self.status = status
 
@@ -142,7 +144,8 @@ class KubernetesError(ReconcileError):
     """Reason of the Ready condition for errors of this class."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        """``retry_after`` is the delay in seconds that the API server requested."""
+        """Create the error; ``retry_after`` is the delay that the API server requested, in seconds.
+        """
         super().__init__(self.default_reason, message, retry_after=retry_after)
 
 
@@ -174,7 +177,7 @@ class ApiError(KubernetesError):
         retry_after: float | None = None,
         is_of_runtime: bool = False,
     ) -> None:
-        """``message`` comes from the API server or the connection.
+        """Create the error; ``message`` comes from the API server or the connection.
 
         If ``status`` is None, the HTTP status code of the class is used.
         """

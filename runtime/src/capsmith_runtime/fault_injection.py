@@ -72,7 +72,7 @@ class Faults:
     slow: float = 0.0
     """Maximum duration of a call in seconds."""
     late: int = 0
-    """Number of searches that do not find a newly created resource yet."""
+    """Number of searches that fail to find a newly created resource."""
     vanish: float = 0.0
     """Share of successful searches after which the found resource is deleted."""
     seed: int = 0
@@ -144,8 +144,8 @@ class _Injector:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             run = partial(method, *args, **kwargs)
-            # A method may call another one of the same client: the fault must concern the call as a
-            # whole.
+            # A method may call another one of the same client: the fault must affect the outer call
+            # as a whole.
             if getattr(_inside, "call", False):
                 return run()
             with _outermost():
@@ -156,8 +156,8 @@ class _Injector:
     def _call(self, verb: str, name: str, key: str, run: Callable[[], Any]) -> Any:
         faults = self._faults()
         self._calls[name, key] += 1
-        # From the call alone: threads may make calls in any order, and each run must disturb the
-        # same ones.
+        # Derived from the call alone: threads may make calls in any order, and every run must
+        # disturb the same ones.
         chance = Random(f"{faults.seed}/{name}/{key}/{self._calls[name, key]}")
         self._fail_before(faults, chance)
         pause = chance.uniform(0.0, faults.slow) / 2

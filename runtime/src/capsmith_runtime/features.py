@@ -68,7 +68,7 @@ def describe_feature_gates() -> str:
 
 
 def find_unknown_gates(names: Mapping[str, bool]) -> list[str]:
-    """Return those of the names that belong to no declared gate, sorted."""
+    """Return the names that no declared gate has, sorted."""
     return sorted(names.keys() - _gates.keys())
 
 

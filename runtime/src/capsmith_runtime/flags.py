@@ -33,7 +33,7 @@ class Flag(ABC, Generic[T]):
 
     @property
     def value(self) -> T:
-        """Return the value of the command line; the default if it does not name the flag.
+        """Return the value from the command line, or the default if the flag is not given there.
 
         It does not change while a manager runs.
         """
@@ -41,9 +41,9 @@ class Flag(ABC, Generic[T]):
 
     @abstractmethod
     def parse(self, text: str) -> T:
-        """Return the value that a string on the command line means.
+        """Convert a command line argument to a value of the flag.
 
-        Raises ValueError if it is not a value of the flag.
+        Raises ValueError if the argument is invalid.
         """
 
     def list_other_values(self) -> Sequence[T]:
@@ -66,18 +66,18 @@ class StringFlag(Flag[str]):
     def __init__(
         self, name: str, *, default: str = "", description: str = "", choices: Sequence[str] = ()
     ) -> None:
-        """Declare a flag; if there are ``choices``, it has no other values."""
+        """Declare a flag; if there are ``choices``, no other values are valid."""
         super().__init__(name, default=default, description=description)
         self.choices = tuple(choices)
 
     def parse(self, text: str) -> str:
-        """Return the string itself."""
+        """Return the string itself; raises ValueError if it is not one of the choices."""
         if self.choices and text not in self.choices:
             raise ValueError(f"not one of {', '.join(self.choices)}: {text!r}")
         return text
 
     def list_other_values(self) -> Sequence[str]:
-        """Return the other choices."""
+        """Return the choices other than the default."""
         return [each for each in self.choices if each != self.default]
 
 
@@ -88,7 +88,8 @@ class BooleanFlag(Flag[bool]):
         super().__init__(name, default=default, description=description)
 
     def parse(self, text: str) -> bool:
-        """Return whether the string is ``true``."""
+        """Return whether the string is ``true``; raises ValueError unless it is true or false.
+        """
         if text not in ("true", "false"):
             raise ValueError(f"neither true nor false: {text!r}")
         return text == "true"
@@ -102,7 +103,7 @@ N = TypeVar("N", bound=float)
 
 
 class _BoundedFlag(Flag[N]):
-    """A flag whose value is a number between two bounds, both included."""
+    """A flag whose value is a number between two inclusive bounds."""
 
     def __init__(
         self,
@@ -113,12 +114,12 @@ class _BoundedFlag(Flag[N]):
         minimum: N | None = None,
         maximum: N | None = None,
     ) -> None:
-        """Declare a flag; without a bound, numbers are not limited in that direction."""
+        """Declare a flag; a bound of None means that there is no limit in that direction."""
         super().__init__(name, default=default, description=description)
         self.minimum, self.maximum = minimum, maximum
 
     def list_other_values(self) -> Sequence[N]:
-        """Return the bounds."""
+        """Return the bounds that differ from the default."""
         bounds = (self.minimum, self.maximum)
         return [each for each in bounds if each is not None and each != self.default]
 
@@ -134,7 +135,8 @@ class IntegerFlag(_BoundedFlag[int]):
     """A flag whose value is an integer."""
 
     def parse(self, text: str) -> int:
-        """Return the integer."""
+        """Return the integer; raises ValueError if it is not one, or is out of bounds.
+        """
         return self._check(int(text), text)
 
 
@@ -142,7 +144,7 @@ class NumberFlag(_BoundedFlag[float]):
     """A flag whose value is a finite number."""
 
     def parse(self, text: str) -> float:
-        """Return the number."""
+        """Return the number; raises ValueError if it is not finite or out of bounds."""
         number = float(text)
         if not math.isfinite(number):
             raise ValueError(f"not a finite number: {text!r}")
@@ -153,7 +155,7 @@ class DurationFlag(Flag[float]):
     """A flag such as ``1m30s``, whose value is in seconds."""
 
     def parse(self, text: str) -> float:
-        """Return the seconds in a duration."""
+        """Return the number of seconds in a duration such as ``1m30s``."""
         return parse_duration(text)
 
 
@@ -176,7 +178,7 @@ class AuthorFlags:
         """Add the flags to a parser, with their descriptions and defaults."""
         group = parser.add_argument_group(self._title)
         for flag in self.flags:
-            # As the manager's own switches: --name as well as --name=true.
+            # Like the manager's own switches, these accept --name as well as --name=true.
             switch: dict[str, Any] = (
                 {"nargs": "?", "const": True} if isinstance(flag, BooleanFlag) else {}
             )

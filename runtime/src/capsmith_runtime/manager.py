@@ -61,7 +61,8 @@ CORE_CHECK_SECONDS: Final = 300.0
 CLOSE_SECONDS: Final = 3.0
 """Seconds reserved for closing sessions when the manager stops; Kubernetes adds ten more."""
 EXIT_SECONDS: Final = 5.0
-"""Seconds by which exit handlers and the author's libraries may delay the end of the process."""
+"""Seconds by which exit handlers and the author's libraries may delay the end of the process.
+"""
 
 
 KUBECONFIG_HINT: Final = "set KUBECONFIG or --kubeconfig, or run the manager in a cluster"
@@ -90,7 +91,7 @@ def main(
     except UnknownFeatureGateError as error:
         print(f"--feature-gates: {error}", file=sys.stderr)
         return 2
-    # After the component is known, because its namespace is the default.
+    # The default namespace is that of the component.
     options = options.with_default_namespace(component.namespace)
     package = load.__module__.partition(".")[0]
     log.configure(options.verbosity, options.logging_format, [package])
@@ -115,8 +116,8 @@ def _set_feature_gates(
     options: Options, components: Sequence[str], load: Callable[[str], Component]
 ) -> None:
     if find_unknown_gates(options.feature_gates):
-        # clusterctl passes one variable to all components of a repository, whose modules are loaded
-        # separately: a gate of another component is no error.
+        # clusterctl passes the same variable to all components of a repository, whose modules are
+        # loaded separately: a gate of another component is not an error.
         for each in components:
             load(each)
     set_feature_gates(options.feature_gates)
@@ -191,7 +192,7 @@ class Manager:
         self._watchdog = LeaseWatchdog(self._elector, end_process) if self._elector else None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until ``stop`` is set; raise the error if one makes the manager stop earlier.
+        """Run until ``stop`` is set; raises the error if one makes the manager stop earlier.
 
         The process ends immediately if the lease is lost, or if the author's code is still running
         at the end: another manager may become the leader while this one is still creating a
@@ -260,14 +261,15 @@ class Manager:
             for each in builder.groups:
                 for runnable in each.runnables:
                     group.create_task(runnable())
-            # A manager that does not lead keeps its caches up to date, to take over at once.
+            # A manager that does not lead keeps its caches up to date, so that it can take over
+            # immediately.
             for informer in builder.informers:
                 await informer.synced.wait()
             _log.info("caches are synced", core=reader.version)
             self._synced.set()
             await self._leading.wait()
             if self._elector is not None:
-                # A watch may lag behind what the former leader did: a machine that it deleted
+                # A watch may lag behind the former leader's actions: a machine that it deleted
                 # would be created again.
                 await asyncio.gather(*(informer.refresh() for informer in builder.informers))
             if self._is_stopping:
@@ -300,7 +302,7 @@ class Manager:
             raise
 
     async def _stop(self, lead: asyncio.Task[None]) -> None:
-        """Serve webhooks until clients are redirected, and meanwhile end all work and the lease."""
+        """End all work and release the lease, and serve webhooks until clients are redirected."""
         groups = self._builder.groups if self._builder is not None else ()
         await asyncio.gather(self._hand_over(lead), *(group.drain() for group in groups))
 
@@ -319,7 +321,7 @@ class Manager:
         if self._builder is None:
             return True
         seconds = self._options.graceful_shutdown_timeout
-        # While controllers stop, the task of the lease still renews it.
+        # While controllers stop, the lease is still renewed by its own task.
         stops = [controller.stop(seconds) for controller in self._builder.controllers]
         end = monotonic() + seconds
         has_drained = all(await asyncio.gather(*stops))
@@ -361,7 +363,7 @@ class Manager:
             except (CoreNotServedError, ApiError):
                 continue  # the informers log the same error
             # Caches, indexes and queues all depend on the version: a restart is simpler than
-            # exchanging them.
+            # replacing them.
             if now.version != reader.version:
                 raise CoreVersionChangedError(f"from {reader.version} to {now.version}")
 
@@ -370,7 +372,8 @@ class Manager:
         return builder is not None and all(i.synced.is_set() for i in builder.informers)
 
     def _serves_webhooks(self) -> bool:
-        """Return whether a Service may forward requests: neither before startup nor at the end."""
+        """Return whether a Service may forward requests: only between startup and shutdown.
+        """
         builder = self._builder
         is_serving = builder is not None and all(each.ready for each in builder.groups)
         return is_serving and not self._is_stopping
@@ -405,9 +408,9 @@ def lease_name(
 ) -> str:
     """Return the lease name for a provider's managers that reconcile the same objects.
 
-    Managers that are limited to some objects by a filter or by namespaces have a separate lease:
-    each part of the objects has one leader, even if all managers share a namespace.  The order of
-    the namespaces does not matter.
+    Managers that are limited to some objects by a filter or by namespaces have a separate lease, so
+    each subset has one leader even if all managers share a namespace.  The order of the namespaces
+    does not matter.
     """
     name = f"{label}-leader-election"
     if not watch_filter and not namespaces and not excluded:

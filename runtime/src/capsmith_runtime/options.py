@@ -66,7 +66,7 @@ class Options:
     """Number of concurrent reconciles for each kind that `kind_concurrency` does not name."""
     kind_concurrency: Mapping[str, int] = field(default_factory=dict)
     hook_rate: float | None = None
-    """Calls of authors' methods per second for each identity.
+    """Maximum calls of the author's methods per second for each identity.
 
     0 means unlimited; None means the rate that the author's session factory declares.
     """
@@ -313,7 +313,8 @@ def _positive(text: str) -> int:
 
 
 def _namespaces(text: str) -> list[str]:
-    # The marks are defaults of clusterctl's variables, which must not be empty; no name has them.
+    # "*" and "-" are the defaults of clusterctl variables, which must not be empty; no namespace
+    # has these names.
     if text in ("", "*", "-"):
         return []
     names = [name.strip() for name in text.split(",")]
@@ -380,5 +381,5 @@ def _optional_address(text: str) -> str:
 
 
 def _folder(text: str) -> Path | None:
-    # Deployments pass an empty text for no folder.
+    # Deployments pass an empty string if there is no folder.
     return Path(text) if text else None

@@ -9,7 +9,7 @@ __version__: Final = "0.2.0"
 
 
 class Build(NamedTuple):
-    """Which release of a provider runs."""
+    """The release of a provider that is running."""
 
     provider: str
     """Name of the provider's distribution."""

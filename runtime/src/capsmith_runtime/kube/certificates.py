@@ -14,7 +14,7 @@ from capsmith_runtime.kube.metrics import Metrics
 from capsmith_runtime.kube.tls import DEFAULT_TLS, TLSOptions
 
 _NO_CHECK_TIME: Final = ssl.VerifyFlags(0x200000)
-"""X509_V_FLAG_NO_CHECK_TIME of OpenSSL, for which ssl has no name.
+"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME, for which the ssl module has no name.
 
 With this flag, expired certificates can be read as well.
 """
@@ -26,9 +26,9 @@ Without a limit, a fault would block the event loop.
 """
 
 
-# The standard library reads the fields of a certificate from a peer that it has verified, and
-# from nothing else: so a client and a server shake hands in memory. The cryptography library
-# reads them from the file, but most managers have no other use for it.
+# The standard library exposes the fields of a certificate only for a verified peer, so a client and
+# a server shake hands in memory. The cryptography library could read them from the file, but most
+# managers have no other use for it.
 def read_expiration(certificate: Path, key: Path) -> float:
     """Return the Unix time at which the file's first certificate expires.
 
@@ -39,8 +39,8 @@ def read_expiration(certificate: Path, key: Path) -> float:
     server.load_cert_chain(certificate, key)
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.load_verify_locations(certificate)
-    # Only the fields of the file matter here, so it is its own trust anchor, for whatever host it
-    # was issued.
+    # Only the fields of the file matter here: the certificate is its own trust anchor, whatever
+    # host it was issued for.
     client.check_hostname = False
     client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | _NO_CHECK_TIME
     fields = _shake_hands(client, server).getpeercert()
@@ -122,7 +122,7 @@ class Certificates:
         """
         try:
             contents = self._files.read()
-            # Contents are compared, as kubelet replaces the files of a Secret by renaming a
+            # Compare contents, because kubelet replaces the files of a Secret by renaming a
             # symbolic link to their folder.
             if contents == self._loaded:
                 return False

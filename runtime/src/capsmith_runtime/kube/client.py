@@ -14,7 +14,7 @@ JSON = dict[str, Any]
 
 
 class NamespacedName(NamedTuple):
-    """Namespace and name of an object of a known kind; `namespace` is empty if cluster-scoped."""
+    """Namespace and name of an object; the namespace is empty for cluster-scoped objects."""
 
     namespace: str
     name: str
@@ -43,14 +43,14 @@ class ResourceType:
     The reason is then written as the message, too.
     """
     required_in_conditions: tuple[str, ...] = ()
-    """The fields that the API server requires in conditions, of ``reason`` and ``message``.
+    """Those of the fields ``reason`` and ``message`` that the API server requires in conditions.
 
-    A missing reason is then written as the type of the condition, a missing message as empty.
+    A missing reason is written as the condition's type, and a missing message as an empty string.
     """
     absent_fields: tuple[str, ...] = ()
-    """Paths of the contract's fields that the CRD lacks, such as ``status.conditions.severity``.
+    """Paths of contract fields that the CRD lacks, such as ``status.conditions.severity``.
 
-    They are never written.  A path leads through the items of lists.
+    These fields are never written.  A path that leads through a list applies to each of its items.
     """
 
     @property
@@ -80,7 +80,7 @@ class Selection:
 EVERYTHING = Selection()
 
 Selections = tuple[Selection, ...]
-"""The selections of one kind, each for a list and a watch of another namespace."""
+"""Selections of one kind, each listed and watched separately; one for each namespace."""
 
 
 class Page(NamedTuple):
@@ -115,7 +115,10 @@ class KubeClient(Protocol):
     def watch(
         self, resource: ResourceType, selection: Selection, *, resource_version: str
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Yield events and bookmarks until the server, or a silent connection, ends the watch."""
+        """Yield events and bookmarks until the server ends the watch.
+
+        Raises `ApiError` if the connection breaks or stays silent for too long.
+        """
 
     async def get(self, resource: ResourceType, key: NamespacedName) -> JSON:
         """Return an object from the server, not from a cache.
@@ -161,7 +164,7 @@ class KubeClient(Protocol):
     async def delete(self, resource: ResourceType, key: NamespacedName, *, uid: str = "") -> None:
         """Request the deletion of an object, without waiting until it is gone.
 
-        Raises `ConflictError` if `uid` is set and the object has another UID.
+        Raises `ConflictError` if `uid` is set and the object has a different UID.
         """
 
     async def served_versions(self, group: str) -> tuple[str, ...]:
@@ -178,9 +181,9 @@ def key_of(obj: JSON) -> NamespacedName:
 
 
 def version_of(obj: JSON) -> int:
-    """Return an object's resource version as a number; a higher number is a later state.
+    """Return an object's resource version as a number; 0 if it has none.
 
-    Resource versions are comparable only within a kind.
+    A higher number is a later state.  Resource versions are comparable only within a kind.
     """
     version = obj["metadata"].get("resourceVersion", "")
     return int(version) if version.isdigit() else 0

@@ -1,4 +1,4 @@
-"""The clock that all waits follow, and exponential delays."""
+"""The clock that all waits use, and exponential back-off."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ def monotonic() -> float:
 
 @dataclass(slots=True)
 class Backoff:
-    """Delays that start at `base` seconds and double up to `limit`."""
+    """Exponential back-off: delays start at `base` seconds and double until they reach `limit`."""
 
     base: float
     limit: float
     failures: int = 0
 
     def next(self, at_least: float | None = None) -> float:
-        """Return the next delay in seconds, and increase the one after it.
+        """Return the next delay in seconds, and double the one after it.
 
-        The delay is never shorter than ``at_least``, which a server requested.
+        The delay has up to 25 % of jitter.  It is never shorter than ``at_least``, the delay that a
+        server requested.
         """
         delay = min(self.limit, self.base * 2.0 ** min(self.failures, 32))
         self.failures += 1

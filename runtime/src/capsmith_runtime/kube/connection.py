@@ -16,7 +16,7 @@ from lightkube import KubeConfig, SingleConfig
 from lightkube.config.client_adapter import user_auth, verify_cluster
 from lightkube.config.models import User
 
-# With keep-alive the kernel detects a peer that has vanished, without any request.
+# With keep-alive, the kernel detects that a peer has vanished, even if no request is sent.
 _KEEPALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)] + [
     (socket.IPPROTO_TCP, getattr(socket, name), value)
     for name, value in (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
@@ -33,7 +33,7 @@ def load_config() -> SingleConfig:
     path = os.environ.get("KUBECONFIG")
     try:
         config = (KubeConfig.from_file(path) if path else KubeConfig.from_env()).get()
-    # lightkube does not check what it reads: wrong YAML or a wrong type raises whatever it meets.
+    # lightkube does not validate its input: malformed YAML or a wrong type may raise any exception.
     except Exception as error:
         name = "" if isinstance(error, ConfigError) else f"{type(error).__name__}: "
         message = " ".join(f"{name}{error}".split())
@@ -49,8 +49,8 @@ def open_session(config: SingleConfig, user_agent: str) -> httpx2.AsyncClient:
     transport = httpx2.AsyncHTTPTransport(
         verify=create_api_server_context(config),
         limits=httpx2.Limits(
-            # No limit: each watch holds a connection for minutes, and a pool that is full would
-            # block the renewal of the lease.
+            # No limit: each watch holds a connection for minutes, and a full pool would block the
+            # renewal of the lease.
             max_connections=None,
             max_keepalive_connections=32,
             keepalive_expiry=30.0,
@@ -74,9 +74,9 @@ def create_api_server_context(config: SingleConfig) -> ssl.SSLContext:
     Raises OSError or ValueError if a certificate or key cannot be read.
     """
     context = verify_cluster(config.cluster, config.user or User(), config.abs_file)
-    # Since Python 3.13 the default has this flag (https://docs.python.org/3.13/library/ssl.html,
-    # ssl.create_default_context).  It refuses certificates without key identifiers, such as EKS'
-    # (https://github.com/kubernetes-client/python/issues/2394), and authorities without key usage.
-    # kubectl and core accept them, so a manager has to.
+    # Python 3.13 made this flag a default (https://docs.python.org/3.13/library/ssl.html,
+    # ssl.create_default_context).  It rejects certificates without key identifiers, such as those
+    # of EKS (https://github.com/kubernetes-client/python/issues/2394), and authorities without key
+    # usage. kubectl and core accept them, so a manager has to accept them as well.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context

@@ -24,7 +24,7 @@ from capsmith_runtime.kube.workqueue import K, QueueClosed, WorkQueue
 
 _log = get_logger("controller")
 _RESULTS: Final = ("success", "requeue_after", "requeue", "error")
-"""Values of controller-runtime's label ``result``."""
+"""Values of the label ``result``, as in controller-runtime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Result:
 
 
 class _Loan:
-    """The replacement of one worker, which is started at most once."""
+    """Starts at most one replacement for a worker."""
 
     def __init__(self, replace: Callable[[], None]) -> None:
         self._replace = replace
@@ -71,7 +71,7 @@ class Controller(Generic[K]):
         self.queue = queue
         self._reconcile = reconcile
         self._metrics = metrics
-        # They begin with 0: Prometheus does not take a counter that appears for one that rose.
+        # Start at 0: if a counter appears with a higher value, Prometheus does not see an increase.
         self._terminal_failures = metrics.terminal_failures.labels(name)
         self._failures = metrics.failed_reconciles.labels(name)
         self._results = {each: metrics.reconciles.labels(name, each) for each in _RESULTS}
@@ -132,8 +132,8 @@ class Controller(Generic[K]):
             if loan.is_made:
                 return
 
-    # An author call that takes long must not keep the objects of other tenants
-    # waiting; how many such calls each tenant may have is limited where they are admitted.
+    # A slow author call must not keep the objects of other tenants waiting. The number of such
+    # calls per tenant is limited where they are admitted.
     def _replace_worker(self) -> None:
         """Start another worker; the worker that waits for a slow call ends after its reconcile."""
         if self._group is not None:
@@ -149,8 +149,8 @@ class Controller(Generic[K]):
             result = await self._reconcile(key)
         except StillRunningError as error:
             self._handle_failure(key, error, began)
-            # Until then the key stays in process: a next reconcile would run at the same time as
-            # the call that hangs, on the same object.
+            # Until then the key stays in process: otherwise the next reconcile would run at the
+            # same time as the hanging call, on the same object.
             error.when_ended(lambda: self.queue.done(key))
             return False
         except DeferredError as deferred:
@@ -214,8 +214,8 @@ class Controller(Generic[K]):
             "key": str(key),
             "retry_seconds": round(delay, 2),
         }
-        # Conflicts belong to optimistic locking: the next reconcile reads the newer object, and
-        # there is nothing for a user to do.
+        # Conflicts are a normal part of optimistic locking: the next reconcile reads the newer
+        # object, and the user need not do anything.
         if isinstance(error, ConflictError) and error.is_of_runtime:
             _log.debug("object has changed meanwhile", error=str(error), **values)
         elif isinstance(error, (RetryAfterError, StillRunningError)):

@@ -44,13 +44,13 @@ LIMITS: Final = HTTPLimits(
     body_bytes=8 * 1024,
     request_seconds=5.0,
     idle_seconds=0.0,
-    # Kubernetes grants ten seconds more than controllers get to stop.
+    # Kubernetes waits ten seconds longer than controllers get to stop.
     stop_seconds=1.0,
 )
 DEBUG_PREFIX: Final = "/debug/"
-"""Prefix of the paths for debugging, which are named as in Cluster API where it has the same."""
+"""Prefix of the debug paths; those that Cluster API also has use the same names."""
 LOG_LEVEL: Final = "/debug/flags/v"
-"""Path of the log level: GET returns the verbosity, and PUT sets it, as ``-v`` does in klog."""
+"""Path of the log level: GET returns the verbosity, and PUT sets it, like klog's ``-v``."""
 DUMP: Final = "/debug/dump"
 """Path of the report on the process's tasks, threads and memory."""
 _MAX_VERBOSITY: Final = 10
@@ -74,8 +74,8 @@ def parse_address(address: str) -> tuple[str | None, int]:
     return bare or None, int(port)
 
 
-# There is no authentication by HTTP, so only clients on this host, such as a port-forward, get
-# metrics unless the user allows it.
+# HTTP clients are not authenticated, so only clients on this host, such as a port-forward, get
+# metrics unless the user allows all.
 class DiagnosticsServer:
     """Serves probes and metrics until closed.
 
@@ -114,7 +114,7 @@ class DiagnosticsServer:
 
     async def _handle(self, request: Request) -> Response:
         if request.path.startswith(DEBUG_PREFIX) and self._metrics is not None:
-            # Never to other hosts by HTTP, even if they may read metrics.
+            # Never to other hosts over HTTP, even if they may read metrics.
             if not _is_loopback(request.peer):
                 return text_response(HTTPStatus.FORBIDDEN, _DEBUG_FORBIDDEN)
             return await _handle_debug_request(request)
@@ -163,12 +163,12 @@ GRANTED_SECONDS: Final = 60.0
 """Seconds for which access stays granted after a token or permission has been revoked."""
 DENIED_SECONDS: Final = 10.0
 CACHE_ENTRIES: Final = 256
-"""Maximum number of cached decisions of each kind, and of clients whose rate is limited.
+"""Maximum number of cached grants, of cached denials, and of clients whose rate is limited.
 
-Clients can send any number of different tokens.
+The limit is needed because clients can send any number of different tokens.
 """
 REMEMBERED_SECONDS: Final = 3600.0
-"""Seconds after a token was accepted for which its reviews are exempt from the rate limit."""
+"""Seconds after a token was accepted during which it is exempt from the rate limit."""
 UNKNOWN_PER_SECOND: Final = 1.0
 """Maximum reviews of unknown tokens per second that a single client may cause."""
 UNKNOWN_BURST: Final = 10
@@ -194,9 +194,9 @@ class AccessReviewer:
         self._granted: dict[str, float] = {}
         """Time of the last grant for each token's digest; the tokens themselves are not kept."""
         self._denied: dict[str, tuple[float, HTTPStatus]] = {}
-        """Expiry time and status for the digests of rejected tokens.
+        """Expiry time and status for each rejected token's digest.
 
-        Apart from granted ones, which a client with many tokens must not displace.
+        Kept apart from granted tokens, so that a client with many tokens cannot displace those.
         """
         self._rate = TokenBuckets(UNKNOWN_PER_SECOND, UNKNOWN_BURST, CACHE_ENTRIES)
 
@@ -322,10 +322,11 @@ class Diagnostics:
             return
         files = CertificateFiles(directory=folder)
         certificates = Certificates(files, self._metrics, "metrics", self._options.tls)
-        # A missing file is no warning here: without certificate, metrics are served by HTTP.
+        # A missing file does not deserve a warning: without a certificate, metrics are served over
+        # HTTP.
         while not ((folder / files.certificate).exists() and certificates.refresh()):
             await asyncio.sleep(POLL_SECONDS)
-        # Before the HTTPS server, which listens on the same address.
+        # Close it first, because the HTTPS server listens on the same address.
         await self._servers.pop(self._options.address).close()
         server = HTTPServer(*parse_address(self._options.address), self._handle, LIMITS)
         await server.start(certificates.server_context())

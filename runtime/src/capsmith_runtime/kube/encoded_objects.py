@@ -1,7 +1,7 @@
 """Objects that are kept as encoded JSON, and decoded when they are read.
 
-Decoded, an object takes about four times the memory, and consists of dozens of containers, each of
-which every full garbage collection visits while the event loop waits.  A manager with 10,000
+A decoded object takes about four times the memory, and consists of dozens of containers.  Every
+full garbage collection visits each of them while the event loop waits.  A manager with 10,000
 machines reads few of its objects at a time.
 """
 
@@ -23,7 +23,7 @@ class _Decoded(JSON):
     __slots__ = ("__weakref__",)
 
 
-# Without tracking by the garbage collector: the fields refer to nothing that could refer back.
+# Not tracked by the garbage collector: the fields refer to nothing that could refer back.
 class _Entry(msgspec.Struct, frozen=True, gc=False):
     namespace: str
     name: str
@@ -38,13 +38,13 @@ class _Entry(msgspec.Struct, frozen=True, gc=False):
 class EncodedObjects:
     """A dictionary of objects, which are decoded when they are read.
 
-    While a caller keeps an object that was read, further reads return the same one: if an object is
-    identical to one that was read earlier, it has not been replaced.
+    While a caller holds an object that it has read, further reads return the same instance.  An
+    object that is identical (``is``) to one that was read earlier has therefore not been replaced.
     """
 
     def __init__(self) -> None:
-        # By string and not by tuple: the garbage collector visits no dictionary whose keys and
-        # values it does not track.
+        # Strings rather than tuples as keys: the garbage collector skips a dictionary if it tracks
+        # none of its keys and values.
         self._entries: dict[str, _Entry] = {}
         self._decoded: WeakValueDictionary[str, JSON] = WeakValueDictionary()
         self._encoder = msgspec.json.Encoder()
@@ -66,7 +66,7 @@ class EncodedObjects:
         return None if entry is None else entry.version
 
     def get(self, key: NamespacedName) -> JSON | None:
-        """Return an object; None if there is none."""
+        """Return an object, or None if it is not stored."""
         entry = self._entries.get(create_id(key))
         return None if entry is None else self._decode(entry)
 
@@ -78,7 +78,7 @@ class EncodedObjects:
     def put(self, key: NamespacedName, obj: JSON) -> None:
         """Add or replace an object."""
         found = create_id(key)
-        # Each decoded object has a string of its own for the same few namespaces.
+        # Each decoded object has its own copy of the string for one of a few namespaces.
         namespace, data = sys.intern(key.namespace), self._encoder.encode(obj)
         self._entries[found] = _Entry(namespace, key.name, version_of(obj), data)
         self._decoded.pop(found, None)
@@ -89,7 +89,7 @@ class EncodedObjects:
         self._entries[found] = other._entries[found]
 
     def pop(self, key: NamespacedName) -> None:
-        """Remove an object."""
+        """Remove an object, if it is stored."""
         found = create_id(key)
         self._entries.pop(found, None)
         self._decoded.pop(found, None)
@@ -120,7 +120,7 @@ class EncodedObjects:
 
 
 def create_id(key: NamespacedName) -> str:
-    """Return the string by which an object is kept; names cannot contain a slash."""
+    """Return ``namespace/name``, the internal key of an object; names cannot contain a slash."""
     return f"{key[0]}/{key[1]}"
 
 

@@ -1,4 +1,4 @@
-"""Run the author's code, synchronous or asynchronous, with limits on time and concurrency.
+"""Calls of the author's code, synchronous or asynchronous, with limits on time and concurrency.
 
 A thread cannot be stopped from outside.  A handler that exceeds its timeout while one of its
 threads is running is therefore abandoned but tracked: its key stays in process until the thread
@@ -31,14 +31,12 @@ EXHAUSTED_SECONDS: Final = 180.0
 After that time, only a restart can help.
 """
 SLOW_SECONDS: Final = 0.5
-"""Seconds after which a slow call's worker or thread is replaced by an additional one."""
+"""Seconds after which a call counts as slow: another worker or thread may take its place.
+"""
 ANSWERED_SECONDS: Final = 3600.0
 """Seconds for which a tenant counts as responsive after one of its calls has ended."""
 LENT_THREADS: Final = 4
-"""Maximum number of threads that replace those of slow calls, as a multiple of ``threads``.
-
-``threads`` is the number of threads of the executor.
-"""
+"""Maximum number of extra threads for slow calls, as a multiple of the executor's ``threads``."""
 
 
 def _lend_nothing() -> None:
@@ -132,7 +130,7 @@ class HandlerExecutor:
         Raises the handler's exception, HookTimeoutError, StillRunningError or HooksExhaustedError.
         """
         call = HandlerCall(getattr(hook, "__qualname__", repr(hook)), self.calls, tenant)
-        # It begins with 0: Prometheus does not take a counter that appears for one that rose.
+        # Start at 0: if a counter appears with a higher value, Prometheus does not see an increase.
         self.metrics.hook_timeouts.labels(call.name)
         measured = self._call_metrics.measure(running_controller.get(), call.name, tenant)
         with measured, call_span(call.name, tenant):
@@ -290,8 +288,8 @@ def handler_of(error: BaseException) -> str:
     while cause is not None:
         trace = cause.__traceback__
         while trace is not None:
-            # The frame below one of the two callers of handlers is the handler's, however deep in
-            # an SDK the error was raised.
+            # The handler's frame is the one below its caller, however deep in an SDK the error was
+            # raised.
             caller, trace = trace.tb_frame.f_code, trace.tb_next
             if trace is not None and caller in (_awaited.__code__, _outcome.__code__):
                 return trace.tb_frame.f_code.co_qualname

@@ -60,7 +60,7 @@ class HandlerCall:
             self._calls.add(self)
 
     def end(self) -> None:
-        """Count one fewer thread or task of this call; the last one ends the call.  Thread-safe."""
+        """Stop counting a thread or task of this call; the last one ends the call.  Thread-safe."""
         with self._lock:
             self._busy -= 1
             if self._busy:
@@ -150,7 +150,7 @@ class HandlerCalls:
 
 
 class DaemonThreadPool(ThreadPoolExecutor):
-    """Default executor of an event loop that tracks calls and never delays the process's exit.
+    """Default executor of an event loop; it tracks calls and never delays the process's exit.
 
     At most `threads` handler calls of a tenant run at the same time. The runtime's own calls, such
     as name lookups, are not limited, because hanging handlers must not block them.

@@ -1,19 +1,19 @@
-"""The only HTTP server: for probes and metrics without TLS, for webhooks with TLS.
+"""The HTTP server for probes, metrics and webhooks, with or without TLS.
 
 h11 reads and writes the protocol.  This module limits what a client can use: the number of
-connections, and the size and duration of requests.  A full server makes room by closing the
-connection that waits for its client and whose loss harms least, so clients that send nothing do not
-keep others away.
+connections, and the size and duration of requests.  A full server makes room by closing the least
+important of the connections that are waiting for their clients, so that clients that send nothing
+cannot lock out others.
 
 Existing servers were measured first, configured for 32 connections and 10 seconds; none of them
-limits both:
+enforces both limits:
 
 - uvicorn 0.54 failed 18 of 52 tests of this server.  It accepts 200 of 200 silent connections,
-  and a head or a body that never ends is still being read after 60 seconds.  Errors that must be
-  431 or 501 are 400.  Its loop wakes up ten times a second.
-- aiohttp 3.14 accepts 200 of 200 and is still reading such a body after 60 seconds; 431 and 501 are
-  400.  It takes 11.3 MiB of memory, this server with h11 takes 0.4 MiB.
-- hypercorn 0.18 accepts 200 of 200 and is still reading such a body after 60 seconds.
+  and still reads a head or a body that never ends after 60 seconds.  It returns 400 instead of 431
+  and 501.  Its loop wakes up ten times a second.
+- aiohttp 3.14 accepts 200 of 200, and still reads such a body after 60 seconds.  It returns 400
+  instead of 431 and 501.  It takes 11.3 MiB of memory, this server with h11 takes 0.4 MiB.
+- hypercorn 0.18 accepts 200 of 200, and still reads such a body after 60 seconds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class HTTPLimits:
     connection that is just being closed.
     """
     stop_seconds: float = 5.0
-    """Seconds that requests may still take when the server is closed."""
+    """Seconds that running requests may still take once the server is being closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ RequestHandler = Callable[[Request], Awaitable[Response]]
 
 
 class Budget:
-    """Number of bytes that all connections of a server may hold together.
+    """Limit on the number of bytes that all connections of a server hold together.
 
     A single client may hold at most half of them.
     """
@@ -104,7 +104,7 @@ class Budget:
 
         Raises RequestRejectedError if too few bytes are left.
         """
-        # Half for each client: one that sends many large bodies must not keep out the API server.
+        # Half for each client: one that sends many large bodies must not lock out the API server.
         if count > self._left or self._taken[peer] + count > self._total // 2:
             raise RequestRejectedError(HTTPStatus.SERVICE_UNAVAILABLE)
         self._left -= count
@@ -146,13 +146,14 @@ class RequestRejectedError(Exception):
 
 
 def text_response(status: HTTPStatus, text: str = "", allow: str = "") -> Response:
-    """Create a plain text response; without ``text``, its body is the status's phrase."""
+    """Create a plain text response; if ``text`` is empty, the body is the status phrase."""
     body = f"{text or status.phrase}\n".encode(errors="replace")
     return Response(status, body, "text/plain; charset=utf-8", allow)
 
 
 class Connection:
-    """Handles requests one after another until the client, an error or a timeout ends it all."""
+    """Handles the requests of a connection until the client, an error or a timeout ends it.
+    """
 
     def __init__(
         self,
@@ -195,7 +196,7 @@ class Connection:
         self._method = b""
         try:
             async with asyncio.timeout(seconds):
-                # h11 bounds only what is incomplete: a larger chunk could hold a larger head.
+                # h11 limits only incomplete data: a larger chunk could contain a larger head.
                 head = await self._event(self._limits.head_bytes)
             if not isinstance(head, h11.Request):
                 return False
@@ -233,7 +234,7 @@ class Connection:
         length = int(dict(head.headers).get(b"content-length", b"0"))
         if length > self._limits.body_bytes:
             raise RequestRejectedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        # The client sends its body only after this response.
+        # The client waits for this response before it sends its body.
         if self._http.they_are_waiting_for_100_continue:
             go_on = h11.InformationalResponse(status_code=100, headers=[])
             self._writer.write(self._http.send(go_on) or b"")
@@ -271,16 +272,16 @@ class Connection:
         if response.retry_after:
             headers.append(("Retry-After", str(response.retry_after)))
         is_last = self.is_last or self._limits.idle_seconds == 0
-        # The rest of a body that was not read would be taken for the next request.
+        # The unread rest of a body would be taken for the next request.
         if is_last or self._http.their_state is not h11.DONE:
             headers.append(("Connection", "close"))
         return headers
 
 
 def _check_framing(head: h11.Request) -> None:
-    """Reject a head that proxies in front of this server may frame differently.
+    """Reject a request whose body a proxy in front of this server may delimit differently.
 
-    h11 accepts such heads, and what it takes for the next request may be the body to the proxy.
+    h11 accepts such requests, and may take for the next request what the proxy regards as the body.
     See RFC 9112, section 6.1.
     """
     names = {name for name, _ in head.headers}
@@ -318,8 +319,8 @@ class HTTPServer:
 
         The system chooses the port if the server was created with port 0.
         """
-        # asyncio's server reports a connection with TLS only after the handshake: until then, this
-        # one could not count and close it.
+        # asyncio's own TLS server reports a connection only after the handshake, so connections
+        # could be neither counted nor closed before.
         self._context = context
         self._server = await asyncio.start_server(
             self._accept, self._host, self._port, backlog=self._limits.connections
@@ -376,8 +377,8 @@ class HTTPServer:
     async def _finish(self, connection: Connection, writer: asyncio.StreamWriter) -> None:
         """Close a connection, and wait for the client, which may not have read everything yet.
 
-        A server that is stopping does not wait, as the end of the process closes the connection
-        anyway.
+        A server that is stopping does not wait, because the end of the process closes the
+        connection anyway.
         """
         connection.state = ConnectionState.CLOSING
         writer.close()

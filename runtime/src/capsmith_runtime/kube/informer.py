@@ -42,7 +42,7 @@ class Informer:
     ) -> None:
         """Initialise an empty cache.
 
-        Several selections, each of another namespace, are listed and watched separately.
+        Several selections must have different namespaces; they are listed and watched separately.
         ``absent`` is advice that is logged if the API server does not serve the kind. If the
         selection is ``metadata_only``, responses to writes are reduced to their metadata as well.
         """
@@ -52,7 +52,7 @@ class Informer:
         selections = (selection,) if isinstance(selection, Selection) else tuple(selection)
         if selections[0].metadata_only and projection is None:
             projection = keep_metadata
-        # One watch delivers all objects, in whichever namespaces they are.
+        # A single watch delivers all objects, whatever their namespaces.
         watches = [each.namespace for each in selections] if len(selections) > 1 else [""]
         self._cache = Cache(projection, indexes, watches)
         self._handlers: list[tuple[Handler, bool]] = []
@@ -79,7 +79,8 @@ class Informer:
         """Call `handler` on the event loop for each change; the handler must not block.
 
         If `own_writes` is False, the handler is not called for changes from `update_from_write`.
-        Use that to queue the object itself, because its reconcile already knows its own writes.
+        Use this for handlers that queue the changed object, because its reconcile already knows its
+        own writes.
         """
         self._handlers.append((handler, own_writes))
 
@@ -130,7 +131,8 @@ class Informer:
     async def refresh(self) -> None:
         """Wait until the cache is at least as new as the API server was at the time of the call.
 
-        This replaces each watch by a new list, which is expensive: only a new leader does it, once.
+        Each watch is replaced with a new list, which is expensive: only a new leader does this,
+        once.
         """
         await asyncio.gather(*(reflector.refresh() for reflector in self._reflectors))
 

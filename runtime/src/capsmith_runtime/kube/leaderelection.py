@@ -34,7 +34,7 @@ from capsmith_runtime.kube.process import (
 LEASE = ResourceType("coordination.k8s.io", "v1", "Lease", "leases")
 
 _log = get_logger("leader")
-# This clock also counts while the machine is suspended, if the system supports that.
+# This clock also advances while the machine is suspended, if the system supports that.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -142,8 +142,8 @@ class LeaderElector:
         if not self._acquired:
             return
         self._acquired = False
-        # All work has ended, so there is nothing that the alarm would have to stop, even if another
-        # process leads before the response arrives.
+        # All work has ended, so the alarm has nothing left to stop, even if another process leads
+        # before the response arrives.
         self._set_alarm(0.0)
         try:
             async with asyncio.timeout(self.timings.retry):
@@ -158,7 +158,7 @@ class LeaderElector:
             lease, self._lease = self._lease, None
             if lease is None or not self._is_ours(lease):
                 return
-            # As client-go does; the API server refuses a duration of 0.
+            # As client-go does; the API server rejects a duration of 0.
             spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _micro_time()}
             # A cancelled renewal may have reached the server: read the lease again.
             with contextlib.suppress(ConflictError):
@@ -173,7 +173,8 @@ class LeaderElector:
             if left <= 0:
                 raise LeadershipLost(f"not renewed for {self.timings.renew_deadline:g} s")
             try:
-                # Half of the deadline: a request on a dead connection leaves time for another one.
+                # Half of the deadline, so that a request on a dead connection leaves time for
+                # another one.
                 async with asyncio.timeout(min(left, self.timings.renew_deadline / 2)):
                     if await self._try_renew():
                         return
@@ -182,8 +183,8 @@ class LeaderElector:
             await asyncio.sleep(min(max(deadline - _now(), 0.0), self.timings.retry / 2))
 
     async def _try_renew(self) -> bool:
-        # The time before the request counts: others see the renewal no earlier than that, so this
-        # process never believes longer than they do that it holds the lease.
+        # Count from before the request: others see the renewal no earlier than that, so this
+        # process never believes that it holds the lease for longer than they do.
         began = _now()
         if self._lease is None:
             await self._read()
@@ -245,8 +246,8 @@ class LeaderElector:
         # process whose response was lost.
         if spec.get("holderIdentity") in (None, "", self._identity):
             return True
-        # The duration that the holder counts with, as in client-go: during an upgrade both managers
-        # may have different flags.
+        # Use the holder's duration, as client-go does: during an upgrade the managers may have
+        # different flags.
         duration = spec.get("leaseDurationSeconds") or self.timings.duration
         return _now() > self._observed[1] + float(duration)
 

@@ -40,7 +40,8 @@ _MAX_RETRY_AFTER = 300.0
 
 
 # No response is trusted: one that is not from Kubernetes, but from a proxy in front of it, counts
-# as none (`Unreachable`).
+# Responses are validated: a response that does not come from Kubernetes, but from a proxy in front
+# of it, counts as no response (`UnreachableError`).
 class _ListMetadata(msgspec.Struct, rename="camel"):
     resource_version: Annotated[str, msgspec.Meta(pattern="^[0-9]+$")]
     token: str = msgspec.field(name="continue", default="")
@@ -114,7 +115,7 @@ def _status_error(status: JSON, code: object, retry_after: float | None = None) 
         retry_after = min(float(retry_after), _MAX_RETRY_AFTER)
     number = code if isinstance(code, int) else 500
     reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
-    # Only a new list helps, and a delay gains nothing.
+    # Only a new list helps, so a delay would be pointless.
     if reason == "Expired":
         return create_api_error(number, reason, message)
     return create_api_error(number, reason, message, retry_after)
@@ -171,9 +172,11 @@ class LightkubeClient:
         self._field_manager = field_manager
         self._config = config
         self._request_seconds = request_seconds
-        # Shorter than the limit of the request: a half-open connection is then closed in order.
+        # Shorter than the time limit of the request, so that a half-open connection is closed
+        # cleanly.
         self._connect_seconds = min(_CONNECT_SECONDS, request_seconds / 3)
-        # Bookmarks arrive every minute; the server's time-out ends a watch that is only quiet.
+        # Bookmarks arrive every minute; a watch that is merely quiet is ended by the server's
+        # timeout.
         self._silence_seconds = silence_seconds
         self._watch_seconds = watch_seconds
         self._session = self._open()
@@ -185,7 +188,11 @@ class LightkubeClient:
 
     @property
     def is_trusted(self) -> bool:
-        """Return whether the client and the API server accepted each other's certificates."""
+        """Return whether the client and the API server accept each other's certificates.
+
+        Returns False after ``TLS_FAILURES`` consecutive TLS failures, until the server responds
+        again.
+        """
         return self._tls_failures < TLS_FAILURES
 
     async def list_page(
@@ -254,7 +261,8 @@ class LightkubeClient:
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
-            # Random, as in client-go: watches that were started together must not end together.
+            # Random, as in client-go, so that watches that were started together do not end
+            # together.
             "timeoutSeconds": str(round(random.uniform(*self._watch_seconds))),
         }
         path, headers = resource.path(selection.namespace), _headers(selection)
@@ -265,8 +273,8 @@ class LightkubeClient:
                 "watch", "GET", path, params, headers=headers, timeout=timeout, stream=True
             )
             try:
-                # Only at newlines: JSON in events contains other line separators of Unicode, at
-                # which str.splitlines would split.
+                # Split only at newlines: JSON in events contains other line separators of Unicode,
+                # at which str.splitlines would split.
                 rest = b""
                 async for chunk in response.aiter_bytes():
                     *lines, rest = (rest + chunk).split(b"\n")
@@ -304,7 +312,7 @@ class LightkubeClient:
         content = None if body is None else msgspec.json.encode(body)
         if body is not None:
             headers = {"Content-Type": content_type}
-        # The lease is lost if it is not renewed in time, whatever else waits.
+        # Requests for the lease never wait: it is lost if it is not renewed in time.
         if not path.startswith(_LEASES):
             await self._limit.wait()
         try:
@@ -326,7 +334,7 @@ class LightkubeClient:
         timeout: httpx2.Timeout | None = None,
         stream: bool = False,
     ) -> httpx2.Response:
-        """Send a request in a span of its own, and raise the matching ApiError for an error."""
+        """Send a request in its own span, and raise the matching ApiError for an error."""
         with request_span(method, path) as span:
             headers = span.with_trace_context(headers)
             try:
@@ -385,9 +393,9 @@ class LightkubeClient:
         raise AssertionError("unreachable")
 
     def _renew(self, used: httpx2.AsyncClient) -> bool:
-        """Reload the credentials.
+        """Reload the credentials; return whether a retry would use others than ``used``.
 
-        Return False if they have already been reloaded since ``used``.
+        Returns False if they cannot be read, or if they were already reloaded a few seconds ago.
         """
         # Another request has renewed them already: the retry uses the new session.
         if used is not self._session:
@@ -399,7 +407,7 @@ class LightkubeClient:
         try:
             self._session = self._open()
         except Exception as error:
-            # A file may be incomplete while it is replaced; it is read again later.
+            # A file may be incomplete while it is being replaced; it is read again later.
             _log.warning("credentials cannot be read", error=repr(error))
             return False
         task = asyncio.get_running_loop().create_task(_close_later(used, self._request_seconds))

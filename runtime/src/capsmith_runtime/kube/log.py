@@ -26,7 +26,7 @@ class Logger(logging.LoggerAdapter[logging.Logger]):
         """Return a logger that adds these values to every record."""
         return Logger(self.logger, {**self._values, **values})
 
-    # The standard library's `level` can be passed by name; here that name is free for a value.
+    # The standard library accepts `level` as a keyword; here that name is left free for a value.
     def log(  # type: ignore[override]
         self, level: int, msg: object, /, *args: object, **values: Any
     ) -> None:
@@ -65,8 +65,8 @@ def configure(verbosity: int = 2, fmt: str = "text", packages: Iterable[str] = (
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if fmt == "json" else TextFormatter())
     root = logging.getLogger()
-    # In place of handlers that a library has installed while it was imported, which would log each
-    # record again.
+    # Replace handlers that a library installed when it was imported: they would log each record
+    # again.
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
     _levels.packages = (OWN, *packages)

@@ -29,11 +29,12 @@ from capsmith_runtime.kube.clock import monotonic
 
 _LATENCY = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _QUEUE_LATENCY = tuple(10.0**exponent for exponent in range(-8, 4))
-"""Buckets of controller-runtime for its work queues."""
+"""Buckets of controller-runtime's work queue histograms, in seconds."""
 MAX_IDENTITIES: Final = 200
-"""Maximum number of pairs of kind and identity with metrics.
+"""Maximum number of (kind, identity) pairs with metrics.
 
-Identities of short-lived namespaces would otherwise add time series for as long as a manager runs.
+Without a limit, identities of short-lived namespaces would add time series for as long as a manager
+runs.
 """
 METHODS: Final[Mapping[str, str]] = {
     "create": "POST",
@@ -206,7 +207,8 @@ class Metrics:
         )
 
     def show_build(self, provider: str, version: str, runtime: str) -> None:
-        """Show the provider's distribution, its version, and the version of the runtime."""
+        """Set the metric ``build_info``: the provider's distribution and version, the runtime's version.
+        """
         self._build.labels(provider, version, runtime).set(1)
 
     def _gauge(self, name: str, description: str, *labels: str) -> Gauge:

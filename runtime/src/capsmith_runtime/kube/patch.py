@@ -59,10 +59,10 @@ async def write(
 ) -> JSON:
     """Write the differences in metadata, spec and status, and return the resulting object.
 
-    Sends at most two requests, and none if nothing changed. If a write removes the last finalizer
-    of an object that is being deleted, it is sent last. `update_cache` receives each response (see
-    `Informer.update_from_write`). Raises `ConflictError` if a shared list has changed on the
-    server, and `NotFoundError` if the object is gone.
+    Sends at most two requests, the status last, and none if nothing changed. If the first request
+    removes the last finalizer of an object that is being deleted, the status is not written.
+    `update_cache` receives each response (see `Informer.update_from_write`). Raises `ConflictError`
+    if a shared list has changed on the server, and `NotFoundError` if the object is gone.
     """
     new = remove_absent_fields(resource, new)
     parts = {part: merge_patch(old.get(part) or {}, new.get(part) or {}) for part in _MAIN}
@@ -72,14 +72,14 @@ async def write(
     # Both requests are locked if one of them needs it.  The second uses the version that the first
     # returned: it fails only if another client wrote in between.
     locked = needs_lock(main, status)
-    # A conflict is not retried here, although the retry of the reconcile calls the author's code
-    # again: the newer object may be paused, deleted or changed, which all that was decided from the
-    # old one ignores.
+    # A conflict is not retried here, although retrying the reconcile calls the author's code again:
+    # the newer object may be paused, deleted or changed, and decisions based on the old one ignore
+    # that.
     current, key = old, key_of(old)
     for body, send in ((main, client.patch), (status, client.patch_status)):
         if body:
-            # A merge patch changes only what it names, so other patches need no version: a conflict
-            # with an unrelated write would only cost another reconcile.
+            # A merge patch changes only the fields that it contains, so other patches need no
+            # version: a conflict with an unrelated write would only cost another reconcile.
             version = current["metadata"]["resourceVersion"] if locked else ""
             current = await send(resource, key, body, resource_version=version)
             update_cache(current)
@@ -91,9 +91,9 @@ async def write(
 
 
 def remove_absent_fields(resource: ResourceType, obj: JSON) -> JSON:
-    """Return `obj` without the fields that the CRD of its kind lacks; `obj` stays as it is.
+    """Return `obj` without the fields that the CRD of its kind lacks; `obj` is not modified.
 
-    The API server drops these fields, so that each reconcile would write them again.
+    The API server would drop these fields, so every reconcile would write them again.
     """
     for path in resource.absent_fields:
         obj = _without(obj, path.split("."))
@@ -112,7 +112,7 @@ def _without(value: Any, steps: list[str]) -> Any:
 
 
 def build_status_patch(resource: ResourceType, old: JSON, new: JSON) -> JSON:
-    """Return the merge patch for a status whose required fields keep their zero values.
+    """Return the merge patch of a status, with zero values for required fields that are missing.
 
     The schema of such a status rejects an object without these fields, but merge_patch leaves out
     empty objects and lists.

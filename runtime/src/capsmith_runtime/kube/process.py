@@ -53,9 +53,9 @@ def run_briefly(function: Callable[[], object]) -> None:
 
 
 # A process that was frozen, by SIGSTOP, a debugger or the freezer of a cgroup, continues with all
-# its threads at the same moment.  One of them may send the request for which another leader has
-# deleted the object since then.  The kernel delivers the signal of an expired timer before a thread
-# continues; a thread that watches the clock would be one of many.
+# its threads at the same moment.  One of them may send a request for an object that another leader
+# has deleted since then.  The kernel delivers the signal of an expired timer before any thread
+# continues; a thread that watches the clock would only be one of many.
 SetAlarm = Callable[[float], None]
 """Function that ends the process after the given seconds unless called again; 0 cancels that."""
 
@@ -102,7 +102,7 @@ def _handles_alarms() -> bool:
 
 
 PAUSE_SECONDS: Final = 0.02
-"""Processor seconds that a full garbage collection may take.
+"""CPU seconds that a full garbage collection may take.
 
 If one takes longer, the objects that survive it are excluded from later collections.
 """
@@ -110,7 +110,7 @@ _OLDEST: Final = 2
 _LEAST_SHARE: Final = 4
 """Divisor for the minimum share of objects to exclude: 4 means a quarter of them.
 
-Excluding fewer is not worth a visit of all objects.
+Excluding fewer is not worth visiting all objects.
 """
 
 

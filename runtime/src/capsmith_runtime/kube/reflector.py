@@ -97,8 +97,9 @@ class Reflector:
                 if self._outdated.is_set():
                     listed = False
                     continue
-                # Servers and proxies end every watch after minutes, which is no failure.  Watches
-                # that end immediately and without an event would make this a busy loop.
+                # Servers and proxies end every watch after some minutes, which is not a failure.
+                # Without a delay, watches that end immediately and without an event would make this
+                # a busy loop.
                 if monotonic() - began < _SHORT_SECONDS and self._seen == before:
                     wait = self._backoff.next()
             except ResourceExpiredError:
@@ -117,7 +118,7 @@ class Reflector:
         return self._cache.seen_in(self._watch_name)
 
     def _log_interruption(self, error: ApiError, listed: bool, wait: float) -> None:
-        # Connections break whenever an API server is rolled: a broken watch alone needs no
+        # Connections break whenever an API server is restarted: a broken watch alone needs no
         # attention.
         level = self._log.info if error.status == 0 and listed else self._log.warning
         details: dict[str, Any] = {"namespace": self._watch_name} if self._watch_name else {}
@@ -144,8 +145,8 @@ class Reflector:
             token = page.token
             if not token:
                 break
-        # Later lists have few changes, which must not be mixed with this
-        # process's own writes.
+        # Later lists contain few changes. All of them are applied before the event loop runs again,
+        # so that none is mixed with this process's own writes.
         for change in self._cache.replace(listed, int(page.resource_version), self._watch_name):
             self._notify(change)
         self._backoff.reset()
@@ -162,7 +163,8 @@ class Reflector:
         """Add a page to ``listed``, in batches to keep the event loop responsive."""
         for number, item in enumerate(page.items, 1):
             obj = self._cached_part(item)
-            # The first list is cached page by page: no controller reads the cache before that.
+            # The first list is cached page by page: no controller reads the cache before it is
+            # complete.
             change = None if self.has_listed else self._cache.observe(obj)
             if change is not None:
                 self._notify(change)
@@ -171,7 +173,7 @@ class Reflector:
                 await asyncio.sleep(0)
 
     async def _watch_until_outdated(self) -> None:
-        # `refresh` must be able to end a watch that would go on for minutes.
+        # `refresh` must be able to end a watch that would otherwise last for minutes.
         watch = asyncio.create_task(self._watch())
         outdated = asyncio.create_task(self._outdated.wait())
         try:
@@ -195,7 +197,8 @@ class Reflector:
                 self._backoff.reset()
 
     def _take(self, event: WatchEvent) -> None:
-        # Without bookmarks the version of a quiet kind would expire, and each new watch list again.
+        # Without bookmarks, the version of a quiet kind would expire, and each new watch would have
+        # to list again.
         if event.type == "BOOKMARK":
             self._cache.advance(self._watch_name, version_of(event.object))
             return

@@ -22,7 +22,7 @@ class Priority(IntEnum):
 Subscribe = Callable[[Callable[[], None], Priority], None]
 """Function that registers a callback to be called once, when the reconcile may be retried.
 
-Callbacks with high priority are called first.
+Callbacks with higher priority are called first.
 """
 
 

@@ -103,7 +103,7 @@ def dump_on_signal(loop: asyncio.AbstractEventLoop) -> None:
 
     number = signal.Signals[SIGNAL]
     loop.add_signal_handler(number, start)
-    # After the handler of the event loop, which it calls: only code in C runs while Python code
+    # Registered after the event loop's handler, which it calls: only C code runs while Python code
     # does not return.
     faulthandler.register(number, all_threads=True, chain=True)
 

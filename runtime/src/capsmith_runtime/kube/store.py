@@ -43,7 +43,7 @@ class Delta(NamedTuple):
 class Cache:
     """Objects of one kind, by key and by index.
 
-    Each of ``namespaces`` has a watch of its own; without any, one watch delivers all objects.
+    Each of ``namespaces`` has its own watch; if there are none, one watch delivers all objects.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class Cache:
         indexes: Mapping[str, IndexFunction] = {},
         namespaces: Sequence[str] = (),
     ) -> None:
-        # Watches of different namespaces do not advance together.  The empty name is the watch of
-        # all objects.
+        # Watches of different namespaces advance separately.  The empty name is the watch of all
+        # objects.
         self._seen = dict.fromkeys(namespaces or ("",), 0)
         self._projection = projection
         self._objects = EncodedObjects()
@@ -179,10 +179,12 @@ class Cache:
         Objects that this process wrote after the list was read are kept: the list does not contain
         them, but the watch that starts at `version` will deliver them.
         """
-        # A server that was restored from a backup has older versions: keep nothing then.
+        # A server that was restored from a backup has older versions, in which case nothing is
+        # kept.
         kept_above = version if version >= self._seen[namespace] else float("inf")
         self._seen[namespace] = version
-        # Their events will not come: they may have hidden a change of another writer.
+        # The events of these writes will not arrive, and they may have hidden another writer's
+        # change.
         answered = self._end_own_writes(namespace, kept_above)
         changes = []
         for key, found in listed.versions():
@@ -241,7 +243,7 @@ class Cache:
         return True
 
     def _repeat(self, key: NamespacedName) -> Delta:
-        """Return a change that reports an object again as it is."""
+        """Return a change that reports an unchanged object again."""
         cached = self._objects.get(key)
         return Delta(cached, cached)
 
@@ -272,7 +274,7 @@ class Cache:
 class _Index:
     """Ids of objects by a value that is derived from them, in the order in which they are added.
 
-    Most values, such as UIDs and provider ids, have one object.
+    Most values, such as UIDs and provider ids, belong to a single object.
     """
 
     def __init__(self) -> None:

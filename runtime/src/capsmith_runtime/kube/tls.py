@@ -37,7 +37,7 @@ CIPHER_SUITES_OF_TLS_1_3: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TLSOptions:
-    """What the manager's servers accept from clients."""
+    """The TLS versions and cipher suites that the manager's servers accept."""
 
     minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
     """Lowest TLS version that is accepted; the default is the same as for core's webhooks."""

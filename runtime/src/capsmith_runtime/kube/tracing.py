@@ -44,7 +44,7 @@ class Span(Protocol):
         ...
 
     def with_trace_context(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """Return request headers with those of W3C trace context added."""
+        """Return request headers with the W3C trace context headers added."""
         ...
 
 
@@ -112,7 +112,7 @@ def start_tracing(service: str, environment: Mapping[str, str] = os.environ) -> 
 
 
 def trace_with(provider: Any) -> None:
-    """Create spans with a tracer provider of OpenTelemetry; None to create none."""
+    """Create spans with an OpenTelemetry tracer provider; None stops creating spans."""
     global _api, _tracer
     if provider is None:
         _tracer = None
@@ -139,7 +139,8 @@ def reconcile_span(kind: str, key: object) -> Span:
         "k8s.namespace.name": getattr(key, "namespace", ""),
         "reconcile.name": getattr(key, "name", str(key)),
     }
-    # A worker that another one has started inherits its context, with the span of a reconcile.
+    # A worker that was started by another one inherits its context, including the span of a
+    # reconcile.
     context = import_module("opentelemetry.context").Context()
     return _RecordedSpan(
         _tracer.start_as_current_span(f"reconcile {kind}", context=context, attributes=attributes)

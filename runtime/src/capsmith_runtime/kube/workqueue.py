@@ -20,7 +20,8 @@ from capsmith_runtime.kube.requeue import Priority
 K = TypeVar("K", bound=Hashable)
 
 LOW_SHARE: Final = 5
-"""One in this many keys taken has low priority while such keys wait, so that none is starved."""
+"""One in this many keys taken has low priority, if any such keys wait, so that none starves.
+"""
 
 
 class PriorityFifo(Generic[K]):
@@ -59,8 +60,8 @@ class PriorityFifo(Generic[K]):
 
         Raises KeyError if no key waits.
         """
-        # Low priority has a share of the turns instead of the rest: in a cluster where something
-        # changes all the time, periodic resyncs would otherwise never have their turn.
+        # Low priority has a share of the turns rather than the leftovers: in a cluster where
+        # something changes all the time, periodic resyncs would otherwise never run.
         low, normal = self._first or self._low, self._normal
         if not low or not normal:
             self._turn = 0
@@ -82,9 +83,9 @@ class QueueClosed(Exception):
 
 
 class QueueTimes(Generic[K]):
-    """How long keys wait in a queue and are in process, measured as client-go measures it.
+    """Measures how long keys wait in a queue and how long they are in process, as client-go does.
 
-    The time of a waiting key counts from when it was first added.
+    The waiting time of a key counts from when it was first added.
     """
 
     def __init__(self, name: str, metrics: Metrics) -> None:
@@ -197,7 +198,7 @@ class WorkQueue(Generic[K]):
             self._ready.push(key, Priority.LOW, is_first=is_pending)
 
     def add_after(self, key: K, seconds: float, priority: Priority | None = None) -> None:
-        """Add a key after `seconds`, or at the earliest time requested for it.
+        """Add a key after `seconds`, or earlier if an earlier time was already requested for it.
 
         The highest requested priority wins. If ``priority`` is None, the key keeps the priority of
         its running reconcile.
@@ -225,10 +226,10 @@ class WorkQueue(Generic[K]):
         self._times.note_retry()
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        # 2**32 is above any limit; without the bound the power would overflow a float eventually.
+        # 2**32 is above any limit; without the bound the power would eventually overflow a float.
         delay = min(self._max_delay, self._base_delay * 2.0 ** min(failures, 32))
         # Jitter only lengthens a delay: `at_least` comes from a Retry-After header, and an earlier
-        # request would be refused again.
+        # request would be rejected again.
         delay = max(delay, at_least) * random.uniform(1.0, 1.25)
         self.add_after(key, delay)
         return delay
