@@ -22,8 +22,7 @@ class Component:
     groups: tuple[ControllerGroupFactory, ...] = ()
     """Factories for the controllers that the manager runs."""
     permissions: tuple[PolicyRule, ...] = ()
-    """Permissions of author code: for the provider's own kinds, and the rules in provider.yaml.
-    """
+    """Permissions of author code: for the provider's kinds, and the rules in provider.yaml."""
     watches: tuple[Watch, ...] = ()
     """Other kinds whose changes enqueue the provider's objects."""
     watches_machines: bool = True

@@ -58,10 +58,10 @@ class ReconcileError(RetryAfterError):
     """Minimum seconds until the next call of the method; None to use the back-off."""
 
     def __init__(self, reason: str, message: str = "", *, retry_after: float | None = None) -> None:
-        """Create the error; ``reason`` is in CamelCase, ``retry_after`` the minimum delay in seconds.
+        """Create the error; ``retry_after`` is the minimum delay in seconds.
 
-        Events do not shorten the delay, but another method may be called, such as
-        ``reconcile_delete``.
+        ``reason`` is in CamelCase. Events do not shorten the delay, but another method may be
+        called, such as ``reconcile_delete``.
         """
         super().__init__(f"{reason}: {message}" if message else reason)
         check_reason(reason)
@@ -107,8 +107,7 @@ class SessionExpiredError(ReconcileError):
     """
 
     def __init__(self, message: str = "", *, reason: str = "SessionExpired") -> None:
-        """Create the error; ``reason`` and ``message`` are for the Ready condition, if it is reported.
-        """
+        """Create the error; the Ready condition shows ``reason`` and ``message``."""
         super().__init__(reason, message or "the infrastructure has ended the session")
 
 
@@ -128,8 +127,7 @@ class TerminalError(ReconcileError):
     """Instance of the generated Status class to write with the error; None to keep the status."""
 
     def __init__(self, reason: str, message: str = "", *, status: Any = None) -> None:
-        """Create the error; ``status`` is an instance of the generated Status class, or None.
-        """
+        """Create the error; ``status`` is an instance of the generated Status class."""
         super().__init__(reason, message)
         self.status = status
 
@@ -144,8 +142,7 @@ class KubernetesError(ReconcileError):
     """Reason of the Ready condition for errors of this class."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        """Create the error; ``retry_after`` is the delay that the API server requested, in seconds.
-        """
+        """Create the error; ``retry_after`` is the delay that the API server requested, in seconds."""
         super().__init__(self.default_reason, message, retry_after=retry_after)
 
 

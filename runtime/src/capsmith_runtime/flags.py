@@ -88,8 +88,7 @@ class BooleanFlag(Flag[bool]):
         super().__init__(name, default=default, description=description)
 
     def parse(self, text: str) -> bool:
-        """Return whether the string is ``true``; raises ValueError unless it is true or false.
-        """
+        """Return whether the string is ``true``; raises ValueError unless it is true or false."""
         if text not in ("true", "false"):
             raise ValueError(f"neither true nor false: {text!r}")
         return text == "true"
@@ -135,8 +134,7 @@ class IntegerFlag(_BoundedFlag[int]):
     """A flag whose value is an integer."""
 
     def parse(self, text: str) -> int:
-        """Return the integer; raises ValueError if it is not one, or is out of bounds.
-        """
+        """Return the integer; raises ValueError if it is not one, or is out of bounds."""
         return self._check(int(text), text)
 
 

@@ -61,8 +61,7 @@ CORE_CHECK_SECONDS: Final = 300.0
 CLOSE_SECONDS: Final = 3.0
 """Seconds reserved for closing sessions when the manager stops; Kubernetes adds ten more."""
 EXIT_SECONDS: Final = 5.0
-"""Seconds by which exit handlers and the author's libraries may delay the end of the process.
-"""
+"""Seconds by which exit handlers and the author's libraries may delay the end of the process."""
 
 
 KUBECONFIG_HINT: Final = "set KUBECONFIG or --kubeconfig, or run the manager in a cluster"
@@ -372,8 +371,7 @@ class Manager:
         return builder is not None and all(i.synced.is_set() for i in builder.informers)
 
     def _serves_webhooks(self) -> bool:
-        """Return whether a Service may forward requests: only between startup and shutdown.
-        """
+        """Return whether a Service may forward requests: only between startup and shutdown."""
         builder = self._builder
         is_serving = builder is not None and all(each.ready for each in builder.groups)
         return is_serving and not self._is_stopping

@@ -72,7 +72,7 @@ TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A taint that a Node is registered with."""
+    """A taint with which a Node is registered."""
 
     key: str
     """Key of the taint, such as ``node.cluster.x-k8s.io/uninitialized``."""
@@ -134,7 +134,7 @@ class Ownership(Enum):
 
 
 def data_secret_of(config: Object) -> str:
-    """Return the name of a configuration's Secret: the name of the configuration (BC-05)."""
+    """Return the name of a configuration's Secret, which is the configuration's name (BC-05)."""
     return metadata.name(config)
 
 
@@ -193,8 +193,8 @@ def read_data_secret(secret: Object, config: Object) -> DataContent:
 
 def find_ownership(secret: Object, config: Object, cluster: str) -> Ownership:
     """Return the relation between a configuration and a Secret of the same name."""
-    # Without value it is one of the cluster's other Secrets, such as certificates, which have the
-    # same type.
+    # Without this key it is one of the cluster's other Secrets, such as certificates, which have
+    # the same type.
     if secret.get("type") != SECRET_TYPE or "value" not in metadata.mapping(secret, "data"):
         return Ownership.FOREIGN
     owners = metadata.items(secret, "metadata", "ownerReferences")
@@ -242,7 +242,7 @@ def _group(config: Object) -> str:
     return metadata.text(config, "apiVersion").partition("/")[0]
 
 
-# Name and content are those of the kubeadm bootstrap provider, so that two providers in one
+# Name and content match those of the kubeadm bootstrap provider, so that two providers in one
 # Cluster exclude each other.
 _KEY: Final = "lock-information"
 

@@ -24,7 +24,7 @@ def find(conditions: Sequence[Object], condition_type: str) -> Object | None:
 def merge(
     existing: Sequence[Object], wanted: Iterable[Condition], *, generation: int, now: str
 ) -> list[dict[str, Any]]:
-    """Return the list as metav1.Condition, with the ``wanted`` conditions merged in (ST-01).
+    """Return ``existing`` with the ``wanted`` conditions merged in, as metav1.Condition (ST-01).
 
     ``generation`` is written as their ``observedGeneration``; ``now`` is a time in RFC 3339.
     """
@@ -44,7 +44,7 @@ def merge(
 def merge_old_shape(
     existing: Sequence[Object], wanted: Iterable[Condition], *, now: str
 ) -> list[dict[str, Any]]:
-    """Return the list in the v1beta1 format, with the ``wanted`` conditions merged in (ST-02).
+    """Return ``existing`` with the ``wanted`` conditions merged in, in the v1beta1 format (ST-02).
 
     ``now`` is a time in RFC 3339. A severity is written only for conditions that are False.
     """
@@ -70,7 +70,8 @@ def remove(existing: Sequence[Object], condition_type: str) -> list[dict[str, An
 
 def _with_time(entry: dict[str, Any], existing: Sequence[Object], now: str) -> dict[str, Any]:
     before = find(existing, entry["type"])
-    # A transition is a change of the status: tools compute how long it has lasted from this time.
+    # Only a change of the status is a transition: tools compute from this time how long it has
+    # lasted.
     same_status = before is not None and before.get("status") == entry["status"]
     kept = before.get("lastTransitionTime") if before is not None and same_status else None
     return {**entry, "lastTransitionTime": kept or now}
@@ -79,7 +80,7 @@ def _with_time(entry: dict[str, Any], existing: Sequence[Object], now: str) -> d
 def _replace(
     existing: Sequence[Object], fresh: Mapping[str, dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    # Existing entries keep their position: another order would be a change of the whole list.
+    # Existing entries keep their positions: a different order would change the whole list.
     kept = [fresh.get(entry.get("type", ""), dict(entry)) for entry in existing]
     known = {entry.get("type") for entry in existing}
     return kept + [entry for name, entry in fresh.items() if name not in known]

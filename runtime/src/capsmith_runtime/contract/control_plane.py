@@ -13,7 +13,7 @@ from capsmith_runtime.contract.model import ADDRESS_TYPES, Address, Condition, O
 PRE_TERMINATE_PREFIX: Final = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/"
 WAITING_FOR_PRE_TERMINATE: Final = "WaitingForPreTerminateHook"
 DEFAULT_DELETION_SECONDS: Final = 10
-"""Seconds that deleting a Node may take, as core's webhook sets it by default."""
+"""Default time limit for deleting a Node in seconds, the same as in core's webhook."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ REMEDIATING: Final = "Remediating"
 DELETING: Final = "Deleting"
 
 NEGATIVE: Final = frozenset({ROLLING_OUT, SCALING_UP, SCALING_DOWN, REMEDIATING, DELETING})
-"""Types of the conditions with negative polarity: True reports a problem."""
+"""Types of the conditions with negative polarity, which are False in normal operation."""
 OWN_CONDITIONS: Final = NEGATIVE | {
     AVAILABLE,
     INITIALIZED,
@@ -304,7 +304,7 @@ class ControlPlaneShape(Protocol):
     def build_status(
         self, obj: Object, facts: ControlPlaneFacts, features: Set[str]
     ) -> dict[str, Any]:
-        """Return the whole status without conditions; fields that the facts do not cover stay."""
+        """Return the whole status without conditions; fields without facts are unchanged."""
         ...
 
     def select_conditions(self, conditions: Sequence[Condition]) -> Sequence[Condition]:
@@ -312,5 +312,5 @@ class ControlPlaneShape(Protocol):
         ...
 
     def find_obsolete_conditions(self, conditions: Sequence[Condition]) -> frozenset[str]:
-        """Return those types of ``conditions`` that must be removed in this contract version."""
+        """Return the types among ``conditions`` that must be removed in this contract version."""
         ...

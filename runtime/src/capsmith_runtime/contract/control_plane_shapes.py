@@ -88,7 +88,7 @@ class V1Beta1ControlPlane:
 
         Negative-polarity conditions that are not True are left out (CP-27, ST-02).
         """
-        # In v1beta1 a False condition reports an error, which these are not while they are False.
+        # In v1beta1 a False condition signals an error, but these conditions are normally False.
         shown = [c for c in conditions if c.type not in NEGATIVE or c.status is True]
         available = next((c for c in conditions if c.type == AVAILABLE), None)
         if available is not None:
@@ -200,7 +200,8 @@ class CoreMachinesV1Beta1:
             bootstrap=v1beta1.read_reference(
                 metadata.mapping(obj, "spec", "bootstrap", "configRef")
             ),
-            # Later entries win: of a type in both lists, the metav1 condition counts.
+            # Later entries win: if both lists have a condition of a type, the metav1 condition
+            # counts.
             conditions=(*old, *new),
         )
 
@@ -228,8 +229,8 @@ class CoreMachinesV1Beta1:
         timeouts = {
             "nodeDrainTimeout": settings.drain_seconds,
             "nodeVolumeDetachTimeout": settings.volume_detach_seconds,
-            # Core's webhook fills in the same default: without it, each reconcile would write a
-            # difference.
+            # Core's webhook fills in the same default: without it, each reconcile would find and
+            # write a difference.
             "nodeDeletionTimeout": DEFAULT_DELETION_SECONDS if deletion is None else deletion,
         }
         spec = dict(metadata.mapping(obj, "spec"))

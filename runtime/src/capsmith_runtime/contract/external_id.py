@@ -27,11 +27,12 @@ def create(obj: Object) -> str:
 
 
 def stored(obj: Object, group: str) -> str | None:
-    """Return the stored external id; None if there is none, or if it was copied from another
-    object.
+    """Return the stored external id; None if there is none, or if it belongs to another object.
+
+    An object that was copied from another one may still have that object's id.
     """
     value = records.read(obj, group, records.EXTERNAL_ID)
-    # `kubectl get -o yaml` copies records to the new name; a UID contains no dot, names may.
+    # `kubectl get -o yaml` copies records to the new name. A UID contains no dot, but a name may.
     if value is None or value.rpartition(".")[0] != metadata.name(obj):
         return None
     return value

@@ -105,11 +105,9 @@ class IpamDialect(ABC):
     def merge_conditions(
         self, obj: Object, status: Object, wanted: Sequence[Condition], now: str
     ) -> dict[str, Any]:
-        """Return ``status`` with the ``wanted`` conditions merged in.
+        """Return ``status`` with the ``wanted`` Ready condition merged in (IP-05).
 
-        ``now`` is a time in RFC 3339.
-
-        Claims have only the condition Ready (IP-05).
+        Claims have no other conditions.  ``now`` is a time in RFC 3339.
         """
         conditions = [condition for condition in wanted if condition.type == READY_CONDITION]
         return {**status, "conditions": self._merged(obj, conditions, now)}
@@ -138,7 +136,7 @@ def _reference(pool: ObjectRef) -> dict[str, str]:
 
 
 # Core ships the CRDs of its groups in one release, and every release so far gave this group the
-# same versions as cluster.x-k8s.io, so the version that was chosen at start applies here too.
+# same versions as cluster.x-k8s.io, so the version that was chosen at startup applies here too.
 class IpamV1Beta1(IpamDialect):
     """IpamDialect for v1beta1, with conditions in the v1beta1 format (ST-02)."""
 

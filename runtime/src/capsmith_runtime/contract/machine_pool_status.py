@@ -80,7 +80,7 @@ def is_storable(spec: Object, status: Object) -> bool:
 
 def build_pool_spec(obj: Object, facts: PoolFacts, features: Set[str]) -> dict[str, Any]:
     """Return the spec with the sorted provider ids of all machines (MP-03, MP-05)."""
-    # Sorted, so that another order in the infrastructure's answer is no change.
+    # Sorted, so that a different order in the infrastructure's response is not a change.
     spec = {**(obj.get("spec") or {}), "providerIDList": sorted(set(facts.provider_ids))}
     # An earlier id is kept: it identifies the same pool.
     if "providerID" in features and facts.provider_id:

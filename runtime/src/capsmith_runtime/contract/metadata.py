@@ -1,4 +1,4 @@
-"""Read ``metadata`` and other paths of objects, and match labels.
+"""Functions that read ``metadata`` and other paths of objects, and match labels.
 
 No function raises for missing fields.
 """
@@ -88,7 +88,7 @@ def current_owners(obj: Object, owner: Object) -> list[Any]:
     """
     now = {"apiVersion": owner["apiVersion"]}
     return [
-        # By UID, as a reference to another object of the same name is not ours to change.
+        # By UID, because a reference to another object of the same name must not change.
         {**reference, **now} if reference.get("uid") == uid(owner) else reference
         for reference in items(obj, "metadata", "ownerReferences")
     ]

@@ -30,7 +30,7 @@ _CONDITION_TYPE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ObjectRef:
-    """A reference in core's objects, which never contains an API version."""
+    """A reference in one of core's objects; it contains no API version."""
 
     group: str
     kind: str

@@ -1,4 +1,4 @@
-"""What the manager records in an object because it must survive ``clusterctl move``.
+"""Values that the manager records in an object so that they survive ``clusterctl move``.
 
 A move copies metadata and spec, but not the status.  Kinds that have the field ``spec.recorded``
 keep their records there, and other kinds in annotations.
@@ -16,7 +16,7 @@ FEATURE: Final = "recorded"
 
 
 class Record(NamedTuple):
-    """The two names of a record."""
+    """The names of a record, as an annotation and as a field."""
 
     annotation: str
     """Name of the annotation, without the group."""
@@ -34,7 +34,7 @@ CONDITION_TYPES: Final = Record("conditions", "conditionTypes")
 
 
 def read(obj: Object, group: str, record: Record) -> str | None:
-    """Return the value of a record, wherever it is; None if there is none."""
+    """Return the value of a record, from the field or the annotation; None if there is none."""
     value = metadata.lookup(obj, "spec", FEATURE, record.field)
     if isinstance(value, str):
         return value
@@ -44,15 +44,15 @@ def read(obj: Object, group: str, record: Record) -> str | None:
 def put(
     obj: Object, group: str, record: Record, value: str | None, *, has_field: bool
 ) -> dict[str, Any]:
-    """Return a copy of an object with another value of a record; None removes the record.
+    """Return a copy of an object with a record set to ``value``; None removes the record.
 
     ``has_field`` is true for kinds that have ``spec.recorded``.
     """
     name = record.build_annotation_name(group)
     annotations = dict(metadata.annotations(obj))
     fields = metadata.mapping(obj, "spec", FEATURE)
-    # A record that is in an annotation stays there: a manager of an older release, after a
-    # rollback, reads no other place, and would take a moved object's infrastructure for lost.
+    # A record in an annotation stays there: after a rollback, a manager of an older release reads
+    # no other place, and would consider a moved object's infrastructure lost.
     if has_field and (name not in annotations or record.field in fields):
         changed = _drop_none({**fields, record.field: value})
         return {**obj, "spec": {**metadata.mapping(obj, "spec"), FEATURE: changed}}

@@ -131,7 +131,7 @@ def set_feature_field(status: Object, field: str, value: Any, features: Set[str]
 
 
 def set_extra_fields(status: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the status with the kind's own fields; fields whose value is None are removed."""
+    """Set the kind's own fields in ``status``, and return it; empty values remove their fields."""
     for key, value in extra.items():
         set_or_drop(status, key, value)
     return status

@@ -37,7 +37,7 @@ def read_reference(reference: Object) -> ObjectRef | None:
 
 
 def build_reference(obj: Object) -> dict[str, Any]:
-    """Create a reference to ``obj``."""
+    """Return a reference to ``obj`` with its API version and namespace."""
     return {
         "apiVersion": obj["apiVersion"],
         "kind": obj["kind"],

@@ -31,7 +31,7 @@ def read_reference(reference: Object) -> ObjectRef | None:
 
 
 def build_reference(obj: Object) -> dict[str, Any]:
-    """Create a reference to ``obj``."""
+    """Return a reference to ``obj`` with its API group."""
     group = metadata.text(obj, "apiVersion").partition("/")[0]
     return {"apiGroup": group, "kind": obj["kind"], "name": metadata.name(obj)}
 

@@ -32,7 +32,7 @@ def choose(served: Collection[str]) -> CoreReader:
             return reader
     known = ", ".join(reader.version for reader in READERS)
     found = ", ".join(sorted(served)) or "nothing"
-    # To upgrade is right also where core is newer than this manager: the plan shows it.
+    # Also correct if core is newer than this manager: the upgrade plan shows what to upgrade.
     hint = "`clusterctl upgrade plan`" if served else "`clusterctl init`"
     raise CoreNotServedError(
         f"{CORE_GROUP} is required in one of {known}, but the API server serves {found}: run {hint}"

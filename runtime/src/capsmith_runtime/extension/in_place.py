@@ -38,8 +38,10 @@ class MachineObjects:
     infrastructure: Mapping[str, Any]
     """The infrastructure machine or its template, as JSON."""
     bootstrap: Mapping[str, Any]
-    """The bootstrap configuration or its template; empty if the Machine has only a
-    ``dataSecretName``."""
+    """The bootstrap configuration or its template.
+
+    It is empty if the Machine has only a ``dataSecretName``.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

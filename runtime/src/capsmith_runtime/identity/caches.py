@@ -52,15 +52,15 @@ class IdentityCaches:
         self.users: list[Informer] = []
         """Informers of the kinds with ``spec.identityRef``, with the index BY_IDENTITY."""
         self.recorded_users: list[Informer] = []
-        """Informers of the kinds that record the identity of their cluster, with that index."""
+        """Informers of kinds that record the identity of their cluster, also with BY_IDENTITY."""
         self.enqueuers: dict[str, Callable[[JSON], None]] = {}
-        """Functions that enqueue a user of an identity, by kind, where its key is not enough."""
+        """Functions by kind that enqueue a user of an identity; other kinds are enqueued by key."""
         self.overriding: set[str] = set()
         """Kinds of recorded users whose own ``spec.identityRef`` takes precedence."""
         self.find_default: FindDefault = lambda cluster: None
 
     def find_override(self, obj: JSON) -> Object:
-        """Return the identity reference of an object that overrides its cluster's, or empty."""
+        """Return the identity reference with which an object overrides its cluster's, or empty."""
         return references.read_reference(obj) if obj["kind"] in self.overriding else {}
 
     def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
@@ -83,7 +83,8 @@ class IdentityCaches:
         The infrastructure cluster, which names the identity, may be gone before the object.
         """
         found = (self.find_override(obj), references.read_record(obj) or {})
-        # The record usually repeats the override; who counts objects by key must count them once.
+        # The record usually repeats the override; callers that count objects by key must see a key
+        # once.
         keys = (references.find_keys(self.kinds, reference, obj) for reference in found)
         yield from dict.fromkeys(chain.from_iterable(keys))
 
@@ -95,7 +96,7 @@ class IdentityCaches:
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        """Return the informers of identities, Secrets and namespaces, which must run."""
+        """Return the informers of identities, Secrets and namespaces; the manager must run them."""
         return (
             *self.identities.values(),
             *self.secrets.informers.values(),

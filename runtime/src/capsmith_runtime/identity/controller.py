@@ -54,7 +54,7 @@ class IdentityController:
         self._context = context
         resource = kind.resource
         self._finalizer = f"{resource.kind.lower()}.{resource.group}"
-        # On Kubernetes' own kinds the API server accepts qualified names only.
+        # On Kubernetes' own kinds, the API server accepts only qualified finalizer names.
         qualified = f"{resource.group}/{resource.kind.lower()}"
         self._secrets = IdentitySecretMetadata(kind, caches, resolver, context.client, qualified)
 
@@ -65,13 +65,13 @@ class IdentityController:
             # The last identity that names a Secret may be gone without its finalizer.
             await self._update_secret_finalizers(key, None)
             return Result()
-        # Read also by a manager that may not write the identity: its objects use the Secret.
+        # Read even by a manager that may not write the identity: its objects use the Secret.
         credentials = await self._resolver.of_identity(self._kind, obj)
         if not self._scope.covers(obj):
             return Result()
         patcher = Patcher(self._context.client, self._identities, self._context.writer, obj)
         with suppress(ObjectDeletedError):
-            # Before its identity goes, a Secret must be free.
+            # The Secret must be released before its identity is gone.
             await self._update_secret_finalizers(key, obj)
             await self._update_finalizer(patcher)
             if not metadata.is_deleting(obj):
@@ -121,10 +121,7 @@ class IdentitySecretMetadata:
         client: KubeClient,
         finalizer: str,
     ) -> None:
-        """Initialise for one kind.
-
-        ``finalizer`` is set on the Secrets.
-        """
+        """Initialise for one kind; ``finalizer`` is the finalizer to set on the Secrets."""
         self._kind = kind
         self._identities = caches.identities[kind.resource.kind]
         self._caches = caches
@@ -203,13 +200,13 @@ class IdentitySecretMetadata:
         """Remove ``identity`` from the Secret's owners, so that both are not deleted together."""
         references = metadata.items(secret, "metadata", "ownerReferences")
         kept = [item for item in references if item.get("uid") != metadata.uid(identity)]
-        # OwnerReferencesPermissionEnforcement demands the permission to delete Secrets, which the
-        # manager does not have in all namespaces: there an owner from capsmith 0.1 stays.
+        # OwnerReferencesPermissionEnforcement requires the permission to delete Secrets, which the
+        # manager does not have in all namespaces; an owner from capsmith 0.1 stays there.
         with suppress(ForbiddenError):
             await self._write(secret, {"ownerReferences": kept})
 
     async def _write(self, secret: JSON, fields: JSON) -> None:
-        # The cache has the result of a preceding write.
+        # The cache contains the result of a preceding write.
         latest = self._secrets.get(key_of(secret)) or secret
         new = {**latest, "metadata": {**latest["metadata"], **fields}}
         # A Secret that was deleted needs neither owner nor finalizer.

@@ -74,11 +74,11 @@ class IdentityGroup(ControllerGroup):
         return await self._resolver.of_object(obj)
 
     async def read_of_member(self, obj: JSON, cluster: Cluster | None) -> Credentials | Waiting:
-        """Return the credentials of an object's own identity, or of that of its Cluster."""
+        """Return the credentials of an object's own identity, or else of its Cluster's identity."""
         return await self._resolver.of_member(obj, cluster)
 
     def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
-        """Return the annotation with the identity that an object uses."""
+        """Return the annotation that records which identity an object uses, if it is known."""
         return self._caches.build_record(obj, cluster)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:

@@ -27,7 +27,7 @@ def find_kind(kinds: Iterable[IdentityKind], reference: Object) -> IdentityKind 
 
 
 def find_keys(kinds: Iterable[IdentityKind], reference: Object, user: JSON) -> Iterator[str]:
-    """Yield the index key of the identity that ``reference``, an object's own, names."""
+    """Yield the index key of the identity that ``reference`` in the object ``user`` names."""
     kind, name = find_kind(kinds, reference), metadata.text(reference, "name")
     if kind is not None and name:
         yield identity_value(kind.resource.kind, kind.find_in(name, user))

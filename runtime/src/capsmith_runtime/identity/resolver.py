@@ -37,8 +37,8 @@ class CredentialsResolver:
     async def of_member(self, obj: JSON, cluster: Cluster | None) -> Credentials | Waiting:
         """Return the credentials for an object that belongs to a Cluster.
 
-        They are those of the object's own identity, or else of the identity of the Cluster's
-        infrastructure; if that is gone, of the identity that the object has recorded.
+        The object's own identity takes precedence over that of the Cluster's infrastructure.  If
+        the infrastructure is gone, the identity that the object has recorded is used.
         """
         own = self._caches.find_override(obj)
         if own:
@@ -52,11 +52,11 @@ class CredentialsResolver:
         return default or Credentials()
 
     def has_override(self, obj: JSON) -> bool:
-        """Return whether a machine or pool names an identity of its own."""
+        """Return whether a machine or pool names its own identity."""
         return bool(self._caches.find_override(obj))
 
     async def of_override(self, obj: JSON) -> Credentials | Waiting:
-        """Return the credentials of a machine's or pool's own identity; empty without one."""
+        """Return the credentials of a machine's or pool's own identity; empty if it has none."""
         return await self._of_reference(self._caches.find_override(obj), obj)
 
     async def of_machine(self, machine: JSON | None) -> Credentials | Waiting:

@@ -64,7 +64,7 @@ class IdentitySecrets:
         self._client = core.client
         self._kept_bytes = kept_bytes
         self._contents: OrderedDict[NamespacedName, _Content] = OrderedDict()
-        # Of the data as they were read last; Python's hashes tell nothing about the values.
+        # Hashes of the data as last read; Python's hashes are seeded and do not reveal the values.
         self._hashes: dict[NamespacedName, int] = {}
         self._handler: Callable[[JSON], None] | None = None
         self._reading: WeakValueDictionary[NamespacedName, asyncio.Lock] = WeakValueDictionary()
@@ -85,7 +85,7 @@ class IdentitySecrets:
             informer.add_handler(self._forget_deleted)
 
     def set_handler(self, handler: Callable[[JSON], None]) -> None:
-        """Register a function to call with each Secret whose data may have changed after a read.
+        """Register a function to call with each Secret whose data have changed since the last read.
 
         The watch cannot distinguish changes to data from changes to labels.
         """

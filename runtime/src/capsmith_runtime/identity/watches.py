@@ -70,7 +70,8 @@ class IdentityWatches:
         ``keys`` returns the index keys of the identities that an object uses.
         """
         old, new = (set(keys(obj)) if obj else set() for obj in (change.old, change.new))
-        # An identity has its finalizer exactly while it has users, so the first and the last count.
+        # An identity has its finalizer exactly while it has users, so only the first and last
+        # matter.
         for value in old ^ new:
             kind, namespace, name = value.split("/", 2)
             self._queues[kind].add(NamespacedName(namespace, name))

@@ -31,8 +31,7 @@ EXHAUSTED_SECONDS: Final = 180.0
 After that time, only a restart can help.
 """
 SLOW_SECONDS: Final = 0.5
-"""Seconds after which a call counts as slow: another worker or thread may take its place.
-"""
+"""Seconds after which a call counts as slow: another worker or thread may take its place."""
 ANSWERED_SECONDS: Final = 3600.0
 """Seconds for which a tenant counts as responsive after one of its calls has ended."""
 LENT_THREADS: Final = 4

@@ -152,8 +152,7 @@ def text_response(status: HTTPStatus, text: str = "", allow: str = "") -> Respon
 
 
 class Connection:
-    """Handles the requests of a connection until the client, an error or a timeout ends it.
-    """
+    """Handles the requests of a connection until the client, an error or a timeout ends it."""
 
     def __init__(
         self,

@@ -207,8 +207,7 @@ class Metrics:
         )
 
     def show_build(self, provider: str, version: str, runtime: str) -> None:
-        """Set the metric ``build_info``: the provider's distribution and version, the runtime's version.
-        """
+        """Set the metric ``build_info`` to the versions of the provider and the runtime."""
         self._build.labels(provider, version, runtime).set(1)
 
     def _gauge(self, name: str, description: str, *labels: str) -> Gauge:

@@ -20,8 +20,7 @@ from capsmith_runtime.kube.requeue import Priority
 K = TypeVar("K", bound=Hashable)
 
 LOW_SHARE: Final = 5
-"""One in this many keys taken has low priority, if any such keys wait, so that none starves.
-"""
+"""One in this many keys taken has low priority, if any such keys wait, so that none starves."""
 
 
 class PriorityFifo(Generic[K]):

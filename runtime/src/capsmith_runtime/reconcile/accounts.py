@@ -1,9 +1,9 @@
-"""The account of the infrastructure in which an object's infrastructure was created.
+"""The cloud account in which an object's infrastructure was created.
 
 An identity can be changed to credentials of another account, whose API does not find the object's
 infrastructure.  The author's code would conclude that it is gone, and create it again or forget it.
-So the account is recorded before the first call that may create something; a policy lets only the
-manager and administrators change the record.
+The account is therefore recorded before the first call that may create something; a policy allows
+only the manager and administrators to change the record.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from capsmith_runtime.reconcile.patcher import Patcher
 
 
 def read_recorded(obj: Object, group: str) -> str | None:
-    """Return the account in which an object's infrastructure is; None if none is recorded."""
+    """Return the recorded account of an object's infrastructure; None if none is recorded."""
     return records.read(obj, group, records.ACCOUNT)
 
 
 class AccountCheck:
-    """Compares the account of a call's session with the one that the object has recorded."""
+    """Compares the account of a call's session with the account that the object has recorded."""
 
     def __init__(self, kind: Kind[Any], patcher: Patcher) -> None:
         self._kind = kind
@@ -34,8 +34,8 @@ class AccountCheck:
     async def run(self, account: str | None) -> None:
         """Compare the session's account with the recorded one, or record it if there is none yet.
 
-        Nothing is compared if ``account`` is None; an empty account is an unknown one, and is never
-        recorded.  An account is recorded only for an object that has the finalizer and is not being
+        If ``account`` is None, nothing is compared.  An empty account is unknown, and is never
+        recorded. An account is recorded only for an object that has the finalizer and is not being
         deleted.  Raises ReconcileError if another account is recorded.
         """
         obj, group = self._patcher.obj, self._kind.resource.group

@@ -108,7 +108,7 @@ class AuthorCalls:
         await self._prepare_session(scope, credentials, deletion=deletion)
         tenant = self._limits.of(identity or owner)
         tenant.admit(self._reconciler, self._concurrency, (self, key), deletion=deletion)
-        # Last, because it takes a token: a caller that the checks above refuse must not use up the
+        # Last, because it takes a token: a caller that the checks above reject must not use up the
         # rate.
         self._admit(key, identity, deletion=deletion)
         arguments = (scope, *further) if arguments is None else arguments
@@ -141,8 +141,8 @@ class AuthorCalls:
             else:
                 pool.check(credentials)
         except SessionError:
-            # A deletion is called even while no session can be opened: not every deletion needs
-            # one, and it must not depend on credentials that a user may have deleted.
+            # Deletions are called even while no session can be opened: not every deletion needs
+            # one, and none may depend on credentials that a user may have deleted.
             if not deletion:
                 raise
 
@@ -228,9 +228,10 @@ class _SessionCall:
     async def run(
         self, credentials: Credentials | Waiting, hook: Callable[..., Any], *arguments: object
     ) -> Any:
-        """Call a method.
+        """Call a method, and return its result.
 
-        In a deletion, a session error is raised only when the session is requested.
+        A deletion is called even if no session could be opened; it raises the error only when it
+        requests the session.
         """
         slot = self._scope._session
         if isinstance(credentials, Waiting):
@@ -264,7 +265,7 @@ class _SessionCall:
         try:
             result = await self._call.run(hook, *arguments)
         except StillRunningError as error:
-            # The thread that hangs still uses the session.
+            # The hanging thread still uses the session.
             error.when_ended(lambda: self._pool.release(session))
             raise
         except SessionExpiredError as error:
@@ -292,9 +293,9 @@ def check_result(hook: Callable[..., object], result: object, expected: type[T])
 
 
 def describe_owner(obj: JSON) -> str:
-    """Return the name of the tenant that calls for an object without an identity belong to.
+    """Return the name of the tenant for calls about an object without an identity.
 
-    It is the object's Cluster, or the object's namespace if the object has no Cluster.
+    The tenant is the object's Cluster; without one, it is the object's namespace.
     """
     return f"Cluster {metadata.namespace(obj)}/{cluster_name_of(obj) or ''}"
 
@@ -392,7 +393,7 @@ class AuthorStep(Generic[R]):
         self._calls.forget(key)
 
     async def decode_spec(self, patcher: Patcher) -> Any:
-        """Return the typed spec; if it cannot be decoded, report that and return None.
+        """Return the typed spec; if it cannot be decoded, report the error and return None.
 
         A retry cannot help in that case: the caller must end the reconcile, and a change to the
         spec starts the next one.
@@ -476,7 +477,8 @@ class AuthorStep(Generic[R]):
         return decode(self._kind.spec, metadata.mapping(obj, "spec"), "spec")
 
     def _decode_or_error(self, obj: JSON) -> Any:
-        # A deletion must go on although the spec cannot be read: its scope raises the error then.
+        # A deletion must continue even if the spec cannot be read; reading the scope's spec then
+        # raises the error.
         try:
             return self._decode(obj)
         except DecodingError as error:

@@ -38,15 +38,13 @@ _SPEC: Final = ("clusterName", "version", "failureDomain", "infrastructureRef")
 _STATUS: Final = ("nodeRef", "phase")
 
 
-# Most Machines are workers of other controllers, of which providers read little, and write
-# nothing. Control planes read and write their own Machines, so those are kept as they are.
+# Most Machines are workers of other controllers, of which providers read few fields and write none.
+# Control planes read and write their own Machines, so the few of those are kept unchanged.
 def project_machine(obj: dict[str, Any]) -> dict[str, Any]:
     """Return the Machine with only the fields that controllers read.
 
     Control plane Machines are returned unchanged.
     """
-    # Control plane providers write such Machines and need every field; there are only a few of
-    # them.
     if CONTROL_PLANE_LABEL in metadata.labels(obj) or not _is_worker(obj):
         return obj
     spec = _kept(metadata.mapping(obj, "spec"), _SPEC)
@@ -93,9 +91,9 @@ class WatchScope:
     def select(
         self, *, labels: str = "", fields: str = "", metadata_only: bool = False
     ) -> Selections:
-        """Return one selection for each list and watch of a namespaced kind in this scope.
+        """Return the selections for a namespaced kind in this scope, one for each list and watch.
 
-        All selections have the same filters; the watch filter is not among them.
+        All of them have the given filters, but not the watch filter.
         """
         # The API server filters by this field for all namespaced kinds, so that objects in
         # excluded namespaces are never sent.
@@ -106,9 +104,9 @@ class WatchScope:
         )
 
     def select_own(self, *, namespaced: bool = True) -> Selections:
-        """Return the selections of the provider's objects of a kind that the watch filter selects.
+        """Return the selections for a kind of the provider, including the watch filter.
 
-        Cluster-scoped objects are in no namespace, so no namespace limits them.
+        Namespaces do not limit cluster-scoped kinds.
         """
         labels = f"{WATCH_FILTER_LABEL}={self.watch_filter}" if self.watch_filter else ""
         return self.select(labels=labels) if namespaced else (Selection(labels=labels),)
@@ -146,8 +144,8 @@ class Caches:
         self.scope = scope
         self.client = client
         self.metrics = metrics
-        # Without the watch filter: it selects the provider's objects, whose Clusters and Machines
-        # need not have the label.
+        # Without the watch filter, which selects the provider's objects: their Clusters and
+        # Machines need not have the label.
         core = scope.select()
         self._cluster_type = core_type(reader.version, CLUSTER_KIND, "clusters")
         self.clusters = self.informer(self._cluster_type, core)
@@ -220,19 +218,19 @@ def cluster_name_of(obj: JSON) -> str | None:
 
 
 def spec_cluster(obj: JSON) -> Iterable[str]:
-    """Yield the index key of a core object: the Cluster that its spec names."""
+    """Yield the Cluster that a core object's spec names, as the index key ``namespace/name``."""
     yield f"{metadata.namespace(obj)}/{metadata.text(obj, 'spec', 'clusterName')}"
 
 
 def cluster_of(obj: JSON) -> Iterable[str]:
-    """Yield the index key of a provider's object: the Cluster that it belongs to."""
+    """Yield the Cluster that a provider's object belongs to, as the key ``namespace/name``."""
     name = cluster_name_of(obj)
     if name:
         yield f"{metadata.namespace(obj)}/{name}"
 
 
 def owner_uids(obj: JSON) -> Iterable[str]:
-    """Yield an object's index keys: its owners' UIDs."""
+    """Yield the UIDs of an object's owners, as index keys."""
     for reference in metadata.items(obj, "metadata", "ownerReferences"):
         yield metadata.text(reference, "uid")
 

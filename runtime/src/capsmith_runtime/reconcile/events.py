@@ -24,11 +24,9 @@ class RecordedEvent(NamedTuple):
 
 
 class Events:
-    """Records events about an object without waiting for the API server.
+    """Records events about an object without waiting for the API server.  Thread-safe.
 
-    Thread-safe.
-
-    Some events are dropped: repetitions within 10 minutes, and events of a burst.
+    Some events are dropped: repetitions within 10 minutes, and events above the rate limit.
     """
 
     recorded: list[RecordedEvent]

@@ -24,7 +24,7 @@ Runnable = Callable[[], Coroutine[Any, Any, None]]
 
 
 class CredentialsSource(Protocol):
-    """Source of the credentials of identities, for objects of other groups."""
+    """Source of credentials, through which other groups read those of their objects."""
 
     def add_users(
         self,
@@ -48,8 +48,8 @@ class CredentialsSource(Protocol):
     async def read_of_member(self, obj: JSON, cluster: Cluster | None) -> Credentials | Waiting:
         """Return the credentials for an object that belongs to a Cluster.
 
-        They are those of the object's own identity, or else of the identity of the Cluster's
-        infrastructure; if that is gone, of the identity that the object has recorded.
+        The object's own identity takes precedence over that of the Cluster's infrastructure.  If
+        the infrastructure is gone, the identity that the object has recorded is used.
         """
         ...
 
@@ -74,7 +74,7 @@ class ControllerGroup:
         """Register event handlers; called before the informers start."""
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Find the manager's other groups that this group shares resources with.
+        """Look up the manager's other groups with which this group shares resources.
 
         Called once, before the manager starts anything.
         """
@@ -100,7 +100,7 @@ class ControllerGroup:
         return ()
 
     async def drain(self) -> None:
-        """Wait until clients have been redirected to another process; the manager then stops.
+        """Wait until clients have been redirected to another process, before the manager stops.
 
         A group with a server continues to serve in the meantime.
         """

@@ -23,7 +23,10 @@ T = TypeVar("T")
 
 
 def wait_for(read: Callable[[], Awaitable[T]], loop: asyncio.AbstractEventLoop | None) -> T:
-    """Run a coroutine on the event loop, and block the calling thread until it has ended."""
+    """Run ``read`` on the event loop, and block the calling thread until it returns its result.
+
+    If ``loop`` is None, a new event loop runs it.  Raises RuntimeError if called on an event loop.
+    """
 
     async def waited() -> T:
         return await read()
@@ -115,7 +118,7 @@ class ClientSession:
         except ApiError as error:
             raise error.for_request(request) from error
         except asyncio.CancelledError:
-            # `end` cancels the request and not its caller, who gets an error that explains it.
+            # `end` cancels the request but not its caller, which gets an error that explains it.
             current = asyncio.current_task()
             if current is None or not current.cancelling():
                 self._check(request)
@@ -136,7 +139,7 @@ class ClientSession:
 
 
 def create_opener(client: KubeClient) -> ClientOpener:
-    """Return a function that opens sessions on an existing client."""
+    """Return a function that opens no connection but returns the existing ``client``."""
 
     async def opened() -> KubeClient:
         return client
@@ -172,7 +175,7 @@ class KubernetesClient:
     async def get_async(
         self, api_version: str, kind: str, name: str, *, namespace: str | None = None
     ) -> JSON | None:
-        """Asynchronous variant of ``get``."""
+        """Return an object like ``get``, without blocking the event loop."""
         session = self._connected
         resource, key = self._target(session, api_version, kind, name, namespace)
         session.permissions.check(resource, name, "get")
@@ -197,7 +200,7 @@ class KubernetesClient:
     async def list_async(
         self, api_version: str, kind: str, *, labels: str = "", namespace: str | None = None
     ) -> Objects:
-        """Asynchronous variant of ``list``."""
+        """Return objects like ``list``, without blocking the event loop."""
         session = self._connected
         resource, key = self._target(session, api_version, kind, "", namespace)
         session.permissions.check(resource, "", "list")
@@ -214,7 +217,7 @@ class KubernetesClient:
         return self._wait(lambda: self.create_async(obj, namespace=namespace))
 
     async def create_async(self, obj: JSON, *, namespace: str | None = None) -> JSON:
-        """Asynchronous variant of ``create``."""
+        """Create an object like ``create``, without blocking the event loop."""
         session = self._connected
         resource, key, sent = self._placed(session, obj, namespace)
         session.permissions.check(resource, key.name, "create")
@@ -249,10 +252,10 @@ class KubernetesClient:
         force: bool = True,
         adopt: bool = False,
     ) -> JSON:
-        """Asynchronous variant of ``apply``."""
+        """Apply an object like ``apply``, without blocking the event loop."""
         session = self._connected
         resource, key, sent = self._placed(session, obj, namespace)
-        # The API server also demands `create` when server-side apply creates the object.
+        # The API server also requires `create` when server-side apply creates the object.
         session.permissions.check(resource, key.name, "patch", "create")
         owner = None if adopt else session.owner
         if owner is not None:
@@ -279,7 +282,7 @@ class KubernetesClient:
     async def patch_async(
         self, api_version: str, kind: str, name: str, body: JSON, *, namespace: str | None = None
     ) -> JSON:
-        """Asynchronous variant of ``patch``."""
+        """Patch an object like ``patch``, without blocking the event loop."""
         session = self._connected
         resource, key = self._target(session, api_version, kind, name, namespace)
         session.permissions.check(resource, name, "patch")
@@ -304,7 +307,7 @@ class KubernetesClient:
     async def delete_async(
         self, api_version: str, kind: str, name: str, *, namespace: str | None = None
     ) -> bool:
-        """Asynchronous variant of ``delete``."""
+        """Delete an object like ``delete``, without blocking the event loop."""
         session = self._connected
         resource, key = self._target(session, api_version, kind, name, namespace)
         session.permissions.check(resource, name, "delete")

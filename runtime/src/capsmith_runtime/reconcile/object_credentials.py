@@ -1,4 +1,4 @@
-"""The credentials of one kind's objects, from whichever group of the manager serves identities."""
+"""The credentials of one kind's objects, read from the manager's group that serves identities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capsmith_runtime.reconcile.sessions import Credentials
 
 
 class ObjectCredentials:
-    """Reads the credentials of one kind's objects; empty for a kind without the feature."""
+    """Reads the credentials of one kind's objects; they are empty if the kind lacks the feature."""
 
     def __init__(self, kind: Kind[Any]) -> None:
         self.is_used = CREDENTIALS_FEATURE in kind.features
@@ -41,11 +41,11 @@ class ObjectCredentials:
         return Credentials() if self._source is None else await self._source.read(obj)
 
     async def read_of_member(self, obj: JSON, cluster: Cluster | None) -> Credentials | Waiting:
-        """Return the credentials of an object's own identity, or of that of its Cluster."""
+        """Return the credentials of an object's own identity, or else of its Cluster's identity."""
         if self._source is None:
             return Credentials()
         return await self._source.read_of_member(obj, cluster)
 
     def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:
-        """Return the annotation with the identity that an object uses."""
+        """Return the annotation that records which identity an object uses, if it is known."""
         return {} if self._source is None else self._source.build_record(obj, cluster)

@@ -22,7 +22,7 @@ Status = TypeVar("Status")
 _READY: Mapping[Any, bool] = {"True": True, "False": False}
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class CustomObject(Generic[Spec, Status]):
     """Base class for typed objects; ``_generated/api`` contains a class for each kind."""
@@ -32,7 +32,7 @@ class CustomObject(Generic[Spec, Status]):
     spec_class: ClassVar[type[Any]]
     """The kind's generated Spec class."""
     status_class: ClassVar[type[Any] | None] = None
-    """The kind's generated Status class; None if the kind has no status fields of its own."""
+    """The kind's generated Status class; None if provider.yaml declares no status fields for it."""
 
     name: str
     namespace: str = ""
@@ -92,7 +92,7 @@ class CustomObject(Generic[Spec, Status]):
         return {
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
-            # Empty fields are left out: applying them would claim their ownership from other
+            # Empty fields are left out: applying them would take their ownership from other
             # managers.
             "metadata": {"name": self.name, **{k: v for k, v in optional.items() if v}},
             "spec": spec,

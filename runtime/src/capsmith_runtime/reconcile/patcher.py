@@ -50,7 +50,7 @@ class Patcher:
         self._observed: int | None = None
 
     def track_generation(self) -> None:
-        """Write ``observedGeneration`` with each status that completes a reconcile (CRD-14)."""
+        """Include ``observedGeneration`` in each status that completes a reconcile (CRD-14)."""
         self._observed = metadata.generation(self.obj)
 
     async def add_finalizer(
@@ -70,7 +70,7 @@ class Patcher:
         if recorded:
             changed["annotations"] = recorded
         new: JSON = {**self.obj, "metadata": changed}
-        # An id is never replaced: infrastructure that exists is found by it.
+        # An id is never replaced, because existing infrastructure is found by it.
         if external_id.stored(self.obj, kind.resource.group) is None:
             new = self._put(new, records.EXTERNAL_ID, external_id.create(self.obj))
         await self._write_main(new)
@@ -86,7 +86,7 @@ class Patcher:
         await self._write(metadata={**self.obj["metadata"], "annotations": annotations})
 
     async def record(self, record: Record, value: str) -> None:
-        """Record a value that has to survive ``clusterctl move``."""
+        """Record a value that must survive ``clusterctl move``."""
         await self._write_main(self._put(self.obj, record, value))
 
     async def remove_finalizer(self, finalizer: str) -> None:
@@ -135,7 +135,7 @@ class Patcher:
         await self._write(status=self._with_generation(full) if complete else full)
 
     async def write_conditions(self, *wanted: Condition) -> None:
-        """Write the conditions of an incomplete reconcile; the rest of the status stays."""
+        """Write the conditions of an incomplete reconcile; the rest of the status is unchanged."""
         await self.write_status(metadata.mapping(self.obj, "status"), wanted, complete=False)
 
     def _with_generation(self, status: JSON) -> JSON:
@@ -176,7 +176,7 @@ class Patcher:
         # The object is gone, and with it the status that could report anything.
         except NotFoundError:
             raise ObjectDeletedError from None
-        # The generation of this write is observed, but not that of another client's.
+        # The generation of this write counts as observed, but a change by another client does not.
         if self._observed is not None and parts.get("spec", before.get("spec")) != before.get(
             "spec"
         ):

@@ -78,7 +78,8 @@ class Permissions:
     def check(self, resource: ResourceType, name: str, *verbs: str) -> None:
         """Raise NotDeclaredError unless the rules allow each of the ``verbs``."""
         for verb in verbs:
-            # The name of a new object is in no URL, so a rule with names cannot allow a creation.
+            # The name of a new object is not in the URL, so a rule with names cannot allow its
+            # creation.
             name_of = "" if verbs == ("create",) else name
             if not any(
                 rule.allows(verb, resource.group, resource.plural, name_of) for rule in self._rules

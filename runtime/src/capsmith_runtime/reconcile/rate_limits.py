@@ -13,7 +13,7 @@ from capsmith_runtime.kube.requeue import Priority
 from capsmith_runtime.kube.workqueue import LOW_SHARE, PriorityFifo
 
 ADMISSION_SECONDS: Final = 60.0
-"""Seconds within which a caller must come back after its turn has come, or it loses the turn."""
+"""Seconds within which a caller must come back once it is called; later, it has lost its turn."""
 IDLE_SECONDS: Final = 3600.0
 """Seconds after its last use for which an identity's limiter is kept."""
 _EPSILON: Final = 1e-6
@@ -52,13 +52,14 @@ class RateLimiter:
         self._paused_until = -math.inf
         self._used = monotonic()
         self._line = CallerLine()
-        # By time: a caller that was admitted need not return, because its object may be gone.
+        # With the time of admission: an admitted caller may never return, because its object is
+        # gone.
         self._admitted: OrderedDict[Hashable, float] = OrderedDict()
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def is_paused(self) -> bool:
-        """Return whether the infrastructure is currently rejecting the identity's calls."""
+        """Return whether calls are paused because the infrastructure rejected one of them."""
         return monotonic() < self._paused_until
 
     @property
@@ -175,7 +176,7 @@ class CallerLine:
 
     def _next(self) -> Hashable:
         # Turns count only while other callers wait too, so that a newcomer does not overtake the
-        # deletions with a turn that was saved up.
+        # deletions with a saved-up turn.
         if self._deletions:
             self._turn = (self._turn + 1) % LOW_SHARE if self._others else 0
         if self._deletions and (self._turn or not self._others):

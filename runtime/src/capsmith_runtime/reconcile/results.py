@@ -32,14 +32,16 @@ class Waiting:
     """Seconds until the next reconcile; None to wait for a change to the object or a related one.
     """
     status: Any = field(default=None, kw_only=True)
-    """Instance of the generated Status class, such as with an operation's id, written immediately.
+    """Instance of the generated Status class, such as with an operation's id.
+
+    It is written immediately.
     """
     provider_id: str | None = field(default=None, kw_only=True)
-    """Id of a machine that is being created, written immediately; must never change (IM-01)."""
+    """Id of a machine that is being created; written immediately, and must never change (IM-01)."""
     addresses: Sequence[Address] | None = field(default=None, kw_only=True)
     """Known addresses of a machine; None to keep the addresses in the status."""
     control_plane_endpoint: Endpoint | None = field(default=None, kw_only=True)
-    """An infrastructure cluster's endpoint, written immediately unless one is set (IC-02)."""
+    """An infrastructure cluster's endpoint; written immediately unless one is set (IC-02)."""
     failure_domains: Sequence[FailureDomain] | None = field(default=None, kw_only=True)
     """Known failure domains of an infrastructure cluster; None to keep those in the status."""
 
@@ -102,7 +104,7 @@ class State:
     conditions: Sequence[Condition] = ()
     """Additional conditions; a condition that is no longer returned is removed from the object."""
     status: Any = None
-    """Instance of the generated Status class; None if the kind has no status fields of its own."""
+    """Instance of the generated Status class; None to leave its fields unchanged."""
     requeue_after: float | None = None
     """Seconds until the next reconcile; None for the sync period."""
 

@@ -95,9 +95,9 @@ class ReconcileRunner(Generic[P]):
 
 
 def add_resync(result: Result, context: ControllerContext) -> Result:
-    """Return a result that is repeated after the sync period, unless it is to be repeated anyway.
+    """Return ``result``, with a requeue after the sync period if it has no requeue time yet.
 
-    Without a sync period it is returned unchanged.
+    If the sync period is 0, there is no requeue.
     """
     if result.requeue_after is not None:
         return result

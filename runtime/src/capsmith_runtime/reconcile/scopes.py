@@ -37,7 +37,7 @@ class BootstrapData:
         try:
             return self.value.decode()
         except UnicodeDecodeError:
-            # That exception holds the data, and its repr shows them.
+            # That exception contains the data, and its repr shows them.
             raise ValueError("the bootstrap data are not UTF-8 text: use value") from None
 
 
@@ -145,7 +145,7 @@ class DeleteScopeFields(ScopeFields):
     deletion_seconds: float
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class DeleteScope(SessionScope, Generic[Spec]):
     """Scope of ``reconcile_delete``, which must work even if the spec cannot be decoded."""

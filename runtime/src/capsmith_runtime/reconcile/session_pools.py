@@ -36,7 +36,7 @@ OPEN_SECONDS: Final = SLOW_SECONDS
 SHORT_LIFE_SECONDS: Final = 60.0
 """Minimum life of a session; a shorter one is treated as if it could not be opened.
 
-Otherwise an infrastructure that accepts logins but refuses their sessions would get a login for
+Otherwise an infrastructure that accepts logins but rejects their sessions would get a login for
 each call.
 """
 HANGING_LOGINS: Final = 2
@@ -105,7 +105,7 @@ class SessionPool:
         if session is not None and session.credentials == credentials and _has_failed(session):
             left = session.retry_at - monotonic()
             if session.hangs:
-                # A second attempt would hang as well, in one more thread.
+                # A second attempt would hang as well, in another thread.
                 left = max(left, BASE_DELAY)
             if left > 0:
                 raise _copy(session.opening.exception(), left)
@@ -144,7 +144,7 @@ class SessionPool:
         session.stop_idle_timer()
         session.users += 1
         try:
-            # A caller that is cancelled must not cancel it for the others.
+            # A cancelled caller must not cancel the attempt for the others.
             await asyncio.shield(session.opening)
         except BaseException as error:
             self.release(session)
@@ -188,7 +188,7 @@ class SessionPool:
         return _copy(failed.opening.exception(), delay)
 
     def _start_idle_timer(self, session: Session) -> None:
-        # A failed session stays in the pool, as it knows when the next attempt is due.
+        # A failed session stays in the pool, because it knows when the next attempt is due.
         if session.users or session.is_retired or _has_failed(session):
             return
         loop, timeout = asyncio.get_running_loop(), self.factory.idle_timeout
@@ -256,7 +256,8 @@ class SessionPool:
         def expire(error: SessionExpiredError) -> None:
             is_current = not session.is_retired
             if isinstance(self.expire(session, error), DeferredError) and is_current:
-                # Only a call would open the next session, and changes until then would be missed.
+                # Otherwise only a call would open the next session, and changes until then would be
+                # missed.
                 self._current(session.credentials)
 
         identity = qualified_identity(session.credentials)
@@ -264,7 +265,7 @@ class SessionPool:
         session.watch.start(opened)
 
     async def _read_account(self, opened: Any, identity: str) -> str | None:
-        """Return the account of a new session, which is closed if that fails."""
+        """Return the account of a new session; if that fails, close the session and raise."""
         if type(self.factory).account is SessionFactory.account:
             return None
         try:
@@ -275,7 +276,7 @@ class SessionPool:
                 message = describe_unexpected_result(self.factory.account, account, str)
                 raise ContractError(constants.REASON_INVALID_RESULT, message)
         except StillRunningError as error:
-            # The thread that hangs still uses the session.
+            # The hanging thread still uses the session.
             error.when_ended(lambda: self._track(self._call_close(opened, identity)))
             raise
         except BaseException:
@@ -411,7 +412,7 @@ class SessionPools:
         self._rate = rate
         self._burst = burst
         self._shared: dict[type[SessionFactory[Any]] | None, SharedSessions] = {}
-        # They begin with 0: Prometheus does not take a counter that appears for one that rose.
+        # Start at 0: if a counter appears with a higher value, Prometheus does not see an increase.
         for cause, count in (("rate-limit", self._count_limited), ("hang", self._count_hanging)):
             executor.metrics.identity_pauses.labels(cause)
             executor.metrics.identities_paused.labels(cause).set_function(count)

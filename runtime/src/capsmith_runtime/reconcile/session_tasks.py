@@ -32,7 +32,7 @@ STOP_SECONDS: Final = 5.0
 
 
 class SessionWatch:
-    """Calls a factory's ``watch`` as long as one of its sessions is open."""
+    """Calls a factory's ``watch`` for as long as one of its sessions is open."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class SessionWatch:
 
 
 class PeriodicCheck(ABC):
-    """Calls a function of the author periodically, and reports whether it raised an exception.
+    """Calls one of the author's functions periodically, and reports whether it raised an exception.
 
     It does not use the threads of the reconcilers' calls: a hanging check must neither block those
     calls nor make the manager unhealthy.
@@ -155,7 +155,7 @@ class PeriodicCheck(ABC):
         """Handle the result of one call: the problem, or None if there was no exception."""
 
     async def run(self) -> None:
-        """Check until cancelled."""
+        """Call the function every 10 seconds until cancelled."""
         try:
             while True:
                 self.report(await self._check())
@@ -191,12 +191,12 @@ class PeriodicCheck(ABC):
             task = asyncio.current_task()
             if isinstance(caught, asyncio.CancelledError) and task and task.cancelling():
                 raise
-            # It would end the event loop, or this task.
+            # Raised as it is, it would end the event loop, or this task.
             raise RuntimeError(f"{self.name} raised {caught!r}") from caught
 
 
 class ReadinessCheck(PeriodicCheck):
-    """Is ready while the last call of its function ended without an exception."""
+    """Check that passes if the last call of its function raised no exception."""
 
     def __init__(self, name: str, function: Callable[[], Awaitable[None] | None]) -> None:
         super().__init__(name, function)
@@ -207,7 +207,7 @@ class ReadinessCheck(PeriodicCheck):
         return self._problem is None
 
     def report(self, problem: str | None) -> None:
-        """Log a change of the result."""
+        """Record the result of a call, and log it if it has changed."""
         if problem == self._problem:
             return
         self._problem = problem

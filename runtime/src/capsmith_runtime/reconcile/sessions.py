@@ -71,7 +71,7 @@ class Credentials(Mapping[str, str]):
 
 
 def qualified_identity(credentials: Credentials) -> str:
-    """Return the kind and name of the identity that the credentials are from; empty if none."""
+    """Return the kind and name of the identity with these credentials; empty if there is none."""
     return f"{credentials.identity_kind} {credentials.identity}".strip()
 
 
@@ -156,17 +156,18 @@ class SessionFactory(ABC, Generic[S]):
 
         Called once after each ``open``; an exception is handled like an exception of ``open``.  The
         account is recorded in an annotation before the first ``reconcile_normal`` of an
-        infrastructure cluster, machine, pool or resource.  With a session of another account no
-        method is called for the object, and Ready is False with the reason ``AccountChanged``.
+        infrastructure cluster, machine, pool or resource.  If a later session belongs to another
+        account, no method is called for the object, and Ready is False with the reason
+        ``AccountChanged``.
 
         Return the same string for all keys of an account, and nothing secret.  Return an empty
-        string if the account is unknown: it is not recorded, and objects that have recorded an
-        account are refused.
+        string if the account is unknown: it is not recorded, and no method is called for objects
+        that have recorded an account.
         """
         return ""
 
     def close(self, session: S) -> Awaitable[None] | None:
-        """Release a session that no call is using any longer; does nothing by default."""
+        """Release a session that no call uses any longer; does nothing by default."""
         return None
 
     def watch(self, session: S, changes: Changes) -> Awaitable[None] | None:
@@ -225,7 +226,7 @@ class ScopeSession:
         Raises TypeError if the reconciler does not name this factory, and the error passed to
         ``fail`` if the session could not be opened.
         """
-        # A session from a unit test has no factory, and is returned for each.
+        # A session from a unit test has no factory, and is returned for any factory.
         is_of_test = self._factory is None and self._session is not None
         if not is_of_test and (self._factory is None or not issubclass(self._factory, factory)):
             found = "None" if self._factory is None else self._factory.__name__

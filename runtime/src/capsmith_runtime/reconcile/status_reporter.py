@@ -50,7 +50,7 @@ _PARTIAL_RESULTS: Final = (
 )
 """Fields of Waiting that only some kinds support."""
 _MESSAGE_CHARACTERS: Final = 4096
-"""Maximum length of a message in characters; the 32,768 of the CRD are unreadable (ST-01)."""
+"""Maximum length of a message in characters; the CRD allows up to 32,768 (ST-01)."""
 
 
 def create_object_logger(kind: Kind[Any], key: NamespacedName) -> Logger:
@@ -60,7 +60,8 @@ def create_object_logger(kind: Kind[Any], key: NamespacedName) -> Logger:
 
 def describe_failure(error: Exception) -> tuple[str, str]:
     """Return the Ready condition's reason and message for an exception from the author's code."""
-    # Such as the read of bootstrap data: its reason would promise a request of the author.
+    # For a request of the runtime, such as reading bootstrap data: the error's own reason would
+    # suggest that the author's code sent it.
     is_of_runtime = isinstance(error, ApiError) and error.is_of_runtime
     if isinstance(error, ReconcileError) and not is_of_runtime:
         return error.reason, error.message
@@ -198,8 +199,8 @@ class StatusReporter:
             paused(""),
             *state.conditions,
         )
-        # The record is a superset of the conditions at any time: after a crash between two writes
-        # the next reconcile still knows which conditions are the author's to remove.
+        # The record always covers the author's conditions: after a crash between two writes, the
+        # next reconcile still knows which conditions it may remove.
         types = {condition.type for condition in state.conditions}
         await patcher.record_conditions(patcher.recorded_conditions | types)
         patcher.drop_conditions(patcher.recorded_conditions - types)

@@ -32,7 +32,7 @@ HANG_MAX_SECONDS: Final = 300.0
 RETRY_SECONDS: Final = 120.0
 """Seconds after which a rejected caller tries again even if it is not called back.
 
-The object that was called back may be gone.
+It may wait in vain for a callback, because the object of the caller before it may be gone.
 """
 IDLE_SECONDS: Final = 3600.0
 """Seconds for which a tenant is remembered after its last call."""
@@ -54,11 +54,11 @@ class CallPermit:
         return self.hangs or monotonic() - self.began >= SLOW_SECONDS
 
     def end(self) -> None:
-        """End the call, which failed or got no response, without ending the tenant's back-off."""
+        """End a call that failed or got no response; the tenant's back-off continues."""
         self._tenant.remove(self)
 
     def succeed(self) -> None:
-        """End the call, whose success shows that the infrastructure can be reached."""
+        """End a successful call, which shows that the infrastructure can be reached."""
         # Before waiting callers are called back, so that they find the pause ended.
         self._tenant.mark_answer()
         self._tenant.remove(self)
@@ -66,7 +66,7 @@ class CallPermit:
     def time_out(self, *, hangs: bool) -> None:
         """Pause the tenant after a timeout.
 
-        ``hangs`` is true if the call is still running, until :meth:`end`.
+        ``hangs`` is true if the call is still running; it then counts until :meth:`end`.
         """
         self.hangs = hangs
         self._tenant.pause_after(self)
@@ -102,7 +102,7 @@ class TenantCalls:
         admitted call is not counted until :meth:`begin`.
         """
         self.used = monotonic()
-        # Those that hang occupy no worker.  They count against the shares of slow calls.
+        # Hanging calls occupy no worker.  They count against the shares of slow calls.
         running = [each for each in self._permits if not each.hangs]
         is_full = sum(each.group == group for each in running) >= concurrency
         problem = (
@@ -166,7 +166,7 @@ class TenantCalls:
     def _find_problem(self, group: Hashable, concurrency: int) -> str | None:
         if monotonic() < self.paused_until:
             return "paused, because the last ones hung"
-        # The pause holds for a single tenant too; shares protect the other tenants only.
+        # The pause applies even to a single tenant; shares only protect the other tenants.
         if self._limits.has_one_tenant:
             return None
         if self._hangs and all(each.hangs for each in self._permits):
@@ -179,11 +179,11 @@ class TenantCalls:
         return f"{own} of this kind take long" if own >= max(1, concurrency // SHARE) else None
 
     def _is_settled(self, permit: CallPermit) -> bool:
-        """Return whether a later call had a response, so that this one only occupies a thread."""
+        """Return whether a later call had a response, so that this call only occupies a thread."""
         return permit.hangs and permit.began < self._answered
 
     def _wake(self) -> None:
-        # Each asks again.  Two for each end: the object of one of them may be gone.
+        # Each caller tries again.  Two for each ended call, because the object of one may be gone.
         for _ in range(min(len(self._line), 2)):
             self._line.pop()[1]()
 

@@ -28,7 +28,9 @@ RETRY_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watch:
-    """A kind whose changes enqueue the provider's objects; by default, the object's owners."""
+    """A kind whose changes enqueue the provider's objects; by default, the changed object's
+    owners.
+    """
 
     kind: str
     """The provider's kind whose objects are enqueued."""
@@ -82,17 +84,17 @@ class WatchedKinds(ControllerGroup):
         return tuple(informer.run for informer in self._informers.values())
 
     def setup_watches(self, queues: Queues) -> None:
-        """Register handlers that enqueue the objects that a change concerns, before or after it."""
+        """Register handlers that enqueue the provider's objects that a changed object concerns."""
         for watch, own in self._watches.items():
             watched = self._informers[watch.resource]
             watched.add_handler(partial(_enqueue, watch, own, watched, queues))
 
 
 def _enqueue(watch: Watch, own: Informer, watched: Informer, queues: Queues, change: Delta) -> None:
-    # The first list may hold many objects; it is not a change.
+    # The first list may contain many objects; it is not a change.
     priority = Priority.NORMAL if watched.synced.is_set() else Priority.LOW
     states = [state for state in (change.old, change.new) if state is not None]
-    # Both states: an object may have changed the one that it belongs to.
+    # Both states, because the change may have been from one of the provider's objects to another.
     for key in dict.fromkeys(key for state in states for key in _concerned(watch, own, state)):
         # References and labels may name objects that do not exist or are not in scope.
         if own.get(key) is not None:
