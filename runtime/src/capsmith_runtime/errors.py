@@ -142,7 +142,7 @@ class KubernetesError(ReconcileError):
     """Reason of the Ready condition for errors of this class."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        """Create the error; ``retry_after`` is the delay that the API server requested, in seconds."""
+        """Create the error; ``retry_after`` is the delay that the API server requested."""
         super().__init__(self.default_reason, message, retry_after=retry_after)
 
 

@@ -89,7 +89,7 @@ class RemediationData:
 def digest(spec: Object) -> str:
     """Return a digest of a spec that does not depend on the order of its keys."""
     text = json.dumps(spec, sort_keys=True, separators=(",", ":"))
-    # Recorded in annotations: a digest of another form would match no existing one.
+    # Digests are recorded in annotations: a digest in another format would match no existing one.
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -39,7 +39,7 @@ RESERVED = frozenset({*OWN_CONDITIONS, READY_CONDITION, PAUSED_CONDITION})
 WorkloadReader = Callable[[], Awaitable[KubeClient]]
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class ControlPlaneScope(SessionScope, Generic[Spec]):
     """Read-only view of a control plane with its current Machines."""
@@ -68,7 +68,7 @@ class ControlPlaneScope(SessionScope, Generic[Spec]):
         return await self._workload()
 
     async def api_server_answers_async(self) -> bool:
-        """Return whether the API server responds, from asynchronous code."""
+        """Return whether the API server responds, without blocking the event loop."""
         try:
             client = await self._workload()
             return bool(await client.served_versions(PROBED_GROUP))
@@ -76,11 +76,11 @@ class ControlPlaneScope(SessionScope, Generic[Spec]):
             return False
 
     def api_server_answers(self) -> bool:
-        """Return whether the API server responds, from synchronous code."""
+        """Return whether the API server responds; use this method in synchronous code."""
         return wait_for(self.api_server_answers_async, self._loop)
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class ControlPlaneMember(Generic[Spec]):
     """A single Machine of a control plane."""
@@ -104,7 +104,7 @@ class ControlPlaneHealth:
     conditions: Sequence[Condition] = ()
     """Additional conditions for the control plane."""
     status: Any = None
-    """Instance of the generated Status class; None if the kind has no status fields of its own."""
+    """Instance of the generated Status class; None to leave its fields unchanged."""
     requeue_after: float | None = None
     """Seconds until the next reconcile; None to wait for the sync period."""
 

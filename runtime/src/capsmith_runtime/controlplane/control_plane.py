@@ -104,7 +104,7 @@ def load_control_plane(
         objects={metadata.name(each): each for each in owned},
         deleted=frozenset(machine.name for machine in machines if is_deleted(machine.uid)),
         foreign_machines=sorted(metadata.name(each) for each in foreign),
-        # Never scale to zero: new Machines could not join anything.
+        # Never scale to zero: new Machines would have nothing to join.
         replicas=max(1, replicas) if isinstance(replicas, int) else 1,
         # The contract allows only 0 and 1; any other value, or none, means 1.
         max_surge=0 if metadata.lookup(strategy, "rollingUpdate", "maxSurge") == 0 else 1,
@@ -196,7 +196,7 @@ def needs_remediation(machine: ControlPlaneMachine) -> bool:
     A replacement is due if a health check failed and left it to the owner, or if an annotation
     requests it.
     """
-    # The user's veto comes before both requests.
+    # The user's veto takes precedence over both requests.
     if SKIP_REMEDIATION in machine.annotations:
         return False
     return REMEDIATE_MACHINE in machine.annotations or (

@@ -149,14 +149,15 @@ class ControlPlaneController:
         except CacheNotSyncedError as error:
             summary.wait(Waiting("CacheIsEmpty", str(error), 1.0))
         except DeferredError:
-            # Counters must not be outdated as long as the infrastructure refuses requests.
+            # The counters in the status must be current even while the infrastructure rejects
+            # requests.
             earlier = self._summaries.get(key_of(patcher.obj))
             if earlier is not None:
                 summary.keep_results_of_hooks(earlier)
                 await self._write_status(control_plane, summary, complete=False)
             raise
         except ApiError:
-            # The queue retries what failed; the status must not be outdated until then.
+            # The queue retries the failed request; until then, the status must be current.
             with suppress(ApiError):
                 await self._write_status(control_plane, summary, complete=False)
             raise
@@ -306,7 +307,7 @@ class NormalReconciler:
     ) -> bool:
         """Return whether the cluster has infrastructure and an endpoint.
 
-        Creates the certificates and the kubeconfig.
+        Also creates the certificates and the kubeconfig.
         """
         if not control_plane.cluster.infrastructure_provisioned:
             summary.wait(WAITING_FOR_INFRASTRUCTURE)
@@ -333,8 +334,8 @@ class NormalReconciler:
             summary.outdated[machine.name] = reasons
 
 
-# Deletion begins when the last worker is gone (CP-34): all Machines, what is left of unfinished
-# ones, then the finalizer.
+# Deletion begins when the last worker is gone (CP-34): all Machines are deleted, then the parts of
+# unfinished ones; finally, the finalizer is removed.
 class DeleteReconciler:
     """Deletes all of a control plane's Machines together, because the quorum no longer matters."""
 

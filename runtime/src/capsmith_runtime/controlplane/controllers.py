@@ -125,7 +125,7 @@ class ControlPlaneGroup(ControllerGroup):
             owner = metadata.owner_name(machine, name, informer.resource.group)
             if owner is not None:
                 self._queues[name].add(NamespacedName(metadata.namespace(machine), owner))
-        # It may have lost its owner (SM-11).
+        # The Machine may have lost its owner (SM-11).
         if is_control_plane(machine) and not metadata.has_controller(machine):
             for value in spec_cluster(machine):
                 self._enqueue_by_cluster(value)

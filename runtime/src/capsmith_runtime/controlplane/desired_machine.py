@@ -31,9 +31,9 @@ _EMPTY = "{}"
 
 
 # In-place propagation of the machine template's metadata, without a rollout (CP-20). Only keys of
-# the template are written; keys that it no longer has are removed, and labels and annotations of
-# others stay. The propagated keys are recorded in an annotation of the object itself: clusterctl
-# move keeps annotations, but not managed fields.
+# the template are written; keys that it no longer has are removed, and the labels and annotations
+# of other writers are kept. The propagated keys are recorded in an annotation of the object:
+# clusterctl move keeps annotations, but not managed fields.
 def propagate_metadata(obj: Object, template: Metadata, annotation: str) -> dict[str, Any]:
     """Return an object's whole metadata with the template's labels and annotations, for a patch.
 
@@ -45,9 +45,8 @@ def propagate_metadata(obj: Object, template: Metadata, annotation: str) -> dict
     for part in _PARTS:
         values = dict(metadata.mapping(changed, part))
         for key, value_digest in previous.get(part, {}).items():
-            # A value that was changed since then belongs to its new writer.
             removed = key not in template.get(part, {}) and key in values
-            # A value that another writer has changed since is that writer's, and is kept.
+            # A value that another writer has changed since then is that writer's, and is kept.
             if removed and _digest(values[key]) == value_digest:
                 del values[key]
         changed[part] = {**values, **template.get(part, {})}

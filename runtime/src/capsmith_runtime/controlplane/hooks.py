@@ -222,7 +222,7 @@ class LifecycleHooks:
         ):
             return
         member = ControlPlaneMember(machine=machine, control_plane=scope)
-        # The last member leaves no other one behind that would have to forget it.
+        # After the last member, no other one is left that would have to remove it from etcd.
         if len(control_plane.machines) > 1:
             result = await self._hooks.before_remove(control_plane.obj, member)
             if isinstance(result, Waiting):

@@ -9,7 +9,7 @@ from capsmith_runtime.controlplane.api import ControlPlaneReconciler
 from capsmith_runtime.reconcile.kinds import Kind
 
 
-# Without slots, as its base class.
+# Without slots, like its base class.
 @dataclass(frozen=True, kw_only=True)
 class ControlPlaneKind(Kind[ControlPlaneReconciler[Any]]):
     """A ControlPlane kind, and the kind of its Machines' bootstrap configurations."""

@@ -34,7 +34,7 @@ class ControlPlanePatcher(Patcher):
         Raises ObjectDeletedError if the object no longer exists.
         """
         current = metadata.annotations(self.obj)
-        # Only differences, and by a merge patch: annotations of other writers stay.
+        # Only differences, in a merge patch, so that annotations of other writers are kept.
         changed = {name: text for name, text in annotations.items() if current.get(name) != text}
         if not changed:
             return

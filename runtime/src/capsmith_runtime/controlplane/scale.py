@@ -143,7 +143,7 @@ class MachineScaler:
         return await self._clean_up(control_plane, pending, summary)
 
     async def is_cache_fresh(self, control_plane: ControlPlane) -> bool:
-        """Return whether the cache has the same Machines as the API server, by asking the latter.
+        """Compare the cached Machines with a live list; return whether they are the same.
 
         Caches of different kinds do not advance together: after a change of leaders, the removal of
         a record may be visible before the Machine that was created for it.
@@ -208,7 +208,7 @@ class MachineScaler:
                 machine, annotations.remediation_for, strategy, control_plane.now
             )
             record = {annotations.remediation_in_progress: encode(data)}
-            # Before the deletion, which afterwards looks like one by a user: the retries
+            # Before the deletion, which would otherwise look like a deletion by a user: the retries
             # would start again at 0.
             await control_plane.patcher.patch_annotations(record, locked=True)
         await self._machine_client.delete(machine)
@@ -225,7 +225,7 @@ class MachineScaler:
     async def _clean_up(
         self, control_plane: ControlPlane, pending: PendingMachine, summary: ReconcileSummary
     ) -> bool:
-        # The API server is asked, not the cache: the parts of a Machine that exists must stay.
+        # Ask the API server rather than the cache: the parts of an existing Machine must stay.
         if await self._machine_client.exists(control_plane.desired, pending.name):
             summary.wait(CACHE_IS_STALE)
             return False
@@ -253,10 +253,10 @@ class MachineScaler:
         replaced = (
             read_remediation_data(m.annotations, annotations.remediation_for) for m in machines
         )
-        # A replacement carries the record of its remediation, so one of this time or later is the
-        # answer to this one.
+        # A replacement carries the record of its remediation, so a record with this time or a later
+        # one shows that the replacement exists.
         exists = any(each is not None and each.time >= data.time for each in replaced)
-        # If the user has scaled down meanwhile, no replacement will come.
+        # If the user has scaled down in the meantime, no replacement will come.
         return not exists and len(machines) < control_plane.replicas
 
 

@@ -72,7 +72,7 @@ class ClusterWorkers:
 
 
 def _keep_cluster_name(machine_pool: dict[str, Any]) -> JSON:
-    """Return a MachinePool with only the cluster name in its spec, the one field that is read."""
+    """Return a MachinePool with only the cluster name in its spec, which is the only field read."""
     kept = {name: machine_pool[name] for name in ("apiVersion", "kind", "metadata")}
     name = metadata.text(machine_pool, "spec", "clusterName")
     return {**kept, "spec": {"clusterName": name}}

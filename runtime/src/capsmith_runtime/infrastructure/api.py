@@ -91,7 +91,7 @@ class InfraClusterView:
 
 
 class WatchedMachines(Enum):
-    """Selects the machines that are in their infrastructure cluster's scope and reconcile it."""
+    """Selects the machines that are in an infrastructure cluster's scope and reconcile it."""
 
     NONE = "none"
     """No machines; the default."""
@@ -192,7 +192,7 @@ class OwnerScope(SessionScope):
         return {**self._reference, "controller": controller, "blockOwnerDeletion": True}
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class InfraScope(OwnerScope, Generic[Spec]):
     """Attributes that the scopes of all ``reconcile_normal`` methods share."""
@@ -208,10 +208,10 @@ class InfraScope(OwnerScope, Generic[Spec]):
         return self.credentials
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class InfraClusterScope(InfraScope[Spec]):
-    """Scope of ``reconcile_normal`` of an infrastructure cluster."""
+    """Scope of ``reconcile_normal`` for an infrastructure cluster."""
 
     control_plane_endpoint: Endpoint | None
     """The endpoint in the object's spec, set by the user or returned earlier by the reconciler."""
@@ -231,10 +231,10 @@ class InfraClusterScope(InfraScope[Spec]):
     """
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class InfraMachineScope(InfraScope[Spec], InfraClusterUser):
-    """Scope of ``reconcile_normal`` of an infrastructure machine."""
+    """Scope of ``reconcile_normal`` for an infrastructure machine."""
 
     machine: Machine
     """The Machine that owns the infrastructure machine."""
@@ -265,7 +265,7 @@ class InfraMachineScope(InfraScope[Spec], InfraClusterUser):
     _loop: asyncio.AbstractEventLoop | None = field(default=None, repr=False)
 
     def bootstrap_data(self) -> BootstrapData:
-        """Return the bootstrap data, from synchronous code.
+        """Return the bootstrap data; use this method in synchronous code.
 
         Each call sends a request to the API server and blocks the thread. Raises NotAvailableError
         if the Secret does not exist; do not catch it, so that the machine waits for the Secret.
@@ -273,11 +273,11 @@ class InfraMachineScope(InfraScope[Spec], InfraClusterUser):
         return wait_for(self._bootstrap, self._loop)
 
     async def bootstrap_data_async(self) -> BootstrapData:
-        """Return the bootstrap data, from asynchronous code; see ``bootstrap_data``."""
+        """Return the bootstrap data like ``bootstrap_data``, without blocking the event loop."""
         return await self._bootstrap()
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class InfraMachineTemplateScope(OptionalCredentialsScope, InfraClusterUser, Generic[Spec]):
     """Scope of ``capacity``: a machine template and the cluster that uses it."""
@@ -287,11 +287,13 @@ class InfraMachineTemplateScope(OptionalCredentialsScope, InfraClusterUser, Gene
     cluster: Cluster | None
     """The Cluster that owns the template; None if no Cluster does, as in a ClusterClass."""
     infra_cluster: InfraClusterView | None
-    """The Cluster's infrastructure cluster; None if ``cluster`` is, or another provider manages it.
+    """The Cluster's infrastructure cluster.
+
+    None if there is no Cluster, or if another provider manages its infrastructure.
     """
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class InfraDeleteScope(DeleteScope[Spec], OptionalCredentialsScope):
     """Scope of ``reconcile_delete``, which must work even if no credentials are available."""
@@ -299,7 +301,7 @@ class InfraDeleteScope(DeleteScope[Spec], OptionalCredentialsScope):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfraClusterDeleteScope(InfraDeleteScope[Spec]):
-    """Scope of ``reconcile_delete`` of an infrastructure cluster.
+    """Scope of ``reconcile_delete`` for an infrastructure cluster.
 
     The owning Cluster may already have been deleted.
     """
@@ -319,7 +321,7 @@ class InfraClusterDeleteScope(InfraDeleteScope[Spec]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfraMachineDeleteScope(InfraDeleteScope[Spec], InfraClusterUser):
-    """Scope of ``reconcile_delete`` of an infrastructure machine.
+    """Scope of ``reconcile_delete`` for an infrastructure machine.
 
     The Machine and the Cluster may already have been deleted.
     """
@@ -418,7 +420,7 @@ class InfraClusterReconciler(SessionUser, ABC, Generic[Spec]):
     """Manages the resources that a cluster's machines share, such as load balancers."""
 
     watched_machines: ClassVar[WatchedMachines] = WatchedMachines.NONE
-    """Which machines are in ``InfraClusterScope.machines``.
+    """Selects the machines in ``InfraClusterScope.machines``.
 
     ``reconcile_normal`` is called again after such a machine is added, becomes provisioned, changes
     its spec or its addresses, starts to be deleted, or is gone. Until the cluster is provisioned,
@@ -465,7 +467,7 @@ class InfraMachineReconciler(SessionUser, ABC, Generic[Spec]):
     ) -> Deleted | Waiting | Awaitable[Deleted | Waiting]:
         """Delete the server; return Deleted only when it no longer exists."""
 
-    # Any, since an override that was written with capsmith 0.1 takes another type.
+    # Any, because an override that was written with capsmith 0.1 takes another type.
     def capacity(
         self, template: Any
     ) -> MachineCapacity | Waiting | Awaitable[MachineCapacity | Waiting | None] | None:

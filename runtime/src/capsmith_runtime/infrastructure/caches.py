@@ -102,7 +102,7 @@ class InfrastructureCaches:
         self.identity.find_default = self._find_identity
 
     def add_overriding(self, kinds: Iterable[Kind[Any]]) -> None:
-        """Let the identities of machines or pools take precedence, for kinds with the feature."""
+        """Give precedence to identities that machines or pools name, for kinds with the feature."""
         self.identity.overriding.update(
             kind.resource.kind for kind in kinds if CREDENTIALS_FEATURE in kind.features
         )

@@ -77,13 +77,13 @@ class InfraClusterController:
         if metadata.is_deleting(patcher.obj):
             return await self._reconcile_delete(key, patcher)
         cluster = self._caches.cluster(key.namespace, owning_cluster(patcher.obj))
-        # Without an owner there is nothing to do yet; an event of the owner enqueues this object.
+        # Without an owner there is nothing to do yet; an event for the owner enqueues this object.
         if cluster is None or await self._reporter.ensure_paused_condition(patcher, cluster):
             return Result()
         return await self._reconcile_normal(patcher, cluster)
 
     async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster) -> Result:
-        # Before anything is created: a crash must leave the id by which it is found (SM-08, SM-09).
+        # Before anything is created: after a crash, it must be found by this id (SM-08, SM-09).
         await patcher.add_finalizer(self.kind)
         taken = self._context.caches.held_ids.find_taken(patcher.obj)
         if taken is not None:

@@ -78,7 +78,7 @@ class ClusterDependents:
         """
         if not cluster:
             return None
-        # The caches first: they cost no request, and the deletion of what they contain is an event.
+        # The caches first: they cost no request, and the deletion of a cached object is an event.
         left = [
             kind for kind in self._kinds if kind.has_any(kind.of_cluster(key.namespace, cluster))
         ]
@@ -102,7 +102,7 @@ class ClusterDependents:
         if not kind.is_labelled:
             return False
         labels = f"{CLUSTER_NAME_LABEL}={cluster}"
-        # Finalizers decide, so the metadata suffice.
+        # Finalizers decide, so metadata is enough.
         selection = Selection(namespace=namespace, labels=labels, metadata_only=True)
         token = ""
         while True:
@@ -117,7 +117,7 @@ class ClusterDependents:
 
 
 def _wait(left: Sequence[DependentKind], cluster: str, seconds: float | None) -> Waiting:
-    # Without names: a message that changes with each machine would be a write for each.
+    # Without names: a message that changed with each machine would cause a write for each.
     kinds = ", ".join(kind.informer.resource.plural for kind in left)
     message = f"{kinds} of Cluster {cluster} must be deleted first"
     return Waiting(WAITING_FOR_MACHINES, message, seconds)

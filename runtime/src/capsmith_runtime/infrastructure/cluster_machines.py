@@ -19,7 +19,7 @@ _MACHINES_AT_ONCE: Final = 250
 
 def is_control_plane(caches: InfrastructureCaches, obj: JSON) -> bool:
     """Return whether an infrastructure machine belongs to the control plane."""
-    # The label outlives the Machine, without which a deletion may begin.
+    # The label outlives the Machine, which may be gone when a deletion begins.
     if constants.CONTROL_PLANE_LABEL in metadata.labels(obj):
         return True
     machine = caches.machine_of(obj)
@@ -38,7 +38,7 @@ async def list_machines(
     caches = context.caches
     views: list[InfraMachineView] = []
     for number, obj in enumerate(_candidates(caches, cluster, watched), 1):
-        # Views of thousands of machines would block the event loop for longer than it may be.
+        # Without yielding, views of thousands of machines would block the event loop for too long.
         if number % _MACHINES_AT_ONCE == 0:
             await asyncio.sleep(0)
         machine = caches.machine_of(obj)

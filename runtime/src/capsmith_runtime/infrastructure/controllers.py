@@ -104,7 +104,7 @@ class InfrastructureGroup(ControllerGroup):
         self._caches = context.caches
         self._context = context
         self._groups = groups
-        # Its informers are those of the infrastructure's caches.
+        # The infrastructure's caches already contain its informers.
         self._identities = IdentityGroup(context.caches.identity, context.credentials, context)
 
     @property

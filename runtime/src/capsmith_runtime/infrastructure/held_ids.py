@@ -1,4 +1,4 @@
-"""Decide which object holds an external id or provider id, since users can write and copy ids.
+"""Decides which object holds an external id or provider id, because users can copy ids.
 
 A user who may create an object may also set ``spec.providerID``, ``spec.providerIDList`` and the
 external id annotation to another object's ids.  The author's code would then treat that object's
@@ -128,6 +128,7 @@ def _group(obj: JSON) -> str:
 
 
 def _waiting(reason: str, name: str, value: str) -> Waiting:
-    # Who may create objects in one namespace may not learn what is in the others.
+    # The message does not name the other object: the users of one namespace must not learn what
+    # other namespaces contain.
     message = f"{name} {value} belongs to another object: nothing is created, changed or deleted"
     return Waiting(reason, message, requeue_after=_RETRY_SECONDS)

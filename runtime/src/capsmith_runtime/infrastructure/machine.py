@@ -1,8 +1,9 @@
 """Controller for infrastructure machines: their prerequisites (IM-19) and deletion (IM-25).
 
 A machine without problems costs three writes: finalizer with external id, provider id, and status.
-Its account costs a fourth if the session factory names one: it is recorded after all waiting, so
-that an identity can be corrected until something may have been created.
+If the session factory returns an account, recording it costs a fourth write.  The account is
+recorded when nothing is left to wait for, so that an identity can be corrected until something may
+have been created.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class InfraMachineController:
             return await self._reconcile_delete(key, patcher, machine)
         name = machine.cluster_name if machine is not None else None
         cluster = self._caches.core.cluster(key.namespace, name)
-        # Without owners there is nothing to do yet; events of the owners enqueue this object.
+        # Without owners there is nothing to do yet; events for the owners enqueue this object.
         if machine is None or cluster is None:
             return Result()
         if await self._reporter.ensure_paused_condition(patcher, cluster):
@@ -93,7 +94,7 @@ class InfraMachineController:
     async def _reconcile_normal(
         self, patcher: Patcher, cluster: Cluster, machine: Machine
     ) -> Result:
-        # Before anything is created: a crash must leave the id by which it is found (SM-08, SM-09).
+        # Before anything is created: after a crash, it must be found by this id (SM-08, SM-09).
         record = self._caches.identity_record(patcher.obj, cluster)
         await patcher.add_finalizer(self.kind, annotations=record)
         blocker = self._caches.held_ids.find_taken(patcher.obj) or find_core_blocker(
@@ -132,7 +133,7 @@ class InfraMachineController:
         return await self._write_state(patcher, state)
 
     async def _write_state(self, patcher: Patcher, state: InfraMachineState) -> Result:
-        """Write the provider id into the spec before the status: core reads it then (IM-02)."""
+        """Write the provider id into the spec before the status, on which core reads it (IM-02)."""
         # Before the first write, so that a provider id that is rejected reaches neither spec nor
         # status.
         await self._check_provider_id(patcher, state.provider_id)

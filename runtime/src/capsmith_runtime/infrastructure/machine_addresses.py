@@ -73,7 +73,7 @@ class MachineAddresses(ControllerGroup):
     async def _claimed_address(
         self, machine: JSON, cluster: Cluster, index: int, pool: JSON
     ) -> ClaimedAddress | Waiting:
-        # By position, because two entries may name the same pool.
+        # The name contains the position, because two entries may name the same pool.
         name = f"{metadata.name(machine)[:_LONGEST_STEM]}-{index}"
         key = NamespacedName(metadata.namespace(machine), name)
         obj = self._claims.get(key)

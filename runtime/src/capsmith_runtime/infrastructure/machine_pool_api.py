@@ -94,10 +94,10 @@ class InfraMachinePoolState(State):
             raise ValueError("instances must contain each provider_id once")
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class InfraMachinePoolScope(InfraScope[Spec], InfraClusterUser):
-    """Scope of ``reconcile_normal`` of a machine pool."""
+    """Scope of ``reconcile_normal`` for a machine pool."""
 
     machine_pool: MachinePool
     """The MachinePool that owns the pool."""
@@ -132,22 +132,22 @@ class InfraMachinePoolScope(InfraScope[Spec], InfraClusterUser):
         return self.machine_pool.failure_domains
 
     def bootstrap_data(self) -> BootstrapData:
-        """Return the bootstrap data for new machines, from synchronous code (MP-19).
+        """Return the bootstrap data for new machines (MP-19); use this method in synchronous code.
 
         The data change over time: read them again for each new machine or launch template.  Each
-        call sends a request to the API server.  Raises NotAvailableError if the Secret does not
-        exist; do not catch it, so that the pool waits for the Secret.
+        call sends a request to the API server and blocks the thread.  Raises NotAvailableError if
+        the Secret does not exist; do not catch it, so that the pool waits for the Secret.
         """
         return wait_for(self._bootstrap, self._loop)
 
     async def bootstrap_data_async(self) -> BootstrapData:
-        """Return the bootstrap data, from asynchronous code; see ``bootstrap_data``."""
+        """Return the bootstrap data like ``bootstrap_data``, without blocking the event loop."""
         return await self._bootstrap()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InfraMachinePoolDeleteScope(InfraDeleteScope[Spec], InfraClusterUser):
-    """Scope of ``reconcile_delete`` of a machine pool.
+    """Scope of ``reconcile_delete`` for a machine pool.
 
     The MachinePool and the Cluster may already have been deleted.
     """

@@ -109,12 +109,15 @@ class MachineTemplateController:
         )
 
     def _machine_of(self, obj: JSON) -> JSON:
-        """Return a machine as it is created from a template, which may name its own identity."""
+        """Return a machine as it would be created from a template; it may name its own identity."""
         spec = metadata.mapping(obj, "spec", "template", "spec")
         return {**obj, "kind": self._kind.resource.kind, "spec": spec}
 
     def _without_cluster(self) -> Credentials | Waiting:
-        """Return Waiting for the credentials of a template that no Cluster owns."""
+        """Return the credentials of a template that no Cluster owns.
+
+        They are empty if the provider has no identities, otherwise Waiting is returned.
+        """
         return _NO_CLUSTER if self._context.caches.kinds.identities else Credentials()
 
     async def _call(

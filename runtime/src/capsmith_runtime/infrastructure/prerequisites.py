@@ -46,7 +46,7 @@ def create_bootstrap_reader(client: KubeClient, owner: DataOwner) -> BootstrapRe
     async def read() -> BootstrapData:
         name = owner.data_secret_name
         if not name:
-            # A Machine of a deleted MachinePool: it used the bootstrap data of the pool (IM-21).
+            # A Machine of a deleted MachinePool, whose bootstrap data it used (IM-21).
             raise _no_data(f"{owner.name} does not name a bootstrap Secret")
         try:
             secret = await client.get(SECRET, NamespacedName(owner.namespace, name))
@@ -94,9 +94,9 @@ class ClusterInfrastructure:
         """Look up the infrastructure cluster and credentials of ``cluster``.
 
         If ``cluster`` is None, the infrastructure cluster is found by ``name``, the Cluster's name.
-        The credentials are those of the identity that ``user``, the machine or pool that is being
-        reconciled, names.  Without one they are the infrastructure cluster's, and if that is gone,
-        those that are recorded on ``user``.
+        ``user`` is the machine or pool that is being reconciled.  The credentials are those of the
+        identity that ``user`` names, or else of the infrastructure cluster's identity; if the
+        infrastructure cluster is gone, of the identity recorded on ``user``.
         """
         if cluster is None:
             obj = caches.orphaned_infra_cluster(namespace, name)
@@ -143,7 +143,7 @@ def find_core_blocker(cluster: Cluster, owner: DataOwner, kind: str) -> Waiting 
     if not cluster.infrastructure_provisioned:
         message = f"infrastructure of Cluster {cluster.name} is not provisioned yet"
         return Waiting(constants.REASON_WAITING_FOR_INFRASTRUCTURE, message, None)
-    # An empty name is different: machines of a pool have no data of their own (IM-21).
+    # An empty name differs from None: a pool's machines use the pool's bootstrap data (IM-21).
     if owner.data_secret_name is None:
         message = f"bootstrap data of {kind} {owner.name} are not available yet"
         return Waiting(constants.REASON_WAITING_FOR_BOOTSTRAP, message, None)

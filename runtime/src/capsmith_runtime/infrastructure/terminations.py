@@ -34,7 +34,7 @@ from capsmith_runtime.reconcile.results import Terminated
 from capsmith_runtime.reconcile.status_reporter import StatusReporter, limit_message
 
 SECOND_LOOK_DEBOUNCES: Final = 15.0
-"""Delay of the second look, as a multiple of the debounce of statuses: 30 seconds by default."""
+"""Delay of the second check, as a multiple of the status debounce: 30 seconds by default."""
 WINDOW_SECONDS: Final = 600.0
 """Seconds for which a machine counts as disappeared after it was given up.
 
@@ -45,7 +45,7 @@ HOLD_SECONDS: Final = 3600.0
 """Seconds after which a machine that is still reported as Terminated is given up in any case."""
 HELD_LOOK_SECONDS: Final = 60.0
 _SHARE: Final = 3
-"""One machine of so many may be given up within the window."""
+"""Divisor for the share of machines that may be given up within the window: a third."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class MachineGroup:
 
 @dataclass(slots=True)
 class _Suspect:
-    """A machine whose last answer was Terminated, and which is not given up."""
+    """A machine that was last reported as Terminated, and is not given up yet."""
 
     since: float
     groups: tuple[str, ...]
@@ -88,7 +88,7 @@ class TerminationTracker:
         self._ends: deque[tuple[float, str, Hashable]] = deque()
 
     def count_held(self) -> int:
-        """Return the number of machines that are currently held, so not given up yet."""
+        """Return the number of machines whose termination is currently held."""
         return sum(each.held_since is not None for each in self._suspects.values())
 
     def seconds_to_second_look(self, machine: Hashable, groups: Sequence[MachineGroup]) -> float:
@@ -114,7 +114,7 @@ class TerminationTracker:
         excess = next((group for group in groups if self._is_excessive(group)), None)
         if excess is None:
             suspect.held_since = None
-        # Later looks keep the time: the hold must end although the machine is looked at again and
+        # Later checks keep the time: the hold must end although the machine is checked again and
         # again.
         elif suspect.held_since is None:
             suspect.held_since = now
@@ -124,7 +124,7 @@ class TerminationTracker:
         self, machine: Hashable, groups: Sequence[MachineGroup], seconds_ago: float = 0.0
     ) -> None:
         """Record that a terminated machine is given up, or was given up ``seconds_ago``."""
-        # A machine that is given up is no longer a suspect: it would count twice.
+        # A machine that is given up is no longer a suspect: it would be counted twice.
         self.forget(machine)
         self._forget_old()
         if seconds_ago < WINDOW_SECONDS:
@@ -162,8 +162,8 @@ class TerminationTracker:
         start = self._clock() - WINDOW_SECONDS
         times = self._given_up.get(group.name, {})
         given_up = [machine for machine, time in times.items() if time > start]
-        # A single machine may always be given up, also in a cluster of two.
-        # Suspects count as well: in an outage all of them appear before the first is given up.
+        # A single machine may always be given up, even in a cluster of two. Suspects count as well:
+        # in an outage all of them appear before the first is given up.
         allowed = max(1, group.machines // _SHARE)
         return len(given_up) + self._suspected[group.name] > allowed
 
@@ -192,11 +192,11 @@ class TerminatedMachines:
     async def handle(self, patcher: Patcher, cluster: Cluster, terminated: Terminated) -> Result:
         """Give a machine up, or return when to check it again.
 
-        If the machine is given up, raises TerminalError, with the failure reported.
+        If the machine is given up, the failure is reported and TerminalError is raised.
         """
         machine = self._machine(key_of(patcher.obj))
         groups, seconds_ago = tuple(self._groups(patcher.obj, cluster)), 0.0
-        # The manager that gave it up may have been another one.
+        # Another manager may have given it up.
         if patcher.shows(constants.READY_CONDITION, status="False", reason=terminated.reason):
             seconds_ago = _seconds_since_transition(patcher.obj)
         else:
@@ -212,7 +212,7 @@ class TerminatedMachines:
         raise error
 
     async def _hold(self, patcher: Patcher, terminated: Terminated, excess: MachineGroup) -> Result:
-        """Leave the status of Ready as it is, and state in its reason that the machine is held."""
+        """Keep the status of the Ready condition, but change its reason: the machine is held."""
         reason = constants.REASON_TERMINATION_HELD
         message = limit_message(
             f"{terminated.reason}: {terminated.message}; not acted upon yet, because more than a"
@@ -220,7 +220,7 @@ class TerminatedMachines:
         )
         shown = metadata.items(patcher.obj, "status", "conditions")
         condition = conditions.find(shown, constants.READY_CONDITION) or {}
-        # One event for each hold, since a held machine is looked at every minute.
+        # One event for each hold, because a held machine is checked every minute.
         if condition.get("reason") != reason:
             self._events.warn(patcher.obj, reason, message)
         await patcher.write_conditions(ready(condition.get("status") == "True", reason, message))

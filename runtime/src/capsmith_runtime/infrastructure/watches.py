@@ -105,10 +105,10 @@ class InfrastructureWatches:
     def _enqueue_machines(
         self, namespace: str, cluster: str, at_least: Priority = Priority.LOW
     ) -> None:
-        """Enqueue a cluster's pools and templates, and its machines of priority ``at_least``.
+        """Enqueue a cluster's pools, templates and machines.
 
-        They are found by their cluster name label, which core sets together with the owner
-        reference.
+        If ``at_least`` is NORMAL, templates and provisioned machines are left out.  Objects are
+        found by their cluster name label, which core sets together with the owner reference.
         """
         value = f"{namespace}/{cluster}"
         for kind, informer in self._caches.pools.items():
@@ -185,7 +185,7 @@ class InfrastructureWatches:
         keys: Iterable[NamespacedName],
         priority: Priority = Priority.NORMAL,
     ) -> None:
-        # A key that waits already keeps the higher priority.
+        # A key that is already waiting keeps the higher priority.
         for key in keys:
             self._queues[kind].add(key, priority)
 

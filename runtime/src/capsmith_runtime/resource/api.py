@@ -32,10 +32,10 @@ class Owner:
     """Whether the owner is the controller; at most one owner is."""
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class ResourceScope(OwnerScope, InfraClusterUser, Generic[Spec]):
-    """Scope of ``reconcile_normal`` of a resource."""
+    """Scope of ``reconcile_normal`` for a resource."""
 
     spec: Spec
     """The resource's spec, as an instance of the generated class."""
@@ -57,7 +57,7 @@ class ResourceScope(OwnerScope, InfraClusterUser, Generic[Spec]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceDeleteScope(InfraDeleteScope[Spec], InfraClusterUser):
-    """Scope of ``reconcile_delete`` of a resource.
+    """Scope of ``reconcile_delete`` for a resource.
 
     The owners and the Cluster may already have been deleted.
     """

@@ -83,7 +83,7 @@ class ResourceCaches:
         pending = [obj] if namespace else []
         while pending:
             current = pending.pop(0)
-            # Nothing forbids owners in a circle.
+            # Owner references may form a cycle.
             if metadata.namespace(current) != namespace or metadata.uid(current) in seen:
                 continue
             seen.add(metadata.uid(current))
@@ -131,11 +131,11 @@ class ResourceCaches:
         return list(found.values())
 
     def _as_dependent(self, kind: ResourceKind, informer: Informer) -> DependentKind:
-        """Return the kind as a dependent: machine resources delay the cluster's deletion.
+        """Return the DependentKind that makes a cluster's deletion wait for machine resources.
 
-        Other resources do not: the garbage collector deletes those owned by the infrastructure
-        cluster after it, nothing may delete those of users, and the infrastructure cluster may be
-        built on either.
+        Other resources do not delay it: the garbage collector deletes those owned by the
+        infrastructure cluster after it, nothing may delete those of users, and the infrastructure
+        cluster may be built on either.
         """
 
         def of_cluster(namespace: str, name: str) -> list[JSON]:
@@ -183,7 +183,7 @@ class ResourceCaches:
         found, seen, pending = list[JSON](), set[str](), [obj]
         while pending:
             current = pending.pop(0)
-            # Nothing forbids owners in a circle.
+            # Owner references may form a cycle.
             if metadata.uid(current) in seen:
                 continue
             seen.add(metadata.uid(current))

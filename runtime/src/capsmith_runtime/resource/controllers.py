@@ -75,7 +75,7 @@ class ResourceController:
             return Result()
         if name is not None and cluster is None:
             # The Cluster might be paused: ``clusterctl move`` and ``kubectl apply`` create it
-            # together with the resource, and an event of the Cluster enqueues this object.
+            # together with the resource, and an event for the Cluster enqueues this object.
             waiting = Waiting(
                 constants.REASON_CLUSTER_NOT_FOUND, f"Cluster {name} does not exist", None
             )
@@ -219,7 +219,7 @@ class ResourceGroup(ControllerGroup):
         return tuple(self._caches.informers.values())
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Tell the caches which kinds other groups serve, so that their objects can be owners."""
+        """Register the kinds that other groups serve, so that their objects can own resources."""
         self._caches.add_owners(informer for group in groups for informer in group.informers)
 
     def reconcilers(self) -> Iterator[tuple[str, Reconcile]]:

@@ -25,7 +25,7 @@ RESERVED: Final = ("Available", "Deleting", "RollingOut")
 """Types of the conditions that only the runtime writes; authors must not return them."""
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class ManagedControlPlaneScope(SessionScope, Generic[Spec]):
     """Read-only view of a managed control plane."""
@@ -49,7 +49,7 @@ class ManagedControlPlaneScope(SessionScope, Generic[Spec]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedControlPlaneDeleteScope(DeleteScope[Spec], OptionalCredentialsScope):
-    """Scope of ``reconcile_delete`` of a managed control plane.
+    """Scope of ``reconcile_delete`` for a managed control plane.
 
     Its Cluster may already have been deleted.
     """

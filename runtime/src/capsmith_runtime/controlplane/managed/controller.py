@@ -103,8 +103,8 @@ class ManagedControlPlaneController:
         return await self._reconcile_normal(patcher, cluster)
 
     async def _reconcile_normal(self, patcher: Patcher, cluster: Cluster) -> Result:
-        # Before the author's code runs: a crash must leave the external id to find the service by
-        # (SM-09).
+        # Before the author's code runs: after a crash, the service must be found by this external
+        # id (SM-09).
         record = self.credentials.build_record(patcher.obj, cluster)
         await patcher.add_finalizer(self.kind, annotations=record)
         spec = await self._author.decode_spec(patcher)
@@ -131,7 +131,9 @@ class ManagedControlPlaneController:
     async def _write_state(
         self, patcher: Patcher, cluster: Cluster, state: ManagedControlPlaneState
     ) -> Result:
-        """Write endpoint and kubeconfig before the status: core uses them then (CP-02, CP-22)."""
+        """Write endpoint and kubeconfig before the status, so that core can use them (CP-02,
+        CP-22).
+        """
         spec = add_endpoint(patcher.obj, state.endpoint, self.kind.features)
         await patcher.write_spec(spec, state.conditions)
         report = await self._reconcile_kubeconfig(patcher, cluster, state)
@@ -149,7 +151,8 @@ class ManagedControlPlaneController:
     ) -> SecretReport:
         """Store the reported kubeconfig, unless a user has created the Secret (SEC-01)."""
         report, key = SecretReport(now=self._now()), NamespacedName(cluster.namespace, cluster.name)
-        # The endpoint in the spec wins: it may be the user's, and clients of the cluster use it.
+        # The endpoint in the spec takes precedence: the user may have set it, and clients of the
+        # cluster use it.
         endpoint = read_endpoint(patcher.obj) or state.endpoint
         try:
             content = _kubeconfig(cluster.name, endpoint, state.kubeconfig)
@@ -213,7 +216,7 @@ def _kubeconfig(
         )
         return kubeconfig.render(cluster, access)
     content = source.encode() if isinstance(source, str) else source
-    # Checked here, where the author sees the error, and not first when core connects.
+    # Checked here, where the author sees the error, rather than when core connects.
     kubeconfig.parse(content)
     return content
 

@@ -64,7 +64,7 @@ class ManagedControlPlaneGroup(ControllerGroup):
         return (*self._informers.values(), self._store.informer, self._workers.machine_pools)
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Find the credentials of the kinds that use identities."""
+        """Connect the kinds that use identities to the group that serves credentials."""
         for name, controller in self._controllers.items():
             controller.credentials.connect(groups, self._informers[name], has_default=True)
 

@@ -110,7 +110,7 @@ def sign_client(
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
         .add_extension(_authority_identifier(issuer), critical=False)
     )
-    # EdDSA includes its hash; the library refuses another one with these keys.
+    # EdDSA includes its hash; the library rejects any other with these keys.
     edwards = isinstance(signer, ed25519.Ed25519PrivateKey | ed448.Ed448PrivateKey)
     signed = builder.sign(signer, None if edwards else hashes.SHA256())
     return KeyPair(_pem(signed), _private_pem(key))
@@ -195,7 +195,7 @@ def _authority_identifier(issuer: x509.Certificate) -> x509.AuthorityKeyIdentifi
     try:
         own = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     except x509.ExtensionNotFound:
-        # The CA of a user may lack the identifier, which RFC 5280 derives from its key.
+        # A user's CA may lack the identifier, which RFC 5280 derives from its key.
         own = x509.SubjectKeyIdentifier(
             x509.SubjectKeyIdentifier.from_public_key(issuer.public_key()).digest
         )

@@ -92,7 +92,7 @@ class ClusterSecrets:
         generate: bool,
         report: SecretReport,
     ) -> CachedKeyPair | None:
-        """Return a key pair, or None if it is unusable, which is then in ``report``."""
+        """Return a key pair; None if it is unusable, for the reason added to ``report``."""
         name = purpose.secret_name(cluster.name)
         key = NamespacedName(cluster.namespace, name)
         extract = read_authority if purpose.common_name else read_signing_keys
@@ -102,8 +102,8 @@ class ClusterSecrets:
             content = {CERTIFICATE: pair.certificate, KEY: pair.key}
             secret = await self._store.create(build_secret(name, cluster, owner, content), extract)
         elif secret is None:
-            # The watch may lag behind: only the API server can say that a Secret is missing, which
-            # users are asked to restore.
+            # The watch may lag behind: only the API server can confirm that a Secret is missing
+            # before the user is asked to restore it.
             secret = await self._store.read(key, extract)
         if secret is None:
             report.add_missing(name)
@@ -129,7 +129,9 @@ class ClusterSecrets:
         return content.expiry is None or report.check_expiry(name, content.expiry)
 
     async def _has_external_etcd(self, cluster: NamespacedName) -> bool:
-        """Return whether users run etcd; then its authority's private key is not needed here."""
+        """Return whether users run etcd themselves: its CA's private key is then not needed
+        here.
+        """
         try:
             await self._store.raw(
                 NamespacedName(cluster.namespace, f"{cluster.name}-{EXTERNAL_ETCD}")
@@ -171,7 +173,7 @@ def _is_outdated(
     content: KubeconfigContent, server: str, authority: KeyPairContent, now: datetime
 ) -> bool:
     """Return whether a managed kubeconfig must be written again."""
-    # What is written here always has a client certificate.
+    # A kubeconfig that was written here always has a client certificate.
     if content.fault or content.validity is None:
         return True
     # A renewed authority may keep its key: the signature alone would not show that clients still
@@ -187,7 +189,7 @@ def _is_outdated(
 def _renewal(content: KubeconfigContent, authority: KeyPairContent) -> datetime | None:
     """Return the time halfway through the certificate's life, at which it is renewed.
 
-    Returns None if its authority expires first, as renewal gains nothing then (SEC-01).
+    Returns None if its authority expires first, because renewal would gain nothing (SEC-01).
     """
     validity = content.validity
     if validity is None or (authority.expiry is not None and authority.expiry <= validity.end):

@@ -147,7 +147,7 @@ def build_adoption_patch(secret: Object, cluster: str, owner: Object) -> dict[st
     own = build_owner_reference(owner)
     references = metadata.items(secret, "metadata", "ownerReferences")
     others = [each for each in references if not _is_of_kind(each, own)]
-    # The API server refuses a second controller.
+    # The API server rejects a second controller.
     if own not in references and not any(each.get("controller") for each in others):
         patch["ownerReferences"] = [*others, own]
     return patch
@@ -167,7 +167,7 @@ def read_key_pair(secret: Object) -> KeyPair:
 
 
 def read_authority(secret: Object) -> KeyPairContent:
-    """Return what is kept of a certificate authority's Secret.
+    """Return the part of a certificate authority's Secret that is kept in memory.
 
     ``fault`` is set if the Secret cannot be used.
     """
@@ -188,7 +188,7 @@ def read_authority(secret: Object) -> KeyPairContent:
 
 
 def read_signing_keys(secret: Object) -> KeyPairContent:
-    """Return what is kept of a Secret with signing keys.
+    """Return the part of a Secret with signing keys that is kept in memory.
 
     ``fault`` is set if the Secret cannot be used.
     """
@@ -200,7 +200,7 @@ def read_signing_keys(secret: Object) -> KeyPairContent:
 
 
 def read_kubeconfig(secret: Object) -> KubeconfigContent:
-    """Return what is kept of a kubeconfig Secret, without its credentials.
+    """Return the part of a kubeconfig Secret that is kept in memory, without its credentials.
 
     ``fault`` is set if the kubeconfig cannot be used.
     """

@@ -37,7 +37,7 @@ _TRUSTED_SECONDS = 30.0
 """Seconds for which a response is used while the watch does not show the Secret yet."""
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class CachedSecret(Generic[T]):
     """A Secret without its data, together with the part of its content that is kept."""
@@ -130,8 +130,8 @@ class SecretStore:
             # A Secret without the label never appears in the watch, so a time limit has to replace
             # its events.
             return self._clock() - cached.read_at < _TRUSTED_SECONDS
-        # Resource versions order the states of one object only, and this is another one of the same
-        # name.
+        # Resource versions order the states of one object only, and this is a different object of
+        # the same name.
         if metadata.uid(watched) != metadata.uid(cached.obj):
             return False
         return version_of(watched) <= version_of(cached.obj)
@@ -193,7 +193,7 @@ class KubeconfigSecrets:
     async def _check_or_adopt(
         self, secret: CachedKubeconfig, owner: JSON, cluster: NamespacedName, report: SecretReport
     ) -> CachedKubeconfig:
-        """Set owner and label on a managed Secret; report what is wrong with a user's Secret."""
+        """Set owner and label on a managed Secret; report problems of a user's Secret."""
         patch = build_adoption_patch(secret.obj, cluster.name, owner)
         if not secret.is_managed:
             _check_kubeconfig(secret, "labels" in patch, cluster, report)

@@ -82,8 +82,8 @@ class MachinePoolGroup(ControllerGroup):
             caches.held_ids.index(
                 self._own[each.resource.kind], has_provider_ids=each in kinds.whole
             )
-        # Secrets with bootstrap data have the label with the name of the cluster (BC-06), but so
-        # have its keys: they are watched without their data.
+        # Secrets with bootstrap data have the cluster name label (BC-06), but so do the cluster's
+        # keys. The Secrets are therefore watched without their data.
         labelled = scope.select(labels=CLUSTER_NAME_LABEL, metadata_only=True)
         self._secrets = core.informer(SECRET, labelled)
         for machines in {each.machines.kind for each in kinds.with_machines}:
@@ -144,7 +144,8 @@ class MachinePoolGroup(ControllerGroup):
         pool = read_machine_pool(found) if found is not None else None
         annotations = metadata.annotations(obj)
         group = obj["apiVersion"].partition("/")[0]
-        # The version at the machine's creation: the pool's own version may have changed since then.
+        # The version at the machine's creation, because the pool's version may have changed since
+        # then.
         version = annotations.get(f"{group}/pool-version") or machine.version
         return replace(
             machine,
@@ -219,12 +220,12 @@ class _PoolWatches:
             self._enqueue_labelled_pool(obj)
 
     def _enqueue_labelled_pool(self, obj: JSON) -> None:
-        """Enqueue the pool that the label of a machine without an owner reference names (SM-11)."""
+        """Enqueue the pool named by the label of a machine without an owner reference (SM-11)."""
         label = metadata.labels(obj).get(POOL_NAME_LABEL)
         for value in cluster_of(obj) if label else ():
             for pool in self._machine_pools.by_index(BY_CLUSTER, value):
-                # The label may hold only a hash of the MachinePool's name (MP-08), so pools are
-                # compared by it.
+                # The label may contain only a hash of the MachinePool's name (MP-08), so label
+                # values are compared.
                 if metadata.label_value(metadata.name(pool)) == label:
                     self.enqueue_pool(pool)
 

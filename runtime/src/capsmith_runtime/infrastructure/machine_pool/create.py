@@ -36,10 +36,10 @@ A machine that another client deletes immediately may never appear in the cache.
 """
 
 
-# A plan from caches that lag behind would create machines again, or delete others in addition. So
-# the next plan waits until the caches show what the last one did, which takes milliseconds. The
-# caches may also be older than what a former leader did: the first plan of a process is made from
-# the API server, and so is the one after an expectation that was not met in time.
+# A plan from caches that lag behind would create machines again, or delete too many. The next plan
+# therefore waits until the caches show what the last one did, which takes milliseconds. The caches
+# may also lag behind a former leader, so the first plan of a process is made from the API server,
+# and so is the plan after an expectation that was not met in time.
 @dataclass(slots=True)
 class _Pending:
     """The expectations for one pool."""
@@ -68,7 +68,7 @@ class PoolExpectations:
     def expect(
         self, pool: JSON, *, created: Iterable[str] = (), deleted: Iterable[str] = ()
     ) -> None:
-        """Record changes to await from the caches: created objects by name, deleted ones by UID."""
+        """Record changes to await in the caches: created objects by name, deleted ones by UID."""
         pending = self._pending(pool)
         if pending is not None:
             pending.created.update(created)
@@ -269,7 +269,7 @@ class PoolMachineClient:
         }
 
     def _owner_reference(self, pool: JSON) -> JSON:
-        # Not as `controller`: that is the Machine (MP-09).
+        # Without `controller`, because the Machine is the controller (MP-09).
         return {
             "apiVersion": self._kind.resource.api_version,
             "kind": self._kind.resource.kind,
@@ -287,7 +287,7 @@ def _has_former_owner(obj: JSON, pool: JSON) -> bool:
 async def _for_each(items: Sequence[T], work: Callable[[T], Awaitable[R]]) -> list[R]:
     """Run ``work`` for all items in batches, and return the results in order.
 
-    No further batch is started after an error, which is raised.
+    After an error, no further batch is started and the error is raised.
     """
     done: list[R] = []
     errors: list[BaseException] = []

@@ -49,7 +49,7 @@ _NAME_TAKEN_SECONDS = 1.0
 
 
 class _Look(NamedTuple):
-    """Everything that a reconcile of a pool depends on."""
+    """The inputs of a pool's reconcile."""
 
     obj: JSON
     pool: MachinePool
@@ -73,7 +73,7 @@ class MachinePoolMachinesController:
         self._infrastructure = context.caches
         self._reporter = StatusReporter(kind, context)
         self._author = AuthorStep(kind, context, self._reporter)
-        self._rollout(0)  # refuse wrong limits at the start
+        self._rollout(0)  # reject invalid limits at startup
         self._machine_pools = MachinePoolClient(context.client, machine_pools)
         self._status = PoolReporter(kind, context, self._reporter)
         self._scopes = PoolScopes(kind, context, self._author)
@@ -81,7 +81,7 @@ class MachinePoolMachinesController:
         self._machines_client = PoolMachineClient(context.client, kind, self._lister)
         self._expectations = self._machines_client.expectations
         self._settled: dict[NamespacedName, _Look] = {}
-        """Inputs of each pool's last reconcile, if that had nothing to do."""
+        """Inputs of each pool's last reconcile, if there was nothing to do."""
         self._runner = ReconcileRunner(
             kind,
             informer,
@@ -105,7 +105,7 @@ class MachinePoolMachinesController:
         if metadata.is_deleting(patcher.obj):
             return await self._reconcile_delete(key, patcher, pool)
         cluster = self._caches.cluster(key.namespace, pool.cluster_name if pool else None)
-        # Without owners there is nothing to do yet; events of the owners enqueue this object.
+        # Without owners there is nothing to do yet; events for the owners enqueue this object.
         if pool is None or cluster is None:
             return Result()
         if await self._reporter.ensure_paused_condition(patcher, cluster):
@@ -197,7 +197,7 @@ class MachinePoolMachinesController:
     async def _desired_replicas(
         self, patcher: Patcher, scope: InfraMachinePoolScope[Any]
     ) -> int | Waiting | None:
-        """Return the desired number of machines; None if others manage the machines (MP-17)."""
+        """Return the desired number of machines; None to neither create nor delete any (MP-17)."""
         if not scope.replicas_managed_elsewhere:
             return scope.replicas
         hook = self._author.reconciler.replicas

@@ -1,8 +1,8 @@
 """Plans which machines of a pool to create and delete next.
 
-A plan follows from the existing machines, the desired state and the limits of a rollout alone, in
-whatever order the machines are given. It does not depend on time, on the API server, or on earlier
-plans, so after an interruption the next plan simply takes its place.
+A plan depends only on the existing machines, in any order, the desired state and the limits of a
+rollout. It does not depend on time, on the API server, or on earlier plans, so after an
+interruption the next plan simply takes its place.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class PoolMember:
     """The machine's number: unique in its pool, and increasing in the order of creation."""
     deleting: bool = False
     delete_requested: bool = False
-    """Whether the user requests that this machine is deleted first (MP-10)."""
+    """Whether the user has requested that this machine is deleted first (MP-10)."""
     unhealthy: bool = False
-    """Whether a MachineHealthCheck requests that the machine is replaced."""
+    """Whether a MachineHealthCheck has requested that the machine is replaced."""
     outdated: bool = False
     """Whether the machine was created from an earlier spec or version of its pool."""
     has_node: bool = False

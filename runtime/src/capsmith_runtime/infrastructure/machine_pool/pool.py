@@ -71,7 +71,7 @@ class InfraMachinePoolController:
         if metadata.is_deleting(patcher.obj):
             return await self._reconcile_delete(key, patcher, pool)
         cluster = self._caches.cluster(key.namespace, pool.cluster_name if pool else None)
-        # Without owners there is nothing to do yet; events of the owners enqueue this object.
+        # Without owners there is nothing to do yet; events for the owners enqueue this object.
         if pool is None or cluster is None:
             return Result()
         if await self._reporter.ensure_paused_condition(patcher, cluster):
@@ -83,7 +83,7 @@ class InfraMachinePoolController:
     async def _reconcile_normal(
         self, patcher: Patcher, cluster: Cluster, pool: MachinePool
     ) -> Result:
-        # Before anything is created: a crash must leave the id by which the pool is found (SM-08,
+        # Before anything is created: after a crash, the pool must be found by this id (SM-08,
         # SM-09).
         record = self._infrastructure.identity_record(patcher.obj, cluster)
         await patcher.add_finalizer(self.kind, annotations=record)

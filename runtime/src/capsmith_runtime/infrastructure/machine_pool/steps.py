@@ -66,8 +66,8 @@ class MachinePoolClient:
         """Write the size ``observed``, which another autoscaler set, to the MachinePool (MP-17)."""
         if not pool.replicas_managed_elsewhere or pool.replicas == observed:
             return
-        # No resource version: nothing else is written, and the observed size is right whatever has
-        # changed.
+        # Without a resource version: nothing else is written, and the observed size is correct
+        # whatever else has changed.
         body = {"spec": {"replicas": observed}}
         key = NamespacedName(pool.namespace, pool.name)
         response = await self._client.patch(self._machine_pools.resource, key, body)
@@ -126,7 +126,7 @@ class PoolReporter:
             spec = build_pool_spec(patcher.obj, known, features)
             status = self._writer.build_status(patcher.obj, known, features)
             if is_storable(spec, status):
-                # The provider ids before the status, which makes core read them.
+                # The provider ids come before the status, which makes core read them.
                 await patcher.write_spec(spec, state.conditions)
                 return await self._reporter.report_state(patcher, status, state)
         message = (
