@@ -3,13 +3,13 @@
     RetryAfterError               expected: logged without a traceback, and retried with back-off
     └── ReconcileError            has a reason and a message for the Ready condition
         ├── ContractError         the author's code returned what the contract forbids
-        ├── RateLimitedError      the infrastructure refuses requests of an identity for a while
+        ├── RateLimitedError      the infrastructure rejects requests of an identity for a while
         ├── SessionError          the session of an identity could not be opened
         ├── SessionExpiredError   the infrastructure has ended the session of an identity
         ├── TerminalError         only a change of the object helps, or its replacement
         └── KubernetesError       a request to a Kubernetes API failed
             ├── NotDeclaredError          not sent: provider.yaml declares no permission
-            └── ApiError                  refused by the API server, or without a response
+            └── ApiError                  rejected by the API server, or without a response
                 ├── UnreachableError          no response
                 ├── UnauthorizedError         401
                 ├── ForbiddenError            403

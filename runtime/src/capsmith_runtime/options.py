@@ -66,7 +66,7 @@ class Options:
     """Number of concurrent reconciles for each kind that `kind_concurrency` does not name."""
     kind_concurrency: Mapping[str, int] = field(default_factory=dict)
     hook_rate: float | None = None
-    """Maximum calls of the author's methods per second for each identity.
+    """Maximum calls to the author's methods per second for each identity.
 
     0 means unlimited; None means the rate that the author's session factory declares.
     """

@@ -88,7 +88,8 @@ class AddonController:
         if deleting and self.kind.finalizer not in metadata.finalizers(patcher.obj):
             return self._forget(key)
         if await self._reporter.ensure_paused_condition(patcher, None):
-            # After the pause, each installation is requeued: changes were not acted upon meanwhile.
+            # After the pause, each installation is requeued, because changes were ignored in the
+            # meantime.
             self._requested.pop(key, None)
             return Result()
         # Read it before add_finalizer writes the external id, whose absence marks a copied object.
@@ -117,7 +118,7 @@ class AddonController:
     async def _record_clusters(
         self, key: NamespacedName, patcher: Patcher, before: Set[str], selected: set[str]
     ) -> set[str]:
-        """Record a cluster before anything is installed, and drop it after all is removed."""
+        """Record clusters before an installation; drop them once everything is removed."""
         group, statuses = self.kind.resource.group, self._statuses.of_addon(key)
         name = record_annotation(group)
         removed = {

@@ -32,7 +32,7 @@ T = TypeVar("T")
 _PAGE = 250
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class AddonScope(SessionScope, Generic[Spec]):
     """An add-on to install on a cluster: the argument of ``reconcile_normal``."""
@@ -46,7 +46,7 @@ class AddonScope(SessionScope, Generic[Spec]):
         return self.credentials
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class AddonDeleteScope(OptionalCredentialsScope, Generic[Spec]):
     """An add-on to remove from a cluster: the argument of ``reconcile_delete``."""
@@ -110,7 +110,7 @@ class Workload:
         return self._wait(lambda: self.apply_async(resource, obj))
 
     async def apply_async(self, resource: ResourceType, obj: JSON) -> JSON:
-        """Asynchronous variant of ``apply``."""
+        """Apply an object like ``apply``, without blocking the event loop."""
         return await self._client.apply(resource, obj, force=True)
 
     def find(self, resource: ResourceType, name: str, namespace: str = "") -> JSON | None:
@@ -120,7 +120,7 @@ class Workload:
     async def find_async(
         self, resource: ResourceType, name: str, namespace: str = ""
     ) -> JSON | None:
-        """Asynchronous variant of ``find``."""
+        """Return an object like ``find``, without blocking the event loop."""
         try:
             return await self._client.get(resource, NamespacedName(namespace, name))
         except NotFoundError:
@@ -136,7 +136,7 @@ class Workload:
     async def find_all_async(
         self, resource: ResourceType, namespace: str = "", labels: str = ""
     ) -> list[JSON]:
-        """Asynchronous variant of ``find_all``."""
+        """Return objects like ``find_all``, without blocking the event loop."""
         selection = Selection(namespace=namespace, labels=labels)
         objects: list[JSON] = []
         token = ""
@@ -155,7 +155,7 @@ class Workload:
         return self._wait(lambda: self.delete_async(resource, name, namespace))
 
     async def delete_async(self, resource: ResourceType, name: str, namespace: str = "") -> bool:
-        """Asynchronous variant of ``delete``."""
+        """Delete an object like ``delete``, without blocking the event loop."""
         try:
             await self._client.delete(resource, NamespacedName(namespace, name))
         except NotFoundError:
@@ -170,7 +170,7 @@ class Workload:
         return self._wait(self.kubeconfig_async)
 
     async def kubeconfig_async(self) -> bytes:
-        """Asynchronous variant of ``kubeconfig``."""
+        """Return the kubeconfig like ``kubeconfig``, without blocking the event loop."""
         return await self._kubeconfig()
 
     def _wait(self, work: Callable[[], Awaitable[T]]) -> T:

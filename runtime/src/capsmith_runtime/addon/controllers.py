@@ -47,8 +47,8 @@ class AddonGroup(ControllerGroup):
     ) -> None:
         self._caches = caches
         self._clients = WorkloadClients(context.client, caches.metrics, field_manager=context.label)
-        # Core labels all Secrets of a cluster, so data would include keys: only the versions are
-        # needed.
+        # Core labels all Secrets of a cluster, so their data would include keys: only the versions
+        # are needed.
         selection = caches.scope.select(labels=constants.CLUSTER_NAME_LABEL, metadata_only=True)
         self._secrets = Informer(
             caches.client, SECRET, caches.metrics, selection=selection, projection=_identity
@@ -73,7 +73,7 @@ class AddonGroup(ControllerGroup):
             yield from kind.reconcilers()
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Find the credentials of the kinds that use identities."""
+        """Connect the kinds that use identities to the group that serves credentials."""
         for kind in self._kinds:
             kind.connect(groups)
 
@@ -137,7 +137,7 @@ class _KindControllers:
         yield self._installation_name, self._installations.reconcile
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Find the credentials of the add-ons, whose changes requeue the installations."""
+        """Connect add-ons to the group that serves credentials, so that changes requeue them."""
         self._installations.credentials.connect(groups, self.informer, self._on_credentials)
 
     def _on_credentials(self, addon: JSON) -> None:

@@ -29,7 +29,7 @@ class Installation(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """Return the Cluster's name as the owner of calls, because they go to its API server."""
+        """Return the tenant for calls about the installation: the Cluster that they go to."""
         return f"Cluster {self.addon.namespace}/{self.cluster}"
 
 

@@ -203,7 +203,7 @@ def _full_path(spec_path: str, field: str) -> str:
 
 
 def _text(text: str) -> str:
-    # JSON cannot hold the halves of surrogate pairs, and texts may quote what a user wrote.
+    # JSON cannot contain lone surrogates, which texts may have if they quote a user.
     return text.encode(errors="replace").decode()
 
 
@@ -317,7 +317,8 @@ class AdmissionHandler:
         try:
             new = self._decoded(request, request.new)
         except DecodingError as error:
-            # A field that has become required, in an object from before: other fields may change.
+            # Updates that leave the author's fields unchanged do not get here: they are possible
+            # even if a field that has become required is missing.
             return self._refused(request, [build_decoding_error(request, error)])
         old = self._decoded_old(request) if request.operation == "UPDATE" else None
         if old is None:

@@ -13,7 +13,7 @@ _SPEC: Final = ("spec",)
 _TEMPLATE_SPEC: Final = ("spec", "template", "spec")
 
 
-# Without slots: cached properties need a dictionary.
+# No slots, because cached properties need a dictionary.
 @dataclass(frozen=True, kw_only=True)
 class AdmittedKind:
     """A kind with a validator, a defaulter or both."""

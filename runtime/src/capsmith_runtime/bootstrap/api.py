@@ -75,7 +75,7 @@ class BootstrapDocument:
     Control planes replace the machine before that time (BC-16).
     """
     status: Any = None
-    """Instance of the generated Status class; None if the kind has no status fields of its own."""
+    """Instance of the generated Status class; None to leave its fields unchanged."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.value, bytes):
@@ -90,7 +90,7 @@ class BootstrapDocument:
             raise ValueError("certificates_expiry must have a time zone")
 
 
-# Without slots: Python 3.11 cannot make an object by Class[T](...) with them.
+# Without slots, because Class[T](...) fails with them in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class BootstrapConfigScope(SessionScope, Generic[Spec]):
     """A bootstrap configuration, and the Machine or MachinePool that needs its data."""
@@ -144,7 +144,7 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
         return endpoint
 
     def certificate(self, purpose: CertificatePurpose) -> CertificatePair:
-        """Return the certificate and key for a purpose, from synchronous code.
+        """Return the certificate and key for a purpose; use this method in synchronous code.
 
         Each call sends a request to the API server and blocks the thread. Raises NotAvailableError
         if the certificate's Secret does not exist; do not catch it, so that the configuration waits
@@ -153,7 +153,7 @@ class BootstrapConfigScope(SessionScope, Generic[Spec]):
         return wait_for(lambda: self._certificates(purpose), self._loop)
 
     async def certificate_async(self, purpose: CertificatePurpose) -> CertificatePair:
-        """Return a certificate of the cluster, from asynchronous code; see ``certificate``."""
+        """Return a certificate like ``certificate``, without blocking the event loop."""
         return await self._certificates(purpose)
 
 

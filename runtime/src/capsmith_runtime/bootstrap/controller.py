@@ -115,7 +115,7 @@ class BootstrapConfigController:
         if owner is None or cluster is None:
             return Result()
         if await self._reporter.ensure_paused_condition(patcher, cluster):
-            # What a backup tool restores meanwhile may have lost its owners (SM-11).
+            # A backup tool may restore objects without their owners in the meantime (SM-11).
             self._owner_checked.discard(key)
             return Result()
         if owner.is_control_plane and cluster.control_plane_initialized:
@@ -173,7 +173,7 @@ class BootstrapConfigController:
     def _is_refreshable(self, patcher: Patcher, owner: ConfigOwner) -> bool:
         """Return whether a Machine that has data may still need them, and the author renews them.
 
-        As kubeadm's provider does, which extends a token until the machine has a Node.
+        This matches kubeadm's provider, which extends a token until the machine has a Node.
         """
         machine = owner.machine
         return (
@@ -234,7 +234,7 @@ class BootstrapConfigController:
     ) -> BootstrapConfigScope[Any]:
         fields = self._author.scope_fields(patcher.obj)
         if current is not None and current.external_id:
-            # A move changes the UID of the configuration, and keeps the Secret.
+            # A move changes the UID of the configuration, but keeps the Secret.
             fields["external_id"] = current.external_id
         return BootstrapConfigScope(
             **fields,
@@ -250,7 +250,7 @@ class BootstrapConfigController:
         )
 
     async def _acquire_init_lock(self, cluster: Cluster, owner: ConfigOwner) -> Waiting | None:
-        """Return None if the Machine may initialise the cluster, else what it must wait for."""
+        """Return None if the Machine may initialise the cluster; otherwise what it waits for."""
         reason = bootstrap.REASON_WAITING_FOR_CONTROL_PLANE
         if owner.machine is None or not owner.is_control_plane:
             message = f"the control plane of Cluster {cluster.name} is not initialized yet"
@@ -284,8 +284,8 @@ class BootstrapConfigController:
         scope: BootstrapConfigScope[Any],
     ) -> DataContent:
         refresh_at = expiry = ""
-        # The machine that initialises the cluster joins nothing: what is generated later, when it
-        # is no longer the first, would be data for another role.
+        # The machine that initialises the cluster does not join one: data generated later, when it
+        # is no longer the first, would be for another role.
         renewed = self._refreshes_machines and not scope.is_first_control_plane
         if document.refresh_after is not None and (owner.pool is not None or renewed):
             refresh_at = _timestamp(self._now().timestamp() + document.refresh_after)
@@ -301,7 +301,7 @@ class BootstrapConfigController:
         )
 
     def _is_outdated(self, content: DataContent, patcher: Patcher, owner: ConfigOwner) -> bool:
-        """Return whether later machines of a pool need data other than the current ones (MP-19)."""
+        """Return whether machines that a pool creates later need new data (MP-19)."""
         if owner.pool is None:
             return False
         changed = bool(content.inputs) and content.inputs != owner.inputs_digest(patcher.obj)

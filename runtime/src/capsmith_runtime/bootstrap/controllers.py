@@ -102,7 +102,8 @@ class BootstrapGroup(ControllerGroup):
             _on_delete(lambda machine: requeue(self._waiting_for_lock(machine)))
         )
         self._pools.add_handler(on_change(read_machine_pool, requeue_owned(MACHINE_POOL_KIND)))
-        # Tools change annotations of Clusters often: they concern only what is still waiting.
+        # Tools often change a Cluster's annotations, which concern only configurations that are
+        # still waiting.
         caches.clusters.add_handler(
             on_change(
                 caches.reader.read_cluster,

@@ -75,8 +75,8 @@ class DataSecretStore:
         See MP-19.
         """
         if not replace:
-            # The creation fails if another manager has stored data meanwhile, which a machine may
-            # already use.
+            # The creation fails if another manager has stored data in the meantime, which a machine
+            # may already use.
             manifest = build_data_secret(config, cluster, content)
             await self._client.create(SECRET, manifest)
             return

@@ -84,7 +84,7 @@ class ControlPlaneInitMutex:
     async def _take_over(self, lock: JSON, machine: Machine) -> str:
         """Take over the lock of a Machine that is gone; return the name of the new holder.
 
-        If another machine tries the same now, the resource version decides.
+        If another machine tries to take it at the same time, the resource version decides.
         """
         key = NamespacedName(metadata.namespace(lock), metadata.name(lock))
         version = metadata.text(lock, "metadata", "resourceVersion")

@@ -55,8 +55,8 @@ class ConfigOwner:
         """
         if self.pool is None:
             return ""
-        # Only what the author's code can read and a user can change; the rest must not replace
-        # data.
+        # Only inputs that the author's code can read and a user can change: nothing else may
+        # replace the data.
         inputs = (metadata.mapping(config, "spec"), self.pool.version)
         return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -91,7 +91,7 @@ class ConfigOwnerFinder:
     def machine_with_data(self, machine: Machine) -> str:
         """Return the name of another control plane machine that has data; empty if there is none.
 
-        Only without such a machine may ``machine`` initialise the control plane (BC-12).
+        ``machine`` may initialise the control plane only if there is no such machine (BC-12).
         """
         cluster = f"{machine.namespace}/{machine.cluster_name}"
         for obj in self._caches.machines.by_index(BY_CLUSTER, cluster):

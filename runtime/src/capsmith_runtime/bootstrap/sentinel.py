@@ -24,7 +24,7 @@ def shell_script(*commands: str, sentinel: str = LINUX_SENTINEL) -> str:
     not quoted.
     """
     folder, file = shlex.quote(posixpath.dirname(sentinel)), shlex.quote(sentinel)
-    # Created under another name, so that the file never exists without its text.
+    # Written under another name first, so that the file never exists without its text.
     last = (f"mkdir -p {folder}", f"echo {TEXT} > {file}.tmp", f"mv {file}.tmp {file}")
     return "\n".join(("set -e", *commands, *last)) + "\n"
 

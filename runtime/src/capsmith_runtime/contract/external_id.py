@@ -1,6 +1,6 @@
 """External ids: stable identities by which the author's code finds its infrastructure.
 
-``clusterctl move`` changes an object's uid but keeps what is recorded in it.  So the id is written
+``clusterctl move`` changes an object's uid but keeps its annotations.  The id is therefore written
 once, together with the finalizer and before the first side effect, and never changes for the same
 object (SM-09).
 """

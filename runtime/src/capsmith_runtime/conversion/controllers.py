@@ -148,7 +148,8 @@ def _convert(obj: Any, api_version: str, converter: Converter) -> dict[str, Any]
     except (UnknownVersionError, ApiError):
         raise
     except Exception as error:
-        # A failure must be a response: the API server repeats a request without one for a minute.
+        # A failure must be a response: without one, the API server repeats the request for a
+        # minute.
         cause = str(error) if isinstance(error, ConversionError) else describe_error(error)
         name = "/".join(filter(None, map(str, key_of(obj))))
         raise ConversionError(f"{name}: {cause}") from error
@@ -241,8 +242,8 @@ class ConversionWebhookGroup(WebhookGroup):
                 raise error
             return version
 
-        # The whole review again: a conversion changes nothing but its result, and the list that was
-        # read has the versions of all kinds.
+        # Convert the whole review again: a conversion has no side effects, and the list that was
+        # just read has the versions of all kinds.
         return await respond(review, self._converter(version_of))
 
     def _converter(self, versions: Versions) -> Converter:
@@ -259,8 +260,8 @@ class ConversionWebhookGroup(WebhookGroup):
         """Read the versions of all kinds from the labels of CRDs (GEN-01).
 
         A single listing serves all objects of a review, whatever they refer to, and all reviews
-        that wait for it.  Returns the error if versions cannot be read; the previous ones are used
-        then.
+        that wait for it.  Returns the error if versions cannot be read; the previous ones then
+        remain in use.
         """
         # Reviews arrive in bursts, and each of them would otherwise list all CRDs.
         async with self._reading:

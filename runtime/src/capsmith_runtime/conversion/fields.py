@@ -37,11 +37,11 @@ class PartFields:
     """Dataclass of all author fields in the version; None if there are none."""
     hub: type[Any] | None = None
     spoke_keys: frozenset[str] = frozenset()
-    """Names of the version's fields to which no hub field of the same name and type corresponds."""
+    """Names of the version's fields without a hub field of the same name and type."""
     hub_keys: frozenset[str] = frozenset()
-    """Names of the hub's fields to which no version field of the same name and type corresponds."""
+    """Names of the hub's fields without a version field of the same name and type."""
     to_hub: Callable[[Any], Any] | None = None
-    """Function that returns the hub's fields for the version's; None if there are none to fill."""
+    """Function that computes the hub's fields from the version's; None if there are none."""
     from_hub: Callable[[Any], Any] | None = None
 
     def convert(self, data: Data, *, to_hub: bool, report: Report | None = None) -> None:

@@ -125,8 +125,7 @@ def is_equal(one: Any, other: Any) -> bool:
 
 
 Shape = tuple[str, str]
-"""The contract that a version follows, and the version's name if its fields differ from the hub's.
-"""
+"""Contract of a version, and the version's name if its fields differ from the hub's."""
 
 
 class UnknownVersionError(LookupError):
@@ -247,8 +246,8 @@ class _ObjectConversion:
         except Exception as error:
             if stored is None:
                 raise
-            # Any user may write the annotation, and no schema validates it: what it contains must
-            # not fail the conversion, and with it the lists of all other users.
+            # Any user may write the annotation, and no schema validates it: its content must not
+            # fail the conversion, and with it the lists of all other users.
             if self.report is not None:
                 self.report(error)
             target, text = self._complete(obj, source, converted, None)
@@ -262,13 +261,13 @@ class _ObjectConversion:
         return {**others, "apiVersion": api_version, "metadata": metadata, **target}
 
     def _complete(self, obj: Data, source: Data, target: Data, annotation: Any) -> tuple[Data, Any]:
-        """Return ``target`` with what the annotation restores, and the annotation's new value."""
+        """Return ``target`` with values restored from the annotation, and its new value."""
         stored = self._stored(annotation)
         text = None if stored else annotation
-        # The object was in the target's shape before: what it had there is restored, except for
-        # fields that were changed in the meantime.
+        # The object was in the target's shape before: its values in that shape are restored, except
+        # for fields that were changed in the meantime.
         original = stored.pop(self.kind.shape(self.target), None)
-        # Data in the shape of the source are older than the source: they are dropped.
+        # Data in the shape of the source are older than the source, so they are dropped.
         stored.pop(self.kind.shape(self.source), None)
         if original is not None:
             expected = self._apply(self._revert(original.data))

@@ -82,7 +82,8 @@ def convert_backward(data: Data, changes: Sequence[Change], context: ConversionC
         if not change.stays:
             set_value(result, change.old, conversion.backward(value, value_context))
         elif get_value(result, change.old) is MISSING:
-            # The forward conversion leaves out what absence of the old field already expresses.
+            # The forward conversion leaves out values that the absence of the old field already
+            # expresses.
             set_value(result, change.old, conversion.forward(value, value_context))
     return result
 

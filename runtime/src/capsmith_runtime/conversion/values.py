@@ -35,7 +35,7 @@ def copy_value(value: T) -> T:
     """Return a deep copy of a JSON value.
 
     `copy.deepcopy` takes several times as long, because it also handles cycles and shared parts,
-    and conversions block the event loop meanwhile.
+    and conversions block the event loop.
     """
     if isinstance(value, dict):
         return cast(T, {key: copy_value(item) for key, item in value.items()})
@@ -221,7 +221,8 @@ def convert_conditions_to_new(value: Any, context: ValueContext) -> Any:
         # The new schema requires a reason of a certain form and a message, the old one requires
         # neither.
         kept |= {"reason": reason if valid else NO_REASON, "message": entry.get("message") or ""}
-        # The first of a type is kept, as the list is a map by type in the new schema.
+        # The first condition of each type is kept, because the list is a map by type in the new
+        # schema.
         conditions.setdefault(str(entry["type"]), kept)
     return list(conditions.values())
 
@@ -246,7 +247,7 @@ def _old_condition(entry: Mapping[str, Any]) -> Data:
             old[key] = old[key][:limit]
     if not old.get("message"):
         old.pop("message", None)
-    # The placeholder of the other direction: the old shape has no required reason.
+    # The placeholder of the other direction: the old format does not require a reason.
     if old.get("reason") == NO_REASON:
         del old["reason"]
     if old.get("status") == "False":

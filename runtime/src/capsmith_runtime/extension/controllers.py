@@ -29,6 +29,7 @@ ROLE: Final = ResourceType(
 
 
 VERSIONS: Final = ("v1beta2", "v1alpha1")
+"""Supported versions of ExtensionConfig, preferred first; the fields written here are the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +132,8 @@ async def _owner_reference(client: KubeClient, name: str) -> JSON | None:
     """
     try:
         role = await client.get(ROLE, NamespacedName("", name))
-    # Outside the cluster the manager may have a role of another name, which it may not read.
+    # Outside the cluster, the manager's role may have another name, and the manager may not be
+    # allowed to read it.
     except (NotFoundError, ForbiddenError):
         return None
     uid = role["metadata"]["uid"]
@@ -145,9 +147,9 @@ RENEW_SECONDS: Final = 60.0
 """Seconds between two registrations, which also recreate a deleted ExtensionConfig."""
 _OLD_VERSION: Final = "v1alpha1"
 _LIMITS: Final = replace(LIMITS, body_bytes=16 * 1024 * 1024)
-"""Limits for large topologies, whose requests have some megabytes.
+"""Limits for large topologies, whose requests contain several megabytes.
 
-Each request contains each template with its variables.
+Each request contains every template with its variables.
 """
 
 
@@ -220,9 +222,9 @@ class RuntimeExtensionGroup(ControllerGroup):
                 await self._server.watch_certificate(await self._register())
 
     async def _supported_handlers(self) -> list[Handler]:
-        """Return handlers of hooks that core knows.
+        """Return the handlers of the hooks that core knows.
 
-        One unknown hook makes it reject all (RX-04).
+        A single unknown hook would make core reject all of them (RX-04).
         """
         while True:
             try:
@@ -245,11 +247,8 @@ class RuntimeExtensionGroup(ControllerGroup):
         try:
             await register(client, self._registration, self._caches.scope, self._server.ca_bundle)
         except (ApiError, NotServedError) as error:
-            # Core's admission also refuses it while the feature gate RuntimeSDK is off.
+            # Core's admission also rejects it while the feature gate RuntimeSDK is off.
             _log.warning("cannot register", name=name, error=str(error))
             return RETRY_SECONDS
         _log.debug("registered", name=name)
         return RENEW_SECONDS
-
-
-"""In order of preference; the fields that are written here are the same in both."""

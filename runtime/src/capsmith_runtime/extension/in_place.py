@@ -60,11 +60,11 @@ class CanUpdateRequest:
 
 
 class CanUpdateMachineRequest(CanUpdateRequest):
-    """The request about a Machine of a control plane."""
+    """Request about a Machine of a control plane."""
 
 
 class CanUpdateMachineSetRequest(CanUpdateRequest):
-    """The request about the Machines of a MachineSet."""
+    """Request about the Machines of a MachineSet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Health checks of a manager that an author writes."""
+"""Health checks that the author of a provider writes for its managers."""
 
 from capsmith_runtime.health.api import HealthChecks
 

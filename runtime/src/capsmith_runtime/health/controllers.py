@@ -16,11 +16,11 @@ from capsmith_runtime.reconcile.session_tasks import PeriodicCheck, ReadinessChe
 _log = get_logger("liveness")
 
 FAILURES: Final = 3
-"""Failures in succession after which a liveness check fails."""
+"""Number of consecutive failures after which a liveness check fails."""
 
 
 class LivenessCheck(PeriodicCheck):
-    """Fails after several failures in succession of a check that has succeeded before."""
+    """Check that fails after several consecutive failures, if it has succeeded before."""
 
     def __init__(self, checks: HealthChecks) -> None:
         super().__init__(type(checks).__name__, checks.livez)
@@ -28,8 +28,9 @@ class LivenessCheck(PeriodicCheck):
         self._failures = 0
 
     def is_alive(self) -> bool:
-        """Return whether the manager must not be restarted."""
-        # A check that fails since the start would restart the manager forever: no restart mends it.
+        """Return whether the manager is alive; otherwise, it must be restarted."""
+        # A check that has failed since the start would restart the manager forever, because no
+        # restart repairs its fault.
         return not self._has_succeeded or self._failures < FAILURES
 
     def report(self, problem: str | None) -> None:
@@ -57,7 +58,7 @@ class HealthCheckGroup(ControllerGroup):
 
     @property
     def healthy(self) -> bool:
-        """Return whether the liveness check has not failed."""
+        """Return whether the liveness check passes."""
         return self._liveness.is_alive()
 
     @property

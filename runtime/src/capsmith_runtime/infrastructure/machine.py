@@ -133,7 +133,7 @@ class InfraMachineController:
         return await self._write_state(patcher, state)
 
     async def _write_state(self, patcher: Patcher, state: InfraMachineState) -> Result:
-        """Write the provider id into the spec before the status, on which core reads it (IM-02)."""
+        """Write the spec's provider id before the status, which makes core read it (IM-02)."""
         # Before the first write, so that a provider id that is rejected reaches neither spec nor
         # status.
         await self._check_provider_id(patcher, state.provider_id)

@@ -50,7 +50,8 @@ class PoolUsage:
         self._used_in_ranges = 0
         # Every number below it is taken, so a search for a free address begins here.
         self._lowest = 0
-        # The condition of each waiting claim is outdated then, even if no address is left for it.
+        # Whether the pool was opened again: the condition of each waiting claim is then outdated,
+        # even if no address is left for it.
         self._reopened = False
         self.close(NOT_FOUND)
 
@@ -63,11 +64,11 @@ class PoolUsage:
         return self._ranges
 
     def open(self, ranges: AddressRanges | None) -> None:
-        """Start allocating from ``ranges``; they are None if another system chooses addresses."""
+        """Start allocating from ``ranges``, which are None if another system chooses addresses."""
         self._reopened = self._reopened or self.problem is not None
         self.problem = None
-        # Counting holders costs time in proportion to the addresses in use, so it is done only for
-        # a change.
+        # Counting holders takes time in proportion to the addresses in use, so it is done only if
+        # the ranges have changed.
         if ranges != self._ranges:
             self._ranges = ranges
             self._lowest = 0
@@ -145,8 +146,8 @@ class PoolUsage:
         """
         if self.problem is not None:
             return []
-        # Without a limit, each freed address would reconcile thousands of claims, of which one gets
-        # it.
+        # Without a limit, each freed address would reconcile thousands of claims, only one of which
+        # gets it.
         limited = self._ranges is not None and not self._reopened
         limit = self.counts().free if limited else len(self.waiting_claims)
         claims = list(self.waiting_claims)[:limit]

@@ -49,7 +49,7 @@ class IPAddressWriter:
         labels = {constants.CLUSTER_NAME_LABEL: view.cluster_name} if view.cluster_name else {}
         identity = external_id.annotation(resource.group)
         address = IPAddress(
-            # The name of the claim (IP-09): the API server refuses a second address for it, which a
+            # The name of the claim (IP-09): the API server rejects a second address for it, which a
             # manager with an outdated cache might request.
             name=view.name,
             namespace=view.namespace,
@@ -153,8 +153,8 @@ def _same_owner(reference: JSON, owner: JSON) -> bool:
     )
 
 
-# This happens when a user removes the finalizer of a claim, and when a manager that has lost the
-# lease creates an address too late.
+# IPAddresses lose their claims when a user removes the finalizer of a claim, and when a manager
+# that has lost the lease creates an address too late.
 GRACE_SECONDS = 30.0
 """Seconds to wait for a missing claim, because a restore may create it after its address."""
 
@@ -222,7 +222,7 @@ class OrphanedAddressController:
     async def _release(
         self, key: NamespacedName, obj: JSON, registry: PoolRegistry, pool: NamespacedName
     ) -> Waiting | None:
-        """Release an address in the system of its pool; return Waiting while it is not released."""
+        """Release an address in the system of its pool; return Waiting until it is released."""
         reconciler, resource = registry.reconciler, registry.kind.resource
         if not isinstance(reconciler, ExternalPoolReconciler):
             return None

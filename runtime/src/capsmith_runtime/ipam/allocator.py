@@ -218,7 +218,8 @@ class PoolAllocator:
         self._pool = pool
         self._pools = pools
         self._context = context
-        # It keeps the usage, so that the index returns the same one while this allocator exists.
+        # They refer to the usage, so that the index returns the same one while this allocator
+        # exists.
         self._reservations = Reservations(self._usage)
         self._requests: dict[str, tuple[AddressRequest, asyncio.Future[int | Waiting]]] = {}
         self._lock = asyncio.Lock()
@@ -257,19 +258,19 @@ class PoolAllocator:
     async def sync_status(self) -> None:
         """Write the counts and remove completed reservations.
 
-        A manager removes reservations only while its identity is in the pool's status. For a pool
-        that is being deleted, and for no other, this call writes that identity. Raises ApiError if
-        a request fails.
+        Reservations are removed only while this manager's identity is in the pool's status.  This
+        call writes the identity only for a pool that is being deleted.  Raises ApiError if a
+        request fails.
         """
         async with self._lock:
             pool = self._pools.get(self._pool.key)
             if pool is None or self._requests:
-                return  # serving the requests writes all this too
+                return  # serving the requests writes all of this as well
             await self._load_reservations(pool)
             # A pool in deletion allocates nothing, but the reservations of a former holder would
             # keep its finalizer forever.
             if self._is_holder(pool) or metadata.is_deleting(pool):
-                with suppress(ConflictError):  # the event of the other write leads here again
+                with suppress(ConflictError):  # the other write's event triggers another attempt
                     await self._write_allocation(await self._become_holder(pool))
             elif metadata.mapping(pool, "status").get("addresses") != self._counts():
                 await self._patch(pool, {"addresses": self._counts()}, locked=False)
@@ -324,15 +325,15 @@ class PoolAllocator:
         ]
         status = metadata.mapping(pool, "status")
         current = {name: status.get(name) for name in ("addresses", "allocation")}
-        # Nothing is answered before this write: an address counts as reserved only when the API
+        # No request is answered before this write: an address counts as reserved only when the API
         # server has it, under a version that no other manager has written since.
         change = merge_patch(current, self._status())
         try:
             if change:
                 await self._patch(pool, change)
         except BaseException:
-            # Cancelled, too: the write may or may not have arrived.  The next attempt reads the
-            # pool again if its version is outdated, and finds in it what was written.
+            # Even a cancelled write may have arrived.  The next attempt reads the pool again if its
+            # version is outdated, and then finds what was written.
             self._reservations.replace_all(before)
             raise
         for answer, result in answers:

@@ -90,7 +90,7 @@ class ClaimController:
         if metadata.is_deleting(patcher.obj):
             return await self._reconcile_delete(patcher, key, claim)
         cluster = self._caches.cluster(key.namespace, claim.cluster_name)
-        # A Cluster that is named but missing may still come; its event requeues this claim.
+        # A Cluster that is named but missing may still be created; its event requeues this claim.
         missing_cluster = bool(claim.cluster_name) and cluster is None
         if missing_cluster or self._is_claim_paused(patcher.obj, claim, cluster):
             # Another claim may have the address that was kept for this one.
@@ -115,7 +115,8 @@ class ClaimController:
         except AlreadyExistsError:
             return Result(_RETRY_SECONDS)  # once the cache has it, its event requeues this claim
         if self._conflicting_addresses(claim, number_of(allocation.address), key):
-            # A user created the same address meanwhile. The claim does not refer to ours yet.
+            # A user has created the same address in the meantime. The claim does not refer to ours
+            # yet.
             await self._writer.delete(address)
             return Result(_RETRY_SECONDS)
         return await self._write_address_ref(patcher, key)

@@ -62,7 +62,7 @@ class IPAMGroup(ControllerGroup):
             {BY_CLUSTER: self._index_by_cluster, _BY_POOL: self._index_by_pool},
         )
         cluster_scoped = any(not kind.resource.namespaced for kind in kinds)
-        # A cluster-scoped pool has addresses in all namespaces, also in those not watched here.
+        # A cluster-scoped pool has addresses in all namespaces, including those not watched here.
         selections = (EVERYTHING,) if cluster_scoped else caches.scope.select()
         self._addresses = caches.informer(address_type(dialect.version), selections)
         self._index = AddressIndex([kind.resource for kind in kinds], dialect, self._addresses)
@@ -102,7 +102,7 @@ class IPAMGroup(ControllerGroup):
         return (self._claims, self._addresses, *pools)
 
     def connect(self, groups: Sequence[ControllerGroup]) -> None:
-        """Find the credentials of the kinds of pools that use identities."""
+        """Connect the kinds of pools that use identities to the group that serves credentials."""
         for registry in self._registries.values():
             registry.credentials.connect(groups, registry.pools, self._on_credentials)
 
@@ -124,8 +124,8 @@ class IPAMGroup(ControllerGroup):
         self._queues = queues
         claims = queues[CLAIM_KIND]
         self._claims.add_handler(lambda delta: claims.add(delta.key), own_writes=False)
-        # For own writes as well: one of them lets a deleted claim go, and others may wait for its
-        # address.
+        # Also for own writes: one of them lets a deleted claim go, and other claims may be waiting
+        # for its address.
         self._claims.add_handler(self._on_claim)
         self._addresses.add_handler(self._on_address)
         self._caches.clusters.add_handler(on_change(self._pause_flags, self._on_cluster))

@@ -198,7 +198,7 @@ class IPPoolController:
         usage = self._registry.usage(key)
         if state.ready:
             usage.open(state.ranges)
-            # Claims may have waited for this pool to open, and no event of their own wakes them.
+            # Claims may have waited for this pool to open, and no other event wakes them.
             self._registry.requeue_claims(key)
         else:
             usage.close(f"is not ready: {state.message or state.reason}")
@@ -249,7 +249,7 @@ class IPPoolController:
     async def _reconcile_delete(self, patcher: Patcher, key: NamespacedName) -> Result:
         """Keep the finalizer until the last address is released."""
         usage = self._registry.usage(key)
-        # Before the first await: a claim that is served meanwhile would hold up the deletion.
+        # Before the first await: a claim served during the await would hold up the deletion.
         usage.close("is being deleted")
         if self.kind.finalizer not in metadata.finalizers(patcher.obj):
             return self._forget(key)

@@ -1,4 +1,4 @@
-"""Calls of the author's code, synchronous or asynchronous, with limits on time and concurrency.
+"""Calls to the author's code, synchronous or asynchronous, with limits on time and concurrency.
 
 A thread cannot be stopped from outside.  A handler that exceeds its timeout while one of its
 threads is running is therefore abandoned but tracked: its key stays in process until the thread

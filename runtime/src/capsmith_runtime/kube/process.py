@@ -114,8 +114,8 @@ Excluding fewer is not worth visiting all objects.
 """
 
 
-# A full collection visits every object in memory and stops the event loop meanwhile: for more than
-# 100 ms with thousands of cached Kubernetes objects.  Cached objects contain no reference cycles,
+# A full collection visits every object in memory and stops the event loop, for more than 100 ms
+# with thousands of cached Kubernetes objects.  Cached objects contain no reference cycles,
 # so reference counting alone frees them.
 class GcPauseLimiter:
     """Excludes the survivors of a slow full garbage collection from later collections.

@@ -176,7 +176,7 @@ def request_span(method: str, path: str) -> Span:
 
 
 def _is_traced() -> bool:
-    # Watches, leases and background tasks belong to no reconcile, and would be traces of their own.
+    # Watches, leases and background tasks belong to no reconcile, and would be separate traces.
     return bool(_api.get_current_span().get_span_context().is_valid)
 
 

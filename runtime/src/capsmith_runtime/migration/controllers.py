@@ -215,7 +215,7 @@ class StorageVersionRewriter:
     def __init__(
         self, client: KubeClient, crd: Definition, limiter: WriteLimiter, metrics: Metrics
     ) -> None:
-        # Webhooks and policies of the cluster are rarely called for the status: none can reject it.
+        # Webhooks and policies are rarely called for the status, so they cannot reject the write.
         self._patch = client.patch_status if crd.has_status else client.patch
         self._resource = crd.resource
         self._limiter = limiter

@@ -106,7 +106,7 @@ class SessionScope(Scope):
         return Credentials()
 
 
-# Without slots: two base classes with slots cannot be combined.
+# No slots, because two base classes with slots cannot be combined.
 @dataclass(frozen=True, kw_only=True)
 class OptionalCredentialsScope(SessionScope):
     """Scope of a method that is called even if no credentials are available."""

@@ -171,7 +171,7 @@ class SessionPool:
         """
         deferred = DeferredError("the session has expired", seconds=0.0)
         if session.is_retired:
-            # Another call noticed first, or the credentials have changed meanwhile.
+            # Another call noticed first, or the credentials have changed since.
             return deferred
         identity = qualified_identity(session.credentials)
         _log.info("session has expired", factory=self._name, identity=identity, error=str(error))

@@ -139,7 +139,7 @@ class SessionWatch:
 
 
 class PeriodicCheck(ABC):
-    """Calls one of the author's functions periodically, and reports whether it raised an exception.
+    """Calls a function of the author periodically, and reports whether it raised an exception.
 
     It does not use the threads of the reconcilers' calls: a hanging check must neither block those
     calls nor make the manager unhealthy.

@@ -12,7 +12,8 @@ from __future__ import annotations
 import pkgutil
 import sys
 
-# Before they are imported: pytest then explains their assertions, too.  A manager does not load it.
+# Registered before they are imported, so that pytest rewrites their assertions, too. A manager does
+# not load pytest.
 if "pytest" in sys.modules:
     sys.modules["pytest"].register_assert_rewrite(
         *(f"{__name__}.{each.name}" for each in pkgutil.iter_modules(__path__))

@@ -1,11 +1,11 @@
 """An event loop with a virtual clock: scenarios that wait for minutes take milliseconds.
 
-Time jumps to the next timer as soon as nothing else is left to do.  It must not jump while a
-connection is open, or while a thread that was started after the loop is running: timeouts would
-expire too early.  During that time the clock runs at its real pace.
+Time jumps to the next timer as soon as only timers are left.  It must not jump while a connection
+is open, or while a thread that was started after the loop is running: timeouts would expire too
+early.  During that time the clock runs at its real pace.
 
-Before each jump the loop checks the states that tests wait for: nothing can change them until then.
-Checks in small steps of the clock would cost seconds of processor time for each minute.
+Before each jump, the loop checks the states that tests wait for, because nothing can change them
+until then.  Checking them in small steps of the clock would cost seconds of CPU time per minute.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._checked = 0.0
         selector = _JumpingSelector(self)
         super().__init__(selector)
-        # What is registered from now on is not the loop's own pipe.
+        # Descriptors registered from now on are not the loop's own pipe.
         selector.watches_outside = True
 
     def time(self) -> float:
@@ -60,16 +60,16 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.now
 
     async def wait_until(self, holds: Callable[[], object], end: float) -> bool:
-        """Wait until ``holds`` returns a true value or time ``end`` comes; return whether it holds.
+        """Wait until ``holds`` returns a true value or the clock reaches ``end``; return which.
 
-        It is called now, whenever nothing else is left to do before the clock jumps, and at the
-        end.  While the clock runs in real time, it is called every CHECK_SECONDS.  It must not
-        schedule anything.  Raises what ``holds`` raises.
+        ``holds`` is called immediately, before each jump of the clock, and at the end.  While the
+        clock runs in real time, it is called every CHECK_SECONDS.  It must not schedule anything.
+        Its exceptions are raised here.
         """
         if holds():
             return True
         check = _Check(holds, self.create_future())
-        # The clock jumps no further than to the end.
+        # The timer keeps the clock from jumping beyond the end.
         timer = self.call_at(end, check.end)
         self._checks.append(check)
         try:
@@ -79,18 +79,18 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             timer.cancel()
 
     def check(self) -> bool:
-        """Check the states that are waited for; return whether any waiting has ended."""
+        """Check all awaited states; return whether any wait has ended."""
         self._checked = self.now
         for check in self._checks:
             check.test()
         return any(check.found.done() for check in self._checks)
 
     def needs_check(self) -> bool:
-        """Return whether states are waited for that were not checked for CHECK_SECONDS."""
+        """Return whether awaited states have not been checked for CHECK_SECONDS."""
         return bool(self._checks) and self.now - self._checked >= CHECK_SECONDS
 
     def limit_wait(self, timeout: float | None) -> float | None:
-        """Return how many seconds to wait in real time at most; None without a limit."""
+        """Return the maximum number of seconds to wait in real time; None for no limit."""
         if not self._checks:
             return timeout
         return CHECK_SECONDS if timeout is None else min(timeout, CHECK_SECONDS)
@@ -138,7 +138,7 @@ class _Check:
         self.found = found
 
     def test(self) -> None:
-        """Check the state, and end the waiting if it holds or its function raises an error."""
+        """Check the state; end the wait if it holds or its function raises an error."""
         if self.found.done():
             return
         try:
@@ -148,7 +148,7 @@ class _Check:
             self.found.set_exception(error)
 
     def end(self) -> None:
-        """End the waiting because it has taken too long."""
+        """End the wait because it has taken too long."""
         if not self.found.done():
             self.found.set_result(False)
 
@@ -174,8 +174,8 @@ class _JumpingSelector(selectors.DefaultSelector):
         return key
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        # In this order: a thread wakes the loop before it ends.  So the poll sees one that ended
-        # before this check, and one that ends later is waited for.
+        # The order matters: a thread wakes the loop before it ends. So the poll notices a thread
+        # that ended before this check, and the loop waits for one that ends later.
         is_waiting = bool(self._outside) or self._loop.has_threads()
         events = super().select(0)
         if events or (timeout is not None and timeout <= 0):

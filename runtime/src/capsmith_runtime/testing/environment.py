@@ -32,7 +32,7 @@ LOG_LINES = 15
 
 
 class _LastRecords(logging.Handler):
-    """Keeps the last records that are logged while it is used as a context manager."""
+    """Keeps the latest log records while it is used as a context manager."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class TestEnvironment:
         self._running = asyncio.create_task(manager.run(self._stop))
 
     def options(self) -> Options:
-        """Return the manager's options; ``start`` adds its own."""
+        """Return the manager's options, to which ``start`` adds others."""
         return Options(own_namespace=self.component.namespace, diagnostics_address="127.0.0.1:0")
 
     async def stop(self) -> None:
@@ -160,7 +160,7 @@ class TestEnvironment:
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
         self._running = None
-        # With a process its threads end.  Here they go on, and a server that one of them creates
+        # A process's threads end with it. Here they continue, and a server that one of them creates
         # after the next manager has deleted it would be a leak that no real crash causes.
         loop = asyncio.get_running_loop()
         end = loop.time() + limits().wait_seconds

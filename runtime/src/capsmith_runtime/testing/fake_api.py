@@ -71,7 +71,7 @@ Fault = Callable[[str, str, JSON], None]
 
 
 class WriteLimit:
-    """A fault that accepts a number of writes and refuses all later ones.
+    """A fault that accepts a number of writes and rejects all later ones.
 
     The effect is the same as that of a crash between two requests: no later write happens.
     """
@@ -92,7 +92,7 @@ _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "foregroundDeletion", "or
 
 
 def _check_finalizers(obj: JSON) -> None:
-    """Refuse what the API server refuses on objects of Kubernetes, but not on custom resources."""
+    """Reject the finalizers that the API server rejects on built-in kinds only."""
     if "." in obj.get("apiVersion", ".").partition("/")[0]:
         return
     for name in obj["metadata"].get("finalizers") or ():
@@ -101,7 +101,7 @@ def _check_finalizers(obj: JSON) -> None:
 
 
 class FakeApi:
-    """An implementation of the client in memory; its additional methods are for tests."""
+    """An in-memory implementation of the client; its additional methods are for tests."""
 
     def __init__(self, core_version: str, manifests: Manifests) -> None:
         self.core_version = core_version
@@ -124,7 +124,7 @@ class FakeApi:
         self._versions, self._uids = itertools.count(1), itertools.count(1)
         self._version = 0
 
-    # The client port
+    # Methods of the client port
 
     async def list_page(
         self, resource: ResourceType, selection: Selection, *, limit: int = 0, token: str = ""
@@ -198,8 +198,8 @@ class FakeApi:
     async def apply(self, resource: ResourceType, obj: JSON, *, force: bool = False) -> JSON:
         """Create an object, or change it and remove fields that are no longer applied; return it.
 
-        All fields belong to the provider, so the only conflict is a UID in ``obj`` that the object
-        does not have.  It raises ConflictError.
+        All fields belong to the provider, so the only conflict is a UID in ``obj`` that differs
+        from the existing object's.  It raises ConflictError.
         """
         key = NamespacedName(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         async with _travel():
@@ -235,7 +235,7 @@ class FakeApi:
     async def close(self) -> None:
         """Do nothing: there are no connections."""
 
-    # For the tests
+    # Methods for tests
 
     @property
     def version(self) -> int:
@@ -247,7 +247,7 @@ class FakeApi:
         await self._news.wait()
 
     def announce(self) -> None:
-        """Wake all that wait for a change, although no object has changed."""
+        """Wake everything that waits for a change, although no object has changed."""
         self._news.set()
         self._news = asyncio.Event()
 
@@ -306,7 +306,7 @@ class FakeApi:
         self._count("patch", kind, key, body)
         old = self._checked(kind, key, version)
         # A real API server would silently ignore the status in such a patch.
-        assert "status" not in body, "the status has a subresource of its own"
+        assert "status" not in body, "the status is a separate subresource"
         return self._store(old, merged(old, body))
 
     def _patch_status(self, kind: str, key: NamespacedName, body: JSON, version: str) -> JSON:
@@ -332,7 +332,7 @@ class FakeApi:
         return old
 
     def _store(self, old: JSON, new: JSON) -> JSON:
-        # As the API server: a write that changes nothing has no new resource version and no event.
+        # Like on the API server, a write that changes nothing has no new version and no event.
         if old == new:
             return new
         _check_finalizers(new)

@@ -1,4 +1,4 @@
-"""Compile the patterns of CRDs, which are RE2, with Python's engine."""
+"""Compilation of CRDs' patterns, which are RE2, with Python's engine."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class SimulatesFaults(Protocol):
     """
 
     def simulate(self, faults: Faults) -> None:
-        """Make calls fail from now on as ``faults`` says; ``Faults()`` ends that.
+        """Make calls fail from now on as ``faults`` specifies; ``Faults()`` ends that.
 
         Raises NotImplementedError with a reason for faults that cannot be simulated; tests that
         need them are then skipped.

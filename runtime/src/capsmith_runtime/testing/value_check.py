@@ -53,7 +53,7 @@ def value_complaints(schema: dict[str, Any], value: Any, path: str) -> Iterator[
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         yield from _number_complaints(schema, value, path)
     elif isinstance(value, list):
-        # By comparison, as JSON objects cannot be hashed.
+        # Compared one by one, because JSON objects cannot be hashed.
         repeats = any(item in value[:index] for index, item in enumerate(value))
         if repeats and schema.get("x-kubernetes-list-type") == "set":
             yield f"{path}: a set has each item once"
@@ -73,7 +73,7 @@ def _text_complaints(schema: dict[str, Any], text: str, path: str) -> Iterator[s
         if not _GO_ONLY.search(pattern) and not compile_pattern(pattern).search(text):
             yield f"{path}: {text!r} does not match {pattern}"
     except re.error:
-        pass  # other syntax that only Go has
+        pass  # another syntax that only Go has
     name = schema.get("format", "")
     if schema.get("type") == "string" and not _fits(name, text):
         yield f"{path}: {text!r} is not of the format {name}"

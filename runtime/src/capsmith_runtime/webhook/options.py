@@ -27,7 +27,7 @@ class WebhookOptions:
     client_authority: str = ""
     """Path to the CA certificate for verifying client certificates; empty if clients need none."""
     url: str = ""
-    """URL under which core calls the server; empty to call it through the Service."""
+    """URL at which core calls the server; empty to call it through the Service."""
     shutdown_delay: float = 5.0
     """Seconds for which a stopping manager still serves, until Services stop using it."""
     tls: TLSOptions = DEFAULT_TLS

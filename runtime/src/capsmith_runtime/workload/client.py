@@ -129,7 +129,7 @@ class GuardedClient:
             raise ClusterUnreachableError(
                 message, api_reason=error.api_reason, is_of_runtime=True
             ) from error
-        # The kubeconfig may have been renewed meanwhile, so the next call reads it again.
+        # The kubeconfig may have been renewed in the meantime, so the next call reads it again.
         except UnauthorizedError:
             self._on_failure()
             raise
@@ -309,7 +309,7 @@ class WorkloadClients:
     def _connect(self, cluster: str, access: Access) -> KubeClient | None:
         """Return a client.
 
-        Returns None if certificates or keys are unusable, as the error could show them.
+        Returns None if certificates or keys are unusable, because the error could reveal them.
         """
         try:
             return LightkubeClient(

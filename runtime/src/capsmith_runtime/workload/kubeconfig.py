@@ -122,7 +122,7 @@ class _Cluster(msgspec.Struct):
     server: str = ""
     authority: str = msgspec.field(name="certificate-authority-data", default="")
     insecure: bool = msgspec.field(name="insecure-skip-tls-verify", default=False)
-    # This field and all others of type Any are read only so that their use can be refused.
+    # This field and all others of type Any are read only so that their use can be rejected.
     authority_file: Any = msgspec.field(name="certificate-authority", default=None)
     proxy: Any = msgspec.field(name="proxy-url", default=None)
     server_name: Any = msgspec.field(name="tls-server-name", default=None)

@@ -131,8 +131,9 @@ class ManagedControlPlaneController:
     async def _write_state(
         self, patcher: Patcher, cluster: Cluster, state: ManagedControlPlaneState
     ) -> Result:
-        """Write endpoint and kubeconfig before the status, so that core can use them (CP-02,
-        CP-22).
+        """Write endpoint and kubeconfig before the status, which makes core use them.
+
+        See CP-02 and CP-22.
         """
         spec = add_endpoint(patcher.obj, state.endpoint, self.kind.features)
         await patcher.write_spec(spec, state.conditions)

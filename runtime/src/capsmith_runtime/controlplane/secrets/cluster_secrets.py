@@ -129,9 +129,7 @@ class ClusterSecrets:
         return content.expiry is None or report.check_expiry(name, content.expiry)
 
     async def _has_external_etcd(self, cluster: NamespacedName) -> bool:
-        """Return whether users run etcd themselves: its CA's private key is then not needed
-        here.
-        """
+        """Return whether users run etcd themselves, so that its CA key is not needed here."""
         try:
             await self._store.raw(
                 NamespacedName(cluster.namespace, f"{cluster.name}-{EXTERNAL_ETCD}")

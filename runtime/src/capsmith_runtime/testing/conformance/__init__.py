@@ -42,7 +42,7 @@ def conformance_tests(provider: ProviderUnderTest) -> dict[str, type[Conformance
 def _slices(provider: ProviderUnderTest) -> set[str]:
     """Return the slices with tests.
 
-    Conversion tests need a library, and functions to test.
+    Conversion tests need an additional library, and author functions to test.
     """
     found = provider.slices()
     return found if provider.has_version_fields else found - {"conversion"}

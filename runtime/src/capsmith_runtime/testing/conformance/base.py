@@ -83,7 +83,7 @@ def kind_cases(
 
 
 class Conformance:
-    """Base class for scenarios that run once for each case; if there is no case, not at all."""
+    """Base class for scenarios, which run once for each case."""
 
     slow: ClassVar[bool] = False
     """Whether watches of the fake API server report changes with a delay."""

@@ -28,7 +28,7 @@ class FakeCore:
         manifests: Manifests,
         identity_kind: IdentityKind | None = None,
     ) -> None:
-        """Initialise; clusters refer to an identity of the given kind, or to their sample's."""
+        """Initialise; clusters refer to the identity of their sample or of the given kind."""
         self.api = api
         self._manifests = manifests
         self.cluster_kind = cluster_kind

@@ -31,7 +31,7 @@ STEP_SECONDS = 0.01
 class FakePoolMachines:
     """Acts as core for the machines of pools: creates a Machine for each, and sets its nodeRef.
 
-    When a Machine is deleted, removes its infrastructure machine first, then the Machine.
+    When a Machine is deleted, its infrastructure machine is removed first, then the Machine.
     """
 
     def __init__(self, api: FakeApi, kind: str) -> None:
@@ -134,7 +134,7 @@ class FakePoolMachines:
 
     def _begin(self, machine: JSON, key: NamespacedName, obj: JSON) -> None:
         owners = obj["metadata"]["ownerReferences"]
-        # Were there another controlling owner, core would give up here (MP-09).
+        # If there were another controlling owner, core would give up here (MP-09).
         assert not [owner for owner in owners if owner.get("controller")] or any(
             owner["uid"] == machine["metadata"]["uid"] for owner in owners
         )

@@ -46,11 +46,11 @@ _VERSION = re.compile(
 
 
 class Refused(Exception):
-    """The release would not install."""
+    """Raised for a release that could not be installed."""
 
 
 def main() -> None:
-    """Command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description="Check and build a release.")
     parser.add_argument("action", choices=["check", "build", "deploy", "undeploy"])
     parser.add_argument("version")
@@ -87,7 +87,7 @@ def check_version(version: str) -> str:
 
 
 def build(version: str, contract: str, image: str, out: Path, kubectl: str) -> None:
-    """Write every file of the release to `out`: what a GitHub release has to carry (CC-53)."""
+    """Write to `out` all files that a GitHub release must have (CC-53)."""
     if out.resolve() in (ROOT, ROOT / "templates"):
         raise Refused(f"{out} holds sources; name a folder of its own (OUT=...)")
     out.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def build(version: str, contract: str, image: str, out: Path, kubectl: str) -> N
 
 
 def apply(action: str, tag: str, image: str, kubectl: str) -> None:
-    """Apply or delete what the overlays contain, with variables from the environment."""
+    """Apply or delete the objects of the overlays, with variables from the environment."""
     if _TAG.fullmatch(tag) is None:
         raise Refused(f"{tag!r} is no tag of an image (VERSION=...)")
     command = [kubectl, "apply", "--server-side", "--filename", "-"]
@@ -145,7 +145,7 @@ def _is_crd(text: str) -> bool:
 
 
 def _kustomize(folder: str, image: str, version: str, kubectl: str) -> str:
-    # A kustomization may only refer to what lies beside it by a relative path.
+    # A kustomization may refer to other folders only by relative paths.
     with tempfile.TemporaryDirectory(dir=ROOT, prefix=".release-") as work:
         kustomization = {
             "resources": [f"../{folder}"],
@@ -189,7 +189,7 @@ def _check_components(name: str, objects: list[dict[str, Any]], contract: str) -
 
 
 def _check_authored_objects(crds: list[dict[str, Any]]) -> None:
-    """Refuse samples and templates that an API server would refuse: they may be older."""
+    """Refuse samples and templates that an API server would reject; they may be outdated."""
     sys.path.append(str(ROOT / "vendor"))
     from capsmith_runtime.testing.authored_objects import problems
 

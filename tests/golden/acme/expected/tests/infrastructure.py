@@ -32,14 +32,14 @@ class Infrastructure:
         return self._names("servers")
 
     def remove_server(self, name: str) -> None:
-        """Remove a server without the reconciler, as its owner or a failure would."""
+        """Remove a server without the reconciler, as a cloud user or a failure would."""
         (self._folder / "servers" / f"{name}.json").unlink()
 
     def simulate(self, faults: Faults) -> None:
-        """Let calls fail from now on; ``Faults()`` ends it.
+        """Make calls fail from now on as ``faults`` specifies; ``Faults()`` ends that.
 
-        Raise NotImplementedError with a reason for faults that your test double cannot simulate:
-        their tests are skipped.
+        Raise NotImplementedError with a reason for faults that your test double cannot simulate;
+        their tests are then skipped.
         """
         (self._folder / "faults").write_text(str(faults))
 

@@ -1,4 +1,4 @@
-"""The client of the SDK."""
+"""Unit test of the client of the SDK."""
 
 from __future__ import annotations
 

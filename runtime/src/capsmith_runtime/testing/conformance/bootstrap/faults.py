@@ -58,7 +58,7 @@ class TestBootstrapFaults(BootstrapConformance):
         await env.stop()
         for key in (first, worker):
             env.api.change(env.kind.resource.kind, key, {"status": None})
-        # At the target of a move core detects again what exists.
+        # In the target cluster of a move, core detects existing objects again.
         env.api.change("Cluster", cluster, {"status": None})
         env.start()
         for key in (first, worker):
@@ -158,7 +158,7 @@ class TestBootstrapFaults(BootstrapConformance):
 
 
 class TestBootstrapSecrets(BootstrapConformance):
-    """Secrets of a configuration's name that it, an earlier one or another object owns."""
+    """Secrets with a configuration's name that belong to it or to another object."""
 
     @scenario
     async def test_restored_objects_own_their_secret_again(self, env: BootstrapEnvironment) -> None:

@@ -172,7 +172,7 @@ class TestBootstrapData(BootstrapConformance):
         assert env.asked() == []
         assert "status" not in env.config(key)
 
-        # Core makes the Machine and its ownership after the clone.
+        # Core creates the Machine and sets the owner after the clone.
         machine = env.api.add(env.machine(cluster, "m1"))
         await env.quiet()
         assert env.asked() == []

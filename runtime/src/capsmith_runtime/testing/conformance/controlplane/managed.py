@@ -145,7 +145,7 @@ class TestManagedControlPlane(ManagedControlPlaneConformance):
         Proves: CP-08, CP-09, CP-10.
         """
         await env.running()
-        # People leave out the "v".
+        # Users may leave out the "v".
         env.api.change(
             env.kind.resource.kind, CONTROL_PLANE, {"spec": {"version": LATER.removeprefix("v")}}
         )

@@ -38,12 +38,12 @@ class Part:
 
     @property
     def source_keys(self) -> frozenset[str]:
-        """Names of the author fields in the source to which no target field corresponds."""
+        """Names of the source's author fields without a corresponding target field."""
         return self.fields.spoke_keys if self.to_hub else self.fields.hub_keys
 
     @property
     def target_keys(self) -> frozenset[str]:
-        """Names of the author fields in the target to which no source field corresponds."""
+        """Names of the target's author fields without a corresponding source field."""
         return self.fields.hub_keys if self.to_hub else self.fields.spoke_keys
 
     @property

@@ -95,9 +95,9 @@ class TestRuntimeExtensionHooks(ExtensionConformance):
     async def test_a_hook_answers_the_same_request_the_same_way(
         self, env: ExtensionEnvironment, case: HookCase
     ) -> None:
-        """The same request always gets the same response, even if the hook refuses the request.
+        """The same request always gets the same response, even if the hook rejects the request.
 
-        Core writes the messages of refusals into conditions, so these must not vary either.
+        Core writes the messages of rejections into conditions, so these must not vary either.
 
         Proves: RX-03, RX-06, RX-10.
         """

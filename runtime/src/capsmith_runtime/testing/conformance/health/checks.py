@@ -82,7 +82,7 @@ class TestLiveness(_HealthConformance):
     def test_an_outage_of_the_infrastructure_restarts_nothing(
         self, case: HealthCase, infrastructure: object, outage: str
     ) -> None:
-        """The liveness check succeeds while each call of the infrastructure fails.
+        """The liveness check succeeds while every call to the infrastructure fails.
 
         A restart does not end an outage: managers would restart until it ends.
         """

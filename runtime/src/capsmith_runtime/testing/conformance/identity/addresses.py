@@ -33,7 +33,7 @@ class TestAddressPoolIdentities(IPAMConformance):
     ) -> None:
         """A claim on a pool whose identity is gone is released only when the identity is back.
 
-        Without credentials nothing can be released: let the error of ``session`` pass.
+        Without credentials nothing can be released: do not catch the error from ``session``.
         """
         pool = env.add_pool()
         key = env.add_claim(pool)

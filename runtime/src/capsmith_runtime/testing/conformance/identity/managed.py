@@ -35,7 +35,8 @@ class TestManagedControlPlaneIdentities(ManagedControlPlaneConformance):
     ) -> None:
         """A control plane whose identity is gone is deleted only when the identity is back.
 
-        Without credentials nothing can be found or deleted: let the error of ``session`` pass.
+        Without credentials nothing can be found or deleted: do not catch the error from
+        ``session``.
         """
         kinds = find_identity_kinds(env.component)
         reference = refer_to_first(env.manifests, kinds)

@@ -142,7 +142,7 @@ class TestInfraCluster(InfrastructureConformance):
 
         env.api.change(kind, key, {"metadata": {"annotations": {PAUSED: None}}})
         await env.eventually("it is there", lambda: env.has_cluster(key))
-        # Conditions of contract v1beta1 are shown while they are True only.
+        # In contract v1beta1, conditions are shown only while they are True.
         expected = ("", "") if env.contract == "v1beta1" else ("False", "NotPaused")
         assert env.shows(env.core.infra_cluster(key), "Paused", *expected)
 

@@ -19,10 +19,10 @@ _ORDERS = (
     (2, 3, 0, 1),
     (3, 1, 2, 0),
 )
-"""Orders of the four objects: any three of them occur in each of their orders.
+"""Orders in which to delete the four objects; any three of them occur in every order.
 
-The API server has all deletions before a reconciler runs, so the order decides no more than which
-reconciler starts first.  All 24 orders would show nothing else, in four times the time.
+The API server has all deletions before a reconciler runs, so the order only decides which
+reconciler starts first.  All 24 orders would take four times as long and show nothing more.
 """
 
 _Named = tuple[str, NamespacedName]
@@ -58,7 +58,7 @@ class TestDeletionOrder(InfrastructureConformance):
                 finalizers = [*_finalizers(env, kind, key), FOREGROUND]
                 env.api.change(kind, key, {"metadata": {"finalizers": finalizers}})
                 env.api.remove(kind, key)
-            # The garbage collector lets an owner go after its dependents.
+            # The garbage collector releases an owner after its dependents.
             for dependent in (3, 1, 2, 0):
                 kind, key = objects[dependent]
                 await env.eventually(

@@ -59,7 +59,7 @@ class TestInfrastructureFaults(InfrastructureConformance):
         await env.quiet()
         assert (env.infrastructure.servers(), env.infrastructure.clusters()) == before
 
-        # The target is another management cluster: other uids, no status, a manager of its own.
+        # The target is another management cluster: other UIDs, no status, another manager.
         await env.stop()
         owners: dict[str, JSON] = {}
         for obj in copies:

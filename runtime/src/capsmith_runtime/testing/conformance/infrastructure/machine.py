@@ -265,7 +265,7 @@ class TestTerminatedMachines(InfrastructureConformance):
         for key in keys:
             obj = env.core.infra_machine(key)
             assert env.core.provisioned(obj)
-            # An author's code that raises an error instead of returning Terminated is not held.
+            # Author code that raises an error instead of returning Terminated is not held.
             assert condition(obj, "Ready")[1] not in ("InternalError", "ProviderIDChanged")
 
     @scenario

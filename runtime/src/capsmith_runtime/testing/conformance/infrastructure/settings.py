@@ -21,7 +21,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 @dataclass(frozen=True, kw_only=True)
 class SettingsCase(InfrastructureCase):
-    """A pair of kinds, and one setting with another value than its default."""
+    """A pair of kinds, and one setting with a non-default value."""
 
     setting: str
     value: object
@@ -45,7 +45,7 @@ class SettingsCase(InfrastructureCase):
 
 
 class TestSettings(InfrastructureConformance):
-    """One machine for each other value of each feature gate and flag."""
+    """One machine for each non-default value of each feature gate and flag."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:

@@ -70,7 +70,7 @@ class TestAddressClaims(IPAMConformance):
         await env.quiet()
         assert env.api.written(CLAIM, key) == CLAIM_REQUESTS
         assert env.api.written(ADDRESS, key) == ["create"]
-        # Holder, reservation and its removal: for all claims of that moment.
+        # One write each for the holder, the reservation and its removal, for all claims together.
         assert len(env.api.written(env.kind.resource.kind, pool)) <= 3
 
     @scenario
@@ -165,7 +165,7 @@ class TestAddressClaims(IPAMConformance):
 
         env.add_cluster("c1")
         assert await env.gets(by_spec) != await env.gets(by_label)
-        # A claim that is deleted after its Cluster still gives its address back.
+        # A claim that is deleted after its Cluster still releases its address.
         env.api.remove("Cluster", NamespacedName(NAMESPACE, "c1"))
         for key in (by_spec, by_label):
             env.api.remove(CLAIM, key)

@@ -125,7 +125,7 @@ class TestAddressFaults(IPAMConformance):
         await env.quiet()
         for key in taken:
             await _remove_at_source(env, key)
-        # This is the target now, with a pool that has forgotten everything.
+        # This is the target now, with a pool without a status.
         env.api.change(env.kind.resource.kind, pool, {"status": None})
         await env.restart()
         for claim, address in moved.values():
@@ -164,9 +164,7 @@ class TestAddressFaults(IPAMConformance):
 
     @scenario
     async def test_addresses_of_all_namespaces_count(self, env: IPAMEnvironment) -> None:
-        """Addresses in all namespaces count as used.
-
-        This is so even if a manager watches the claims of one namespace only.
+        """Addresses in all namespaces count as used, even if a manager watches only one namespace.
 
         Proves: MG-01, IP-09.
         """

@@ -188,7 +188,7 @@ class TestPoolMachineReplacement(PoolMachinesConformance):
         await env.quiet()
         assert (env.joined(), len(env.created())) == (2, 4)
 
-        # A next spec replaces the machine without a Node first, for that costs nothing.
+        # A later spec first replaces the machine without a Node, because that costs nothing.
         env.machines.hold_nodes = False
         env.change_pool({"template": {"spec": {"version": "v1.36.0"}}})
         await env.settled(3)

@@ -12,8 +12,8 @@ DISTRIBUTION = "cluster-api-provider-acme"
 
 def run() -> int:
     """Run the manager until a signal; return its exit code."""
-    # The first process of a container ignores each signal that it does not handle, and the imports
-    # take seconds: a Pod that is deleted meanwhile would start, lead and run until it is killed.
+    # The first process of a container ignores signals that it does not handle, and the imports
+    # take seconds: a Pod that is deleted during them would start, lead and run until it is killed.
     signal.signal(signal.SIGTERM, lambda number, frame: os._exit(128 + number))
     from capsmith_runtime.manager import main
 

@@ -2,17 +2,17 @@
 
 It lets everything run before there is a real cloud.  The caller chooses an ``external_id`` for each
 resource and finds the resource by it, so nothing is created twice, even after a crash at any point.
-Like a real cloud it chooses the ids of its servers itself.
-Your own client must offer the same.
+Like a real cloud, it chooses the ids of its servers itself.  Your own client must offer the same.
 
-In a Pod the temporary folder ends with the Pod, and with it all servers: each new one, also of an
-upgrade, is an empty cloud, whose Machines fail.  To try upgrades, put the folder on a volume.
+In a Pod, the temporary folder disappears with the Pod, and all servers with it.  Each new Pod, for
+example after an upgrade, starts with an empty cloud, and existing Machines fail.  To try upgrades,
+put the folder on a volume.
 
 Environment:
   CAPSMITH_SIMULATED_CLOUD_DIR   the folder; by default a folder in the system's temporary folder
   CAPSMITH_SIMULATED_ENDPOINT    host:port of all control planes; by default 127.0.0.1:6443
   CAPSMITH_SIMULATED_USER_DATA   true: servers store their bootstrap data
-  CAPSMITH_SIMULATED_FAULTS      what goes wrong, for example error=0.1,late=3: one of ten calls
+  CAPSMITH_SIMULATED_FAULTS      faults to inject, for example error=0.1,late=3: one in ten calls
                                  fails, and three searches do not find a new server yet; see
                                  capsmith_runtime.fault_injection
 """
@@ -49,7 +49,7 @@ class SharedResources:
 
 
 class SimulatedCloud:
-    """A cloud of files; safe to use from several threads and processes at once."""
+    """A simulated cloud; safe to use from several threads and processes at once."""
 
     zones = ("zone-1", "zone-2")
 
@@ -129,7 +129,7 @@ class SimulatedCloud:
         try:
             with os.fdopen(handle, "w") as file:
                 file.write(text)
-            # A hard link appears at once with its whole content, and fails if the name exists.
+            # Creating a hard link is atomic, and fails if the name exists.
             os.link(draft, folder / f"{external_id}.json")
         except FileExistsError:
             return

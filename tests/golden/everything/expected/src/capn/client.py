@@ -16,33 +16,33 @@ SDK: Final[ModuleType] = requests
 
 
 class Client:
-    """What reconcilers need of the SDK: add a method for each call, with types of your own.
+    """The calls that reconcilers make with the SDK; add a method for each, with your own types.
 
-    All calls of one identity share it, in several threads.
+    All calls for one identity share a client and may run in several threads at once.
     """
 
     def __init__(self, credentials: Credentials) -> None:
         # Create the SDK's own client here, from SDK and values such as credentials["token"], with
-        # a time limit for its requests.  Clusters without identity have no values.
+        # a timeout for its requests.  Clusters without an identity have no values.
         self._credentials = credentials
 
     @property
     def identity(self) -> str:
-        """Return the name of the identity whose credentials the client has."""
+        """Return the name of the identity whose credentials the client uses."""
         return self._credentials.identity
 
 
 class ClientFactory(SessionFactory[Client]):
-    """Opens a client when it is needed first, and again when the Secret has changed.
+    """Opens a client when it is first needed, and again when the Secret has changed.
 
-    If the SDK can say to which account or project a client belongs, return that from a method
-    ``account(self, session)``: objects record it, and a client of another account touches none of
+    If the SDK can tell which account or project a client belongs to, return it from a method
+    ``account(self, session)``: objects record it, and a client of another account never touches
     them.
     """
 
     def open(self, credentials: Credentials) -> Client:
-        """Return a client, without a request yet."""
+        """Return a client; do not send a request yet."""
         return Client(credentials)
 
     def close(self, session: Client) -> None:
-        """Release what the client holds, such as connections."""
+        """Release the client's resources, such as connections."""

@@ -1,4 +1,4 @@
-"""Liveness and readiness of the manager, in addition to the checks that each manager has."""
+"""Liveness and readiness checks, in addition to those that every manager has."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ class ManagerHealthChecks(HealthChecks):
     """The checks of this provider; each manager creates one instance."""
 
     def livez(self) -> None:
-        """Raise an exception only for what a restart mends, such as a thread that has ended.
+        """Raise an exception only if a restart helps, for example when a thread has ended.
 
-        Never call the infrastructure here: its outage would restart all managers.
+        Never call the infrastructure here: an outage would restart all managers.
         """
 
     def readyz(self) -> None:

@@ -28,7 +28,7 @@ from ._generated.extension_api import RuntimeExtension
 WORKER_MACHINE = "workerMachine"
 """Variable of ClusterClasses: fields of the infrastructure machines of workers."""
 HOLD = "hold.beacon"
-"""A Cluster with the annotation HOLD/<hook name> is held at that hook."""
+"""Prefix of annotations: a Cluster with HOLD/<hook name> is held at that hook."""
 WAIT_SECONDS = 5
 
 

@@ -47,7 +47,7 @@ class HostedControlPlanes:
         control_plane = HostedControlPlane(external_id, name, version)
         draft = self._draft(control_plane)
         try:
-            # A hard link appears at once with its whole content, and fails if the name exists.
+            # Creating a hard link is atomic, and fails if the name exists.
             os.link(draft, self._path(external_id))
             self._log(f"create control-plane {external_id}")
         except FileExistsError:

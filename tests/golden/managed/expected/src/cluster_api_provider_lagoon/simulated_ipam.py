@@ -17,7 +17,7 @@ NAME = "lagoon"
 
 
 class SimulatedIpam:
-    """One link for each address, to the external id that holds it.
+    """A folder with a link for each allocated address, to the external id that holds it.
 
     Safe to use from several threads and processes at once.
     """

@@ -16,7 +16,7 @@ from ..cloud import SimulatedCloud
 
 
 class KindleMirrorReconciler(ResourceReconciler[KindleMirrorSpec]):
-    """Replace the simulated cloud with a client of your own; keep the signatures."""
+    """Replace the simulated cloud with your own client; keep the signatures."""
 
     def __init__(self, cloud: SimulatedCloud | None = None) -> None:
         self._cloud = cloud or SimulatedCloud()

@@ -18,7 +18,7 @@ from ..cloud import SimulatedCloud
 
 
 class SkiffMachineReconciler(InfraMachineReconciler[SkiffMachineSpec]):
-    """Replace the simulated cloud with a client of your own; keep the signatures."""
+    """Replace the simulated cloud with your own client; keep the signatures."""
 
     def __init__(self, cloud: SimulatedCloud | None = None) -> None:
         self._cloud = cloud or SimulatedCloud()
@@ -33,7 +33,7 @@ class SkiffMachineReconciler(InfraMachineReconciler[SkiffMachineSpec]):
         """
         server = self._cloud.find_server(machine.external_id)
         if server is None and machine.is_provisioned:
-            # A second server would run with old bootstrap data: Cluster API replaces the Machine.
+            # A new server would run old bootstrap data; let Cluster API replace the Machine.
             return Terminated("ServerNotFound", f"{machine.provider_id} no longer exists")
         provider_id = machine.provider_id
         if server is None and provider_id is None:

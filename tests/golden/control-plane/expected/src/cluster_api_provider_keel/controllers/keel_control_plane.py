@@ -14,7 +14,7 @@ from .._generated.api.keel_control_plane import KeelControlPlaneSpec
 
 
 class KeelControlPlaneReconciler(ControlPlaneReconciler[KeelControlPlaneSpec]):
-    """The runtime creates, rolls out and replaces the Machines.
+    """Health of the members, and hooks; the runtime creates and replaces the Machines.
 
     Every method is optional: the base class works for control planes whose members need no
     preparation before they leave.

@@ -18,7 +18,7 @@ from ..cloud import SimulatedCloud
 
 
 class NimbusClusterReconciler(InfraClusterReconciler[NimbusClusterSpec]):
-    """Replace the simulated cloud with a client of your own; keep the signatures."""
+    """Replace the simulated cloud with your own client; keep the signatures."""
 
     def __init__(self, cloud: SimulatedCloud | None = None) -> None:
         self._cloud = cloud or SimulatedCloud()

@@ -1,7 +1,7 @@
 """Validation and defaults of NimbusMachine.
 
-Rules and defaults in provider.yaml come first; this is for what they cannot express.  The API
-server calls it while a user waits: decide by the object alone, and call no other system.
+Rules and defaults in provider.yaml come first; write only those here that it cannot express.  The
+API server calls this code while a user waits: decide by the object alone, and call no other system.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from .._generated.api.nimbus_machine import NimbusMachineSpec
 
 
 class NimbusMachineValidator(Validator[NimbusMachineSpec]):
-    """Accept or refuse objects and templates; all errors are reported at once."""
+    """Accepts or rejects objects and templates; all errors are reported at once."""
 
     def validate_create(self, obj: AdmissionObject[NimbusMachineSpec]) -> ValidationResult:
         """Return an error such as ``FieldError("path.of.field", "must be ...")`` for each field.
 
-        `clusterctl move` creates existing objects again: what was valid must stay valid.
+        `clusterctl move` creates existing objects again, so valid objects must stay valid.
         """
         return ()
 
@@ -26,21 +26,21 @@ class NimbusMachineValidator(Validator[NimbusMachineSpec]):
         old: AdmissionObject[NimbusMachineSpec],
         new: AdmissionObject[NimbusMachineSpec],
     ) -> ValidationResult:
-        """Return the errors of a changed spec: also those of changes that are not possible."""
+        """Return the errors of a changed spec, including changes that are not possible."""
         return self.validate_create(new)
 
     def validate_delete(self, obj: AdmissionObject[NimbusMachineSpec]) -> ValidationResult:
-        """Return the reasons for which the object must not be deleted."""
+        """Return the reasons why the object must not be deleted."""
         return ()
 
 
 class NimbusMachineDefaulter(Defaulter[NimbusMachineSpec]):
-    """Fill in fields that depend on others; they must be optional in provider.yaml."""
+    """Fills in fields that depend on others; they must be optional in provider.yaml."""
 
     def default(self, obj: AdmissionObject[NimbusMachineSpec]) -> NimbusMachineSpec:
         """Return the spec with defaults, such as ``dataclasses.replace(obj.spec, field=...)``.
 
-        The same object must always get the same defaults, and the result no further ones: otherwise
-        a ClusterClass rolls out machines again and again.
+        The same object must always get the same defaults, and an object with defaults no others:
+        otherwise, a ClusterClass rolls out machines again and again.
         """
         return obj.spec

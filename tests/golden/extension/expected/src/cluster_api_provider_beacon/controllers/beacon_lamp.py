@@ -21,7 +21,7 @@ from .._generated.api.beacon_lamp import BeaconLampSpec
 
 CONFIG_MAP = ResourceType("", "v1", "ConfigMap", "configmaps")
 NAMESPACE = "kube-system"
-"""It exists in every cluster."""
+"""Namespace of the ConfigMap; it exists in every cluster."""
 
 
 class BeaconLampReconciler(AddonReconciler[BeaconLampSpec]):

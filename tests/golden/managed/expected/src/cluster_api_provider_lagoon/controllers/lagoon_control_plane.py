@@ -17,7 +17,7 @@ from ..hosted_control_planes import HostedControlPlanes
 
 
 class LagoonControlPlaneReconciler(ManagedControlPlaneReconciler[LagoonControlPlaneSpec]):
-    """Replace the simulated cloud with a client of your own; keep the signatures."""
+    """Replace the simulated cloud with your own client; keep the signatures."""
 
     def __init__(self, cloud: SimulatedCloud | None = None) -> None:
         self._hosted = HostedControlPlanes(cloud or SimulatedCloud())

@@ -17,7 +17,7 @@ from ..simulated_ipam import SimulatedIpam
 
 
 class LagoonPrefixReconciler(ExternalPoolReconciler[LagoonPrefixSpec]):
-    """Replace the simulated IPAM system with a client of your own; keep the signatures."""
+    """Replace the simulated IPAM system with your own client; keep the signatures."""
 
     def __init__(self, ipam: SimulatedIpam | None = None) -> None:
         self._ipam = ipam or SimulatedIpam()

@@ -55,7 +55,7 @@ class HarbourConfigReconciler(BootstrapConfigReconciler[HarbourConfigSpec]):
             files.append(write_file(f"{FOLDER}/pki/ca.key", ca.private_key, "0600"))
         command = run_command(f"{NODE} {action} --config {FOLDER}/node.json")
         document = cloud_config({"write_files": files, "runcmd": [command]})
-        # For pools only: machines that are created later need a token that is still valid.
+        # Refreshed for pools only: their later machines need a token that is still valid.
         return BootstrapDocument(document, "cloud-config", refresh_after=TOKEN_SECONDS / 2)
 
 

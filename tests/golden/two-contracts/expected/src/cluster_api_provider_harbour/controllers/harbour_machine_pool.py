@@ -18,11 +18,11 @@ from ..cloud import SCHEME, Server, SimulatedCloud
 from ..server_groups import ServerGroups
 
 POLL_SECONDS = 10.0
-"""Interval at which to read a pool that the infrastructure's own autoscaler may scale."""
+"""Seconds between reads of a pool that the infrastructure's own autoscaler may scale."""
 
 
 class HarbourMachinePoolReconciler(InfraMachinePoolReconciler[HarbourMachinePoolSpec]):
-    """Replace the simulated cloud with a client of your own; keep the signatures."""
+    """Replace the simulated cloud with your own client; keep the signatures."""
 
     def __init__(self, cloud: SimulatedCloud | None = None) -> None:
         self._cloud = cloud or SimulatedCloud()

@@ -21,7 +21,7 @@ from .._generated.api.harbour_storage import HarbourStorageSpec
 
 CONFIG_MAP = ResourceType("", "v1", "ConfigMap", "configmaps")
 NAMESPACE = "kube-system"
-"""It exists in every cluster."""
+"""Namespace of the ConfigMap; it exists in every cluster."""
 
 
 class HarbourStorageReconciler(AddonReconciler[HarbourStorageSpec]):

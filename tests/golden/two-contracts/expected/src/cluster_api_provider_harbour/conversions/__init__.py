@@ -1,1 +1,1 @@
-"""Conversion of your fields between API versions, one module a kind and version."""
+"""Conversion of your fields between API versions, one module for each kind and version."""

@@ -15,7 +15,7 @@ COMPONENTS: Final = ("infrastructure",)
 
 
 def load(component: str) -> Component:
-    """Return what the manager of a component serves.
+    """Return a component, with the kinds that its manager serves.
 
     Raises ValueError for a component that is not in this repository.
     """

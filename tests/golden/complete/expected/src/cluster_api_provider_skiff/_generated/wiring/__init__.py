@@ -20,7 +20,7 @@ COMPONENTS: Final = (
 
 
 def load(component: str) -> Component:
-    """Return what the manager of a component serves.
+    """Return a component, with the kinds that its manager serves.
 
     Raises ValueError for a component that is not in this repository.
     """
