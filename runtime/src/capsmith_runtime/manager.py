@@ -158,7 +158,7 @@ def _stop_or_exit(stop: asyncio.Event) -> None:
 
 
 class Manager:
-    """One provider's manager, from start to stop."""
+    """A component's manager, which runs once, from start to stop."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class Manager:
         self._watchdog = LeaseWatchdog(self._elector, end_process) if self._elector else None
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until ``stop`` is set; raises the error if one makes the manager stop earlier.
+        """Run until ``stop`` is set, or raise the error that ends the manager earlier.
 
         The process ends immediately if the lease is lost, or if the author's code is still running
         at the end: another manager may become the leader while this one is still creating a
@@ -260,8 +260,7 @@ class Manager:
             for each in builder.groups:
                 for runnable in each.runnables:
                     group.create_task(runnable())
-            # A manager that does not lead keeps its caches up to date, so that it can take over
-            # immediately.
+            # Managers that do not lead keep their caches up to date, to take over immediately.
             for informer in builder.informers:
                 await informer.synced.wait()
             _log.info("caches are synced", core=reader.version)

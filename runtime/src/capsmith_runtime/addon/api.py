@@ -32,7 +32,7 @@ T = TypeVar("T")
 _PAGE = 250
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class AddonScope(SessionScope, Generic[Spec]):
     """An add-on to install on a cluster: the argument of ``reconcile_normal``."""
@@ -46,7 +46,7 @@ class AddonScope(SessionScope, Generic[Spec]):
         return self.credentials
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class AddonDeleteScope(OptionalCredentialsScope, Generic[Spec]):
     """An add-on to remove from a cluster: the argument of ``reconcile_delete``."""

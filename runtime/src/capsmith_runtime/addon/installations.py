@@ -29,7 +29,7 @@ class Installation(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """Return the tenant for calls about the installation: the Cluster that they go to."""
+        """Return the tenant whose limits apply to calls for this installation: its Cluster."""
         return f"Cluster {self.addon.namespace}/{self.cluster}"
 
 
@@ -87,7 +87,7 @@ class InstallationStatus:
 
     def entry(self, cluster: str) -> dict[str, Any]:
         """Return the list entry about ``cluster`` for the add-on's status."""
-        # The text may come from an SDK: of any length, and not always encodable.
+        # The text may come from an SDK, so it may be long, and may not be encodable.
         message = self.message.encode(errors="replace").decode()[:_MAX_MESSAGE_CHARACTERS]
         entry = {"name": cluster, "ready": self.ready, "reason": self.reason}
         return {**entry, "message": message} if message else entry

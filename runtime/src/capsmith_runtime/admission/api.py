@@ -56,7 +56,7 @@ ValidationResult = Iterable[FieldError | AdmissionWarning]
 """A validator's errors and warnings, in any order; any error rejects the object."""
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class AdmissionObject(Generic[Spec]):
     """An object or a template in a request; it may not exist yet."""

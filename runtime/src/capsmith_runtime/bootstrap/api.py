@@ -2,8 +2,8 @@
 
 It generates bootstrap data: once for a Machine, and repeatedly for a MachinePool, because machines
 that are added later need data that are still valid. Optionally, it renews the data of a Machine
-whose server takes longer to start than a token in the data is valid. The runtime handles everything
-else: the Secret with its name and owner, the order of machines, and the status.
+whose server takes longer to start than a token in the data remains valid. The runtime handles
+everything else: the Secret with its name and owner, the order of machines, and the status.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class BootstrapDocument:
             raise ValueError("certificates_expiry must have a time zone")
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class BootstrapConfigScope(SessionScope, Generic[Spec]):
     """A bootstrap configuration, and the Machine or MachinePool that needs its data."""

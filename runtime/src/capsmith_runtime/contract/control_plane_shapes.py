@@ -248,7 +248,8 @@ class CoreMachinesV1Beta1:
     ) -> dict[str, Any]:
         """Return the whole status.
 
-        Conditions are set as metav1 conditions, and removed from both lists.
+        Conditions are set in the list of metav1 conditions, and removed both from that list and
+        from the v1beta1 list.
         """
         status = dict(metadata.mapping(obj, "status"))
         new: Sequence[Object] = metadata.items(obj, "status", "v1beta2", "conditions")

@@ -1,6 +1,6 @@
 """MachinePools, the Machines that core creates for them, and the status of a provider's pools.
 
-For the fields that are read here, core's versions differ only in the group of references.
+Of the fields that are read here, only the group in references differs between core's versions.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ RESERVED = frozenset({*OWN_CONDITIONS, READY_CONDITION, PAUSED_CONDITION})
 WorkloadReader = Callable[[], Awaitable[KubeClient]]
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class ControlPlaneScope(SessionScope, Generic[Spec]):
     """Read-only view of a control plane with its current Machines."""
@@ -80,7 +80,7 @@ class ControlPlaneScope(SessionScope, Generic[Spec]):
         return wait_for(self.api_server_answers_async, self._loop)
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class ControlPlaneMember(Generic[Spec]):
     """A single Machine of a control plane."""

@@ -185,7 +185,7 @@ class ExternalObjects:
                 self._changed.clear()
                 current = set(self._informers.values())
                 for informer in running.keys() - current:
-                    # Replaced: the contract version of its kind has changed.
+                    # Replaced by another informer: the contract version of its kind has changed.
                     running.pop(informer).cancel()
                 for informer in current - running.keys():
                     running[informer] = group.create_task(informer.run())

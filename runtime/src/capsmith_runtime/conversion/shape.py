@@ -1,4 +1,4 @@
-"""Conversion of spec and status to the format of another contract, without unsupported fields."""
+"""Conversion of spec and status between contract formats; unsupported fields are left out."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class ClusterRequest:
     settings: Mapping[str, str]
     """The settings of the ExtensionConfig."""
     cluster: TopologyCluster
-    """The Cluster, without status."""
+    """The Cluster, without its status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,10 @@ MAX_SECONDS: Final = 2**31 - 1
 
 
 class HookError(Exception):
-    """Raise this in a hook to reject a request.
+    """An exception that a hook raises to reject a request.
 
-    Core logs the message, and since v1.14 also writes it into conditions.  The same rejection
-    therefore needs the same message, and a message must contain neither secrets, nor times, nor
+    Core logs the message, and since v1.14 also writes it into conditions.  The message must
+    therefore always be the same for the same rejection, and must not contain secrets, times or
     other systems' error messages (RX-10).
     """
 

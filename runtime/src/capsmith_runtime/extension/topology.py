@@ -39,7 +39,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A template in a topology, for one of the objects that use it."""
+    """A template in a topology, together with one of the objects that use it."""
 
     uid: str
     """Id of the template within the request; empty in ValidateTopologyRequest."""

@@ -60,7 +60,7 @@ class IdentityCaches:
         self.find_default: FindDefault = lambda cluster: None
 
     def find_override(self, obj: JSON) -> Object:
-        """Return the identity reference with which an object overrides its cluster's, or empty."""
+        """Return the reference that overrides the cluster's identity; empty if there is none."""
         return references.read_reference(obj) if obj["kind"] in self.overriding else {}
 
     def build_record(self, obj: JSON, cluster: Cluster) -> Mapping[str, str]:

@@ -192,7 +192,7 @@ class OwnerScope(SessionScope):
         return {**self._reference, "controller": controller, "blockOwnerDeletion": True}
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class InfraScope(OwnerScope, Generic[Spec]):
     """Attributes that the scopes of all ``reconcile_normal`` methods share."""
@@ -208,7 +208,7 @@ class InfraScope(OwnerScope, Generic[Spec]):
         return self.credentials
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class InfraClusterScope(InfraScope[Spec]):
     """Scope of ``reconcile_normal`` for an infrastructure cluster."""
@@ -231,7 +231,7 @@ class InfraClusterScope(InfraScope[Spec]):
     """
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class InfraMachineScope(InfraScope[Spec], InfraClusterUser):
     """Scope of ``reconcile_normal`` for an infrastructure machine."""
@@ -277,7 +277,7 @@ class InfraMachineScope(InfraScope[Spec], InfraClusterUser):
         return await self._bootstrap()
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class InfraMachineTemplateScope(OptionalCredentialsScope, InfraClusterUser, Generic[Spec]):
     """Scope of ``capacity``: a machine template and the cluster that uses it."""
@@ -293,7 +293,7 @@ class InfraMachineTemplateScope(OptionalCredentialsScope, InfraClusterUser, Gene
     """
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class InfraDeleteScope(DeleteScope[Spec], OptionalCredentialsScope):
     """Scope of ``reconcile_delete``, which must work even if no credentials are available."""

@@ -123,7 +123,7 @@ class MachineAddresses(ControllerGroup):
         try:
             await self._client.create(self._claims.resource, claim)
         except AlreadyExistsError:
-            # Whether it is this machine's claim is decided once it is in the cache.
+            # The claim may be another machine's; that is checked once it is in the cache.
             return _waiting(f"IPAddressClaim {key.name} is not in the cache yet")
         return _waiting(f"IPAddressClaim {key.name} has no address yet")
 

@@ -94,7 +94,7 @@ class InfraMachinePoolState(State):
             raise ValueError("instances must contain each provider_id once")
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class InfraMachinePoolScope(InfraScope[Spec], InfraClusterUser):
     """Scope of ``reconcile_normal`` for a machine pool."""

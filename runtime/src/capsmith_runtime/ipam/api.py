@@ -24,7 +24,7 @@ from capsmith_runtime.reconcile.sessions import Credentials, SessionUser
 Spec = TypeVar("Spec")
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Pool(OptionalCredentialsScope, Generic[Spec]):
     """A pool of addresses; its namespace is empty if it is cluster-scoped."""
@@ -97,7 +97,7 @@ def exhausted(message: str = "no address is left", requeue_after: float = 30.0) 
     return Waiting(REASON_POOL_EXHAUSTED, message, requeue_after)
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class AddressClaim(OptionalCredentialsScope, Generic[Spec]):
     """A claim that needs an address: the argument of ``allocate``."""
@@ -111,7 +111,7 @@ class AddressClaim(OptionalCredentialsScope, Generic[Spec]):
     _credentials: Credentials | Waiting = field(default_factory=Credentials, repr=False)
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class AddressRelease(OptionalCredentialsScope):
     """A claim that is being deleted or is already gone: the argument of ``release``.

@@ -34,7 +34,7 @@ class ResourceType:
     plural: str
     """Name of the kind in URLs, such as ``configmaps``."""
     namespaced: bool = True
-    """Whether objects of this kind are in namespaces."""
+    """Whether the kind is namespaced rather than cluster-scoped."""
     required_status: tuple[tuple[str, str], ...] = ()
     """Names and JSON types of the fields that the API server requires in a status."""
     needs_messages: bool = False

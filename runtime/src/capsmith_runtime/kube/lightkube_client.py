@@ -39,7 +39,6 @@ T = TypeVar("T")
 _MAX_RETRY_AFTER = 300.0
 
 
-# No response is trusted: one that is not from Kubernetes, but from a proxy in front of it, counts
 # Responses are validated: a response that does not come from Kubernetes, but from a proxy in front
 # of it, counts as no response (`UnreachableError`).
 class _ListMetadata(msgspec.Struct, rename="camel"):

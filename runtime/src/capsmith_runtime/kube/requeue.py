@@ -1,4 +1,4 @@
-"""When to reconcile an object again: priorities, and errors that set the time.
+"""Priorities of reconciles, and an error that postpones a reconcile without counting as a failure.
 
 The client's interface imports this module, so it imports neither metrics nor a client.
 """

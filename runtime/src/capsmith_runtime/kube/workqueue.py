@@ -20,7 +20,7 @@ from capsmith_runtime.kube.requeue import Priority
 K = TypeVar("K", bound=Hashable)
 
 LOW_SHARE: Final = 5
-"""One in this many keys taken has low priority, if any such keys wait, so that none starves."""
+"""One in this many keys is taken from those of low priority, so that none of them starves."""
 
 
 class PriorityFifo(Generic[K]):
@@ -99,7 +99,7 @@ class QueueTimes(Generic[K]):
 
     def note_added(self, key: K) -> None:
         """Record that a key begins to wait; does nothing if it is already waiting."""
-        # Changes to a key that waits already do not restart its time.
+        # Changes to a key that is already waiting do not restart its time.
         if key not in self._added:
             self._added[key] = monotonic()
             self._adds.inc()
@@ -267,7 +267,7 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Mark a key's reconcile as finished, and queue the key again if it was added meanwhile.
+        """Mark a key's reconcile as finished, and queue the key if it was added again.
 
         No other worker gets the key until this call.
         """

@@ -35,7 +35,7 @@ def core_type(version: str, kind: str, plural: str) -> ResourceType:
     return ResourceType(constants.CORE_GROUP, version, kind, plural)
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class Kind(Generic[R]):
     """One of the provider's kinds, with the reconciler that serves it."""

@@ -22,7 +22,7 @@ Status = TypeVar("Status")
 _READY: Mapping[Any, bool] = {"True": True, "False": False}
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class CustomObject(Generic[Spec, Status]):
     """Base class for typed objects; ``_generated/api`` contains a class for each kind."""

@@ -145,7 +145,7 @@ class DeleteScopeFields(ScopeFields):
     deletion_seconds: float
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class DeleteScope(SessionScope, Generic[Spec]):
     """Scope of ``reconcile_delete``, which must work even if the spec cannot be decoded."""

@@ -160,7 +160,7 @@ class SessionFactory(ABC, Generic[S]):
         account, no method is called for the object, and Ready is False with the reason
         ``AccountChanged``.
 
-        Return the same string for all keys of an account, and nothing secret.  Return an empty
+        All keys of an account must give the same string, which must not be secret.  Return an empty
         string if the account is unknown: it is not recorded, and no method is called for objects
         that have recorded an account.
         """

@@ -2,8 +2,8 @@
 
 A tenant is an identity, or a Cluster whose objects have none: anything that may have its own
 endpoint.  All tenants share workers and threads, and a call to a cloud that never responds occupies
-both until its time limit.  So no tenant may occupy many of them with slow calls, and a tenant whose
-calls hang is paused for a while.
+both until its time limit.  Therefore, no tenant may occupy many of them with slow calls, and a
+tenant whose calls hang is paused for a while.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class TenantCalls:
         if self._limits.has_one_tenant:
             return None
         if self._hangs and all(each.hangs for each in self._permits):
-            return None  # one call finds out whether the infrastructure answers again
+            return None  # one call finds out whether the infrastructure responds again
         slow = [each for each in self._permits if each.is_slow and not self._is_settled(each)]
         threads = self._limits.executor.threads
         if len(slow) >= max(1, threads // SHARE):

@@ -32,7 +32,7 @@ class Owner:
     """Whether the owner is the controller; at most one owner is."""
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class ResourceScope(OwnerScope, InfraClusterUser, Generic[Spec]):
     """Scope of ``reconcile_normal`` for a resource."""

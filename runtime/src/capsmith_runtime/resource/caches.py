@@ -133,9 +133,9 @@ class ResourceCaches:
     def _as_dependent(self, kind: ResourceKind, informer: Informer) -> DependentKind:
         """Return the DependentKind that makes a cluster's deletion wait for machine resources.
 
-        Other resources do not delay it: the garbage collector deletes those owned by the
-        infrastructure cluster after it, nothing may delete those of users, and the infrastructure
-        cluster may be built on either.
+        Other resources do not delay it.  Those that the infrastructure cluster owns are deleted
+        after it by the garbage collector, users' own ones may never be deleted, and the
+        infrastructure cluster may depend on either.
         """
 
         def of_cluster(namespace: str, name: str) -> list[JSON]:

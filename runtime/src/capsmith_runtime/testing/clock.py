@@ -60,7 +60,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.now
 
     async def wait_until(self, holds: Callable[[], object], end: float) -> bool:
-        """Wait until ``holds`` returns a true value or the clock reaches ``end``; return which.
+        """Wait until ``holds`` returns a true value, at most until ``end``; return whether it did.
 
         ``holds`` is called immediately, before each jump of the clock, and at the end.  While the
         clock runs in real time, it is called every CHECK_SECONDS.  It must not schedule anything.
@@ -201,7 +201,7 @@ class _JumpingSelector(selectors.DefaultSelector):
         self._moved = time.monotonic()
 
     def _pass_stalled_time(self) -> None:
-        """Let timeouts expire even if callbacks without any pause keep the clock from moving."""
+        """Let timeouts expire even if a series of callbacks keeps the clock from moving."""
         stalled = time.monotonic() - self._moved
         if stalled > STALL_SECONDS:
             self._move(stalled)

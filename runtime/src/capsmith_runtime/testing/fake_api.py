@@ -1,4 +1,4 @@
-"""An API server in memory, with the interface of the provider's client."""
+"""An in-memory API server with the interface of the provider's client."""
 
 from __future__ import annotations
 

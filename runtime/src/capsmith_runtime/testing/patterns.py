@@ -1,4 +1,4 @@
-"""Compilation of CRDs' patterns, which are RE2, with Python's engine."""
+"""Compiles the RE2 patterns of CRDs with Python's engine."""
 
 from __future__ import annotations
 

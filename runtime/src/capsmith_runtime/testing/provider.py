@@ -70,7 +70,7 @@ class HasResources(Protocol):
     """Protocol for an infrastructure double of a provider with kinds that implement Resource."""
 
     def resources(self) -> list[str]:
-        """Return the names of the existing infrastructure of resources, in any format."""
+        """Return one name for the infrastructure of each existing resource, in any format."""
         ...
 
 

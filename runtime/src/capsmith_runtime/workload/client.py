@@ -240,7 +240,7 @@ class WorkloadClients:
             connection.checked_at = float("-inf")
 
     async def run(self) -> None:
-        """Close idle clients until cancelled, and all clients at the end."""
+        """Close idle clients until cancelled, then close all clients."""
         try:
             while True:
                 await asyncio.sleep(_IDLE_CHECK_SECONDS)

@@ -25,7 +25,7 @@ RESERVED: Final = ("Available", "Deleting", "RollingOut")
 """Types of the conditions that only the runtime writes; authors must not return them."""
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class ManagedControlPlaneScope(SessionScope, Generic[Spec]):
     """Read-only view of a managed control plane."""

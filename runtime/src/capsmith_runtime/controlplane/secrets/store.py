@@ -37,7 +37,7 @@ _TRUSTED_SECONDS = 30.0
 """Seconds for which a response is used while the watch does not show the Secret yet."""
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class CachedSecret(Generic[T]):
     """A Secret without its data, together with the part of its content that is kept."""

@@ -13,7 +13,7 @@ from capsmith_runtime.kube.client import ResourceType
 from capsmith_runtime.reconcile.kinds import Kind
 
 
-# Without slots, because Class[T](...) fails with them in Python 3.11.
+# No slots, because Class[T](...) fails with slots in Python 3.11.
 @dataclass(frozen=True, kw_only=True)
 class MachinePoolMachinesKind(Kind[MachinePoolMachinesReconciler[Any]]):
     """A kind of machine pool whose machines have Machines (MP-07)."""

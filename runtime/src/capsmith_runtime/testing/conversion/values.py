@@ -33,7 +33,7 @@ _FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
     "uuid": ("9c2a4f5e-8d1b-4b7a-9a54-0d9a9d1c2f11",),
 }
 _CHARACTERS: Final = "ab1 -_./:,é"
-"""Few characters with common separators, so that functions that split strings meet them soon."""
+"""A few characters, so that separators are frequent and functions that split strings are tested."""
 _LONGEST: Final = 8
 _ITEMS: Final = 3
 

@@ -121,7 +121,7 @@ class ExtensionEnvironment(TestEnvironment):
         return self._servers[-1]
 
     def _call(self, path: str, body: JSON) -> tuple[int, bytes]:
-        # Not Python's default, which since 3.13 refuses certificates that core accepts.
+        # Not Python's default, which since 3.13 rejects certificates that core accepts.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(cadata=self.trusted().decode())
         connection = http.client.HTTPSConnection(

@@ -26,7 +26,7 @@ class BaseResourceEnvironment(TestEnvironment):
         return NamespacedName(NAMESPACE if self.kind.resource.namespaced else "", "r1")
 
     def existing(self) -> list[str]:
-        """Return the names of the existing infrastructure of resources, in any format."""
+        """Return one name for the infrastructure of each existing resource, in any format."""
         double = self.infrastructure
         assert isinstance(double, HasResources), f"{type(double).__name__} needs resources()"
         return double.resources()

@@ -44,7 +44,7 @@ class TestControlPlane(ControlPlaneConformance):
     async def test_machines_are_created_as_core_requires(
         self, env: ControlPlaneEnvironment
     ) -> None:
-        """Machines and their objects are as core requires, and spread over failure domains evenly.
+        """Machines meet core's requirements, and are spread evenly over failure domains.
 
         Proves: CP-19, CRD-09, CP-24.
         """

@@ -14,7 +14,7 @@ from capsmith_runtime.testing.provider import ProviderUnderTest
 
 
 class TestAddressPoolIdentities(IPAMConformance):
-    """Identities of pools; requires the feature ``credentials`` and a session, and no ranges."""
+    """Identities of pools without ranges; requires the feature ``credentials`` and a session."""
 
     @classmethod
     def cases(cls, provider: ProviderUnderTest) -> Sequence[KindCase[PoolKind]]:

@@ -81,7 +81,7 @@ class TestInfraCluster(InfrastructureConformance):
         await env.stop()
         key = env.core.add_cluster()
         kind = env.cluster_kind.resource.kind
-        # Presence counts, the value does not (IC-15).
+        # The annotation counts, whatever its value (IC-15).
         env.api.change(kind, key, {"metadata": {"annotations": {MANAGED_BY: ""}}})
         env.start()
         await env.quiet()

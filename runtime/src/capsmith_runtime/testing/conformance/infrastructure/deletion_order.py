@@ -1,4 +1,4 @@
-"""Deletions of all objects together, as when a namespace is deleted or by Argo CD."""
+"""Simultaneous deletion of all objects, as by Argo CD or together with their namespace."""
 
 from __future__ import annotations
 

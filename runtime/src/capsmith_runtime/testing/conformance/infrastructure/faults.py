@@ -1,4 +1,4 @@
-"""Pauses, moves, crashes and refused requests, which must not lose or duplicate a machine."""
+"""Pauses, moves, crashes and rejected requests, which must not lose or duplicate a machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DELETE_FOR_MOVE = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
 
 class TestInfrastructureFaults(InfrastructureConformance):
-    """Pauses, moves, crashes and refused requests, which must not lose or duplicate a machine."""
+    """Pauses, moves, crashes and rejected requests, which must not lose or duplicate a machine."""
 
     @scenario
     async def test_nothing_is_deleted_while_paused(self, env: InfrastructureEnvironment) -> None:
@@ -212,7 +212,7 @@ def _copy(obj: JSON) -> JSON:
 def _delete_as_clusterctl_does(
     env: InfrastructureEnvironment, cluster: NamespacedName, key: NamespacedName
 ) -> None:
-    """Replace all annotations by the mark, delete, and remove the finalizers last (MV-07)."""
+    """Set only the annotation of a move, delete the objects, then remove finalizers (MV-07)."""
     for kind, name in (
         (env.machine_kind.resource.kind, key),
         ("Machine", key),

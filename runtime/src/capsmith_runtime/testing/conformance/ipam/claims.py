@@ -21,7 +21,7 @@ from capsmith_runtime.testing.ipam.environment import (
 )
 
 CLAIM_REQUESTS = ["patch", "patch_status"]
-"""Expected requests for a claim, as verbs: one for its finalizer, one for its status."""
+"""Verbs of the expected requests for a claim: one for its finalizer, one for its status."""
 ONE = {"addresses": ["10.0.0.2"], "prefix": 29}
 
 

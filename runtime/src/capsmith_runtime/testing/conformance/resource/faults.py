@@ -1,4 +1,4 @@
-"""Crashes and refused requests, which must not lose or duplicate a resource's infrastructure."""
+"""Crashes and rejected requests, which must not lose or duplicate a resource's infrastructure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capsmith_runtime.testing.resource.environment import BaseResourceEnvironmen
 
 
 class TestResourceFaults(ResourceConformance):
-    """Crashes and refused requests, which must not lose or duplicate infrastructure."""
+    """Crashes and rejected requests, which must not lose or duplicate infrastructure."""
 
     @pytest.mark.parametrize("arrives", [True, False], ids=["after", "before"])
     @scenario
