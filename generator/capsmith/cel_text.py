@@ -16,7 +16,10 @@ LITERAL = re.compile(
     r"|'''(?P<s3>(?:\\.|[^\\])*?)'''|\"(?P<d>(?:\\.|[^\"\\\n])*)\"|'(?P<s>(?:\\.|[^'\\\n])*)')",
     re.DOTALL,
 )
-"""A comment, or a quoted string with its prefix. One of four groups holds the string's content."""
+"""Regular expression for a CEL comment, or for a string literal with its prefix.
+
+At most one of the groups ``d3``, ``s3``, ``d`` and ``s`` matches: the content of the string.
+"""
 # Not a field of that name (`self.oldSelf`), and not a part of a longer name.
 _OLD_SELF = re.compile(r"(?<![\w.])oldSelf\b")
 
@@ -35,7 +38,7 @@ def is_transition(rule: str) -> bool:
 
 
 def remove_transition_rules(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema without the CEL rules, at any depth, that read the old value."""
+    """Return a copy of a schema without the CEL rules, at any depth, that read ``oldSelf``."""
     kept = dict(schema)
     rules = [
         rule

@@ -45,10 +45,10 @@ _NAMED = {Outcome.REFUSED, Outcome.CONFLICTED, Outcome.MERGED, Outcome.REMOVED}
 
 
 class Console:
-    """Prints results in one format to one stream, in colour only if that is a terminal.
+    """Printer of results in one format to one stream, with colours only on a terminal.
 
-    ``format`` is that of the option ``--format``; ``out`` is standard output by default.
-    ``verbose`` lists every changed file, not only those that need attention.
+    ``format`` is the value of the option ``--format``; ``out`` is standard output by default.
+    ``verbose`` lists every changed file, not only the files that need attention.
     """
 
     def __init__(self, format: str = "text", out: TextIO | None = None, verbose: bool = False):
@@ -81,7 +81,7 @@ class Console:
                 self._line(make_printable(line))
 
     def print_verdict(self, verdict: Verdict) -> None:
-        """Print a verdict. Text output ends with a summary."""
+        """Print a verdict. In text format, a summary follows the violations."""
         from capsmith.judge.release import output
 
         match self._format:
@@ -107,7 +107,7 @@ class Console:
                 self._line(make_printable(output.render_summary(verdict)))
 
     def print_page(self, page: ReportPage) -> None:
-        """Print a page, if the format is one of pages."""
+        """Print a page in HTML or Markdown. Print nothing in other formats."""
         # Imported here: Jinja is slow to import, and only pages need it.
         if self._format == "html":
             from capsmith.report_pages import html
@@ -128,11 +128,11 @@ class Console:
         return show_working(make_printable(text))
 
     def print_step(self, text: str) -> None:
-        """Print a line about a step to standard error immediately, even without a terminal."""
+        """Print a line about a step to standard error, whether or not it is a terminal."""
         click.echo(make_printable(text), file=sys.stderr)
 
     def print_result(self, result: CheckResult) -> None:
-        """Print the result of a check as soon as it is known."""
+        """Print the result of a check as soon as it is known. Only text format prints it."""
         from capsmith.judge.running import output
 
         if self._format == "text":
@@ -142,7 +142,10 @@ class Console:
                 self._line(make_printable(line))
 
     def print_conformance(self, report: BehaviourReport) -> None:
-        """Print all results or, in text format, where they are already printed, only a summary."""
+        """Print the report of a conformance run.
+
+        In text format, print only a summary, because :meth:`print_result` has printed each result.
+        """
         from capsmith.judge.running import output
 
         match self._format:
@@ -154,7 +157,10 @@ class Console:
                 self._line(make_printable(output.render_summary(report)))
 
     def print_failure(self, error: CapsmithError) -> None:
-        """Print an error that stopped the run, on standard error or as machine-readable output."""
+        """Print an error that stopped the run.
+
+        Text goes to standard error, and machine-readable formats go to standard output.
+        """
         if self._machine(Report(findings=(error.finding,)), error.exit_code):
             return
         first, *rest = format_finding(_without_details(error.finding))
@@ -163,17 +169,17 @@ class Console:
             click.echo(line, file=sys.stderr)
 
     def print_data(self, value: Any) -> None:
-        """Print a value as JSON, with its keys in their given order."""
+        """Print a value as JSON. The order of keys is preserved."""
         from capsmith.formats import format_json
 
         self._line(format_json(value), "json")
 
     def print_text(self, text: str) -> None:
-        """Print a string unchanged."""
+        """Print a string and a newline. Control characters are printed unchanged."""
         self._line(text)
 
     def print_table(self, rows: Sequence[Sequence[str]]) -> None:
-        """Print rows of equal length in aligned columns. The last column is not padded."""
+        """Print rows of equal length as aligned columns. The last column is not padded."""
         if not rows:
             return
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
@@ -250,7 +256,7 @@ class Console:
 
 
 def format_runtime(runtime: RuntimeOutcome) -> str:
-    """Return a line that says how the run changes the runtime library."""
+    """Return one line of text that describes how a run changed the runtime library."""
     if runtime.outcome is Outcome.KEPT:
         return f"runtime: kept, a fork of {runtime.version}"
     former = runtime.former_version
@@ -264,7 +270,7 @@ def _without_details(finding: Finding) -> Finding:
 
 
 def format_finding(finding: Finding) -> list[str]:
-    """Return the lines of a finding: problem, hint, and link to the rule."""
+    """Return a finding as printable lines: the problem, the hint, and the link to the rule."""
     where = f"{finding.location}: " if finding.location.file else ""
     lines = [f"{where}{finding.severity} {finding.id}: {finding.message}"]
     if finding.hint:
@@ -275,7 +281,7 @@ def format_finding(finding: Finding) -> list[str]:
 
 
 def _patch_line(line: str) -> str:
-    """Make a line of a diff printable; tabs and the line ending stay unchanged."""
+    """Make a line of a diff printable, except for tabs and the line ending."""
     ended = line.removesuffix("\r")
     return "\t".join(map(make_printable, ended.split("\t"))) + line[len(ended) :]
 

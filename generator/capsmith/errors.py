@@ -32,7 +32,7 @@ class UnreadableInput(CapsmithError):
 
 
 class Refused(CapsmithError):
-    """Raised if an operation could lose the user's data."""
+    """Raised if the requested operation could lose the user's data."""
 
     exit_code = 1
 

@@ -20,7 +20,7 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Return a number for sorting; 0 is the most severe."""
+        """Return the severity as a number for sorting; 0 is the most severe."""
         return list(Severity).index(self)
 
 
@@ -64,7 +64,7 @@ class Finding(NamedTuple):
 
 
 def sort_findings(findings: list[Finding] | tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Return the findings without duplicates, in the order in which all output shows them."""
+    """Return the findings without duplicates, sorted as in all output."""
     return tuple(sorted(set(findings), key=lambda finding: finding.sort_key))
 
 

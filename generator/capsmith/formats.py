@@ -1,4 +1,4 @@
-"""Format findings for code hosts and CI systems.  Pure: data in, strings out."""
+"""Format findings for code hosts and CI systems. Pure functions that return strings or data."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NO_XML = re.compile("[^\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def format_sarif(findings: Sequence[Finding], version: str) -> str:
-    """Return a SARIF 2.1.0 log; ``version`` is capsmith's version."""
+    """Return findings as a SARIF 2.1.0 log in JSON. ``version`` is capsmith's version."""
     return format_json(make_sarif_log(findings, version))
 
 
 def make_sarif_log(findings: Sequence[Finding], version: str) -> dict[str, Any]:
-    """Return a SARIF 2.1.0 log about one run as plain data, with one result for each finding.
+    """Return a SARIF 2.1.0 log of one run as plain data, with one result for each finding.
 
     Source: OASIS, Static Analysis Results Interchange Format 2.1.0.
     """
@@ -42,7 +42,7 @@ def make_sarif_log(findings: Sequence[Finding], version: str) -> dict[str, Any]:
 
 
 def format_json(data: Any) -> str:
-    """Return data as JSON in the form that all reports have: indented, and not escaped to ASCII."""
+    """Return data as indented JSON, as in all reports. Non-ASCII characters are not escaped."""
     return json.dumps(data, indent=2, ensure_ascii=False)
 
 
@@ -80,16 +80,16 @@ class JUnitCase(NamedTuple):
     outcome: Literal["passed", "noted", "failed", "skipped"] = "passed"
     """How the case ended; ``noted`` means that it passed with a message."""
     message: str = ""
-    """Why the case failed or was skipped, on one line."""
+    """Reason why the case failed or was skipped, on one line."""
     text: str = ""
-    """Full description, for a case that failed or was noted."""
+    """Full description of a case that failed or was noted."""
     seconds: float | None = None
 
 
 def format_junit(findings: Sequence[Finding], name: str) -> str:
-    """Return a JUnit report with one case for each finding, where only errors count as failures.
+    """Return a JUnit report in XML with one case for each finding. Only errors count as failures.
 
-    Without findings, there is one case, which passed.
+    If there are no findings, the report has a single passed case.
     """
     cases = [
         JUnitCase(
@@ -105,7 +105,10 @@ def format_junit(findings: Sequence[Finding], name: str) -> str:
 
 
 def format_junit_cases(name: str, cases: Sequence[JUnitCase], *, can_skip: bool = False) -> str:
-    """Return a JUnit report with the given cases. If ``can_skip``, it counts skipped cases."""
+    """Return a JUnit report in XML with the given cases.
+
+    If ``can_skip``, the report also states the number of skipped cases.
+    """
     count = Counter(case.outcome for case in cases)
     totals = {"tests": len(cases), "failures": count["failed"]}
     if can_skip:
@@ -133,5 +136,5 @@ def _add_case(suite: ElementTree.Element, case: JUnitCase) -> None:
 
 
 def clean_xml(text: str) -> str:
-    """Return ``text`` without the characters that XML 1.0 does not allow."""
+    """Return ``text`` with each character that XML 1.0 does not allow replaced by ``?``."""
     return "".join("?" if _NO_XML.match(character) else character for character in text)

@@ -1,4 +1,4 @@
-"""What a run found and did: findings and file outcomes, which determine the exit code."""
+"""The result of a run: findings and file outcomes, which determine the exit code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capsmith.findings import Finding, has_errors, sort_findings
 
 
 class Outcome(StrEnum):
-    """What a run did, or would do, with a file."""
+    """The effect that a run had, or would have, on a file."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 
 
 class FileOutcome(NamedTuple):
-    """A file (by its path relative to the provider's repository) and its outcome."""
+    """A file, by its path relative to the provider's repository, and its outcome."""
 
     path: str
     outcome: Outcome
@@ -32,7 +32,7 @@ class FileOutcome(NamedTuple):
 
 
 class RuntimeOutcome(NamedTuple):
-    """What a run did with a repository's runtime library, which is replaced as a whole."""
+    """The effect of a run on a repository's runtime library, which is replaced as a whole."""
 
     outcome: Outcome
     mode: str
@@ -46,13 +46,13 @@ class RuntimeOutcome(NamedTuple):
 class Report:
     """Sorted findings, file outcomes by path, and the outcome for the runtime library.
 
-    Only this class sorts findings and drops duplicates: stages collect them in any order, and the
-    output does not depend on that order.
+    Only this class sorts findings and removes duplicates. Stages may collect findings in any order
+    without affecting the output.
     """
 
     findings: tuple[Finding, ...] = ()
     outcomes: tuple[FileOutcome, ...] = ()
-    """Outcomes by file, without the files of the vendored runtime, unless they are refused."""
+    """Outcomes by file. Files of the vendored runtime are only included if they were refused."""
     runtime: RuntimeOutcome | None = None
     is_first: bool = False
     """Whether the run created a new repository."""
@@ -61,14 +61,14 @@ class Report:
         object.__setattr__(self, "findings", sort_findings(self.findings))
 
     def with_findings(self, findings: tuple[Finding, ...]) -> Report:
-        """Return a copy of the report to which the given findings are added."""
+        """Return a copy of the report with the given findings added."""
         return replace(self, findings=(*self.findings, *findings))
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if a finding is an error, or if a file was refused or has conflicts; else 0.
+        """Return 1 if any finding is an error or any file was refused or has conflicts, else 0.
 
-        Unreadable input (exit code 2) raises an exception instead.
+        Exit code 2, for unreadable input, comes from an exception instead.
         """
         refused = {Outcome.REFUSED, Outcome.CONFLICTED}
         if has_errors(self.findings) or any(o.outcome in refused for o in self.outcomes):
@@ -76,5 +76,5 @@ class Report:
         return 0
 
     def count(self, outcome: Outcome) -> int:
-        """Return how many files have the given outcome."""
+        """Return the number of files with the given outcome."""
         return sum(1 for file in self.outcomes if file.outcome is outcome)

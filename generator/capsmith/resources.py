@@ -24,7 +24,7 @@ def blueprints() -> Traversable:
 
 
 def schemas() -> Traversable:
-    """Return the folder with the contract data and the JSON Schema of provider.yaml."""
+    """Return the folder that contains the contract data and the JSON Schema for provider.yaml."""
     return _folder("schemas")
 
 
@@ -34,15 +34,15 @@ def runtime() -> Traversable:
 
 
 def author_api() -> Traversable:
-    """Return the file with the page about the runtime library's Python API."""
+    """Return the Markdown file that documents the runtime library's Python API."""
     return _folder("docs") / "author-api.md"
 
 
 def compute_fingerprint() -> str | None:
     """Return a fingerprint that changes with capsmith, its data, and its dependencies.
 
-    It depends on names, sizes and modification times of files, not on their content.  Returns None
-    if capsmith is not installed as files, for example in a zip archive.
+    It depends on the names, sizes and modification times of files, not on their content.  Returns
+    None if capsmith is not installed as files, for example if it runs from a zip archive.
     """
     folders = [
         Path(__file__).parent,

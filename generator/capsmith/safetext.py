@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 
 
 class SafeText(str):
-    """A string that is safe in the place where a blueprint prints it."""
+    """A string that is safe to print at its place in a blueprint."""
 
     __slots__ = ()
 

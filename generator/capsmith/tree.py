@@ -16,11 +16,11 @@ class Owner(StrEnum):
     """Who owns a file, which determines what an update does with it."""
 
     GENERATED = "generated"
-    """The file is replaced by updates. If it was edited, the update is refused."""
+    """Updates replace the file, or refuse to if the author edited it."""
     MERGED = "merged"
     """The file is shared: updates merge it three ways."""
     SCAFFOLD = "scaffold"
-    """The file is written once, and then belongs to the author."""
+    """The file is written once and then belongs to the author."""
 
 
 class GeneratedFile(NamedTuple):
@@ -33,12 +33,12 @@ class GeneratedFile(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Return ``sha256:`` and the hexadecimal digest of the UTF-8 text."""
+        """Return the SHA-256 digest of the UTF-8 text, as ``sha256:`` and hexadecimal digits."""
         return digest(self.text)
 
 
 def digest(content: str | bytes) -> str:
-    """Return ``sha256:`` and the hexadecimal digest of bytes, or of a string in UTF-8."""
+    """Return a SHA-256 digest as ``sha256:`` and hexadecimal digits; strings are UTF-8."""
     data = content.encode() if isinstance(content, str) else content
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
@@ -54,7 +54,7 @@ def is_text_of(content: bytes, expected: str) -> bool:
 
 
 def digest_texts(texts: Mapping[str, str]) -> str:
-    """Return a digest of files, which are given as text by path, in any order."""
+    """Return one digest for several files, given as text by path. Their order does not matter."""
     return digest(json.dumps(sorted(texts.items())))
 
 
@@ -66,10 +66,10 @@ class FileTree:
 
     @classmethod
     def of(cls, files: list[GeneratedFile]) -> FileTree:
-        """Build a tree from files.
+        """Build a tree from files in any order.
 
-        Raises ValueError for duplicate paths, and if a path is the parent folder of another. Both
-        are bugs in the blueprint manifest.
+        Raises ValueError for duplicate paths, and if one path is a parent folder of another. Either
+        is a bug in the blueprint manifest.
         """
         tree: dict[str, GeneratedFile] = {}
         for file in sorted(files, key=lambda file: file.path):

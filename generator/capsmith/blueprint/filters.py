@@ -53,8 +53,8 @@ _Dumper.add_multi_representer(frozenset, lambda d, v: _sequence(d, sorted(v)))
 def to_yaml(value: Any, indent: int = 0) -> SafeText:
     """Return ``value`` as block YAML, without a final newline.
 
-    All lines except the first are indented by ``indent`` spaces, so the expression must be placed
-    where the first line begins.  YAML 1.1 keywords (``no``, ``on``) are quoted.
+    All lines after the first are indented by ``indent`` spaces; the blueprint itself must indent
+    the first line.  YAML 1.1 keywords (``no``, ``on``) are quoted.
     """
     text = yaml.dump(
         value,
@@ -71,8 +71,8 @@ def to_yaml(value: Any, indent: int = 0) -> SafeText:
 def py_literal(value: Any) -> SafeText:
     """Return the source of a Python literal for plain data.
 
-    Raises TypeError if ``value`` contains anything but strings, numbers, booleans, None, mappings,
-    lists, tuples and frozensets.
+    Raises TypeError if ``value`` contains anything other than strings, numbers, booleans, None,
+    mappings, lists, tuples and frozensets.
     """
     if isinstance(value, str):
         return SafeText(repr(str(value)))
@@ -120,15 +120,15 @@ _DOCSTRING = 94
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` on one line, without control characters and with single spaces."""
+    """Return ``text`` on one line. Control characters and runs of blanks become one space."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def comment(text: str, prefix: str = "# ", width: int = 96) -> SafeText:
-    """Return ``text`` as comment lines that start with ``prefix``, at most ``width`` wide.
+    """Return ``text`` as comment lines that start with ``prefix``. ``width`` excludes the prefix.
 
-    A space is inserted after each ``$``, because clusterctl substitutes variables in comments too.
-    Raises TypeError if the prefix is not the blueprint's own text.
+    A space is inserted after each ``$``, because clusterctl substitutes variables even in comments.
+    Raises TypeError if ``prefix`` is not a literal in the blueprint.
     """
     _own(prefix, "# ")
     lines = textwrap.wrap(one_line(text).replace("$", "$ ").strip(), width) or [""]
@@ -136,7 +136,10 @@ def comment(text: str, prefix: str = "# ", width: int = 96) -> SafeText:
 
 
 def docstring(text: str) -> SafeText:
-    """Return ``text`` wrapped for a module docstring in double quotes, without the quotes."""
+    """Return ``text`` as the content of a module docstring: wrapped, escaped, and a sentence.
+
+    The quotes are not included.
+    """
     escaped = one_line(text)
     escaped = escaped if escaped.endswith((".", "!", "?")) else escaped + "."
     escaped = re.sub(r'"(?=")|^"', r"\"", escaped.replace("\\", "\\\\"))
@@ -155,7 +158,7 @@ _BLOCK = re.compile(r"^(\d{1,9}(?=[.)])|(?=[-+=]))")
 
 
 def markdown(text: str) -> SafeText:
-    """Return ``text`` as Markdown on one line, for a paragraph or a table cell."""
+    """Return ``text`` escaped as Markdown on one line, for a paragraph or a table cell."""
     escaped = _MARKDOWN.sub(r"\\\1", _ENTITY.sub("&amp;", one_line(text)))
     return SafeText(_BLOCK.sub(r"\1\\", escaped).replace("\\<", "&lt;"))
 
@@ -170,7 +173,7 @@ def markdown_code(text: str) -> SafeText:
 
 
 def join(values: Iterable[Any], separator: str = "") -> SafeText:
-    """Return safe strings and integers, joined with ``separator``.
+    """Join safe strings and integers with ``separator``.
 
     Raises TypeError if any string, including ``separator``, was not made safe by a literal filter.
     """
@@ -188,12 +191,12 @@ def _own(text: str, default: str) -> None:
 
 
 def lower(text: SafeText) -> SafeText:
-    """Convert a safe string to lower case."""
+    """Return a safe string in lower case, which remains safe."""
     return _same(text, str.lower)
 
 
 def upper(text: SafeText) -> SafeText:
-    """Convert a safe string to upper case."""
+    """Return a safe string in upper case, which remains safe."""
     return _same(text, str.upper)
 
 

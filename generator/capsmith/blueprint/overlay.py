@@ -35,7 +35,7 @@ NAMES: Mapping[BlueprintScope, Collection[str]] = {
     BlueprintScope.FLAVOR: (*_OF_COMPONENTS, "flavor"),
     BlueprintScope.CLUSTER_CLASS: (*_OF_COMPONENTS, "cluster_class"),
 }
-"""Names that a row's target may contain in braces, by the scope of the row."""
+"""Placeholders that a row's target path may contain, by the row's scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class OverlayRow:
 def read_rows(
     text: str, file: str, sources: Collection[str]
 ) -> tuple[tuple[OverlayRow, ...], list[Finding]]:
-    """Return the rows below ``files`` in an overlay's manifest, and all findings about them.
+    """Parse the rows below ``files`` in an overlay's manifest. Return them with all findings.
 
-    ``text`` is the manifest and ``file`` the name to use in findings.  ``sources`` are the
-    overlay's blueprints, relative to project/. Finding ids: ``overlay-manifest``,
+    ``text`` is the manifest, and ``file`` the name to use in findings.  ``sources`` are the
+    overlay's blueprints, as paths relative to project/.  Finding ids: ``overlay-manifest``,
     ``overlay-unknown-key``, ``overlay-source``, ``overlay-target``, ``overlay-not-one-of``, and all
     ids of :func:`capsmith.yamldoc.document.parse_document`.
     """
@@ -180,13 +180,14 @@ class Overlay:
     """A folder of blueprints that the author wrote."""
 
     where: str
-    """Path to the folder, as findings show it."""
+    """Path to the folder, as shown in findings."""
     named: str
-    """Path to the folder as provider.yaml names it, relative to that file; empty if it does not."""
+    """Path to the folder in provider.yaml, relative to that file; empty if it is not named there.
+    """
     texts: Mapping[str, str]
-    r"""Content of all files by path, with ``\n`` line endings."""
+    r"""Contents of all files by path, with ``\n`` line endings."""
     rows: tuple[OverlayRow, ...]
-    """Rows for files that the overlay adds to capsmith's files."""
+    """Manifest rows for files that the overlay adds to capsmith's files."""
 
     @property
     def sources(self) -> Mapping[str, str]:
@@ -202,10 +203,10 @@ class Overlay:
 def parse_overlay(
     texts: Mapping[str, str], own: Mapping[str, str], where: str, named: str
 ) -> tuple[Overlay | None, tuple[Finding, ...]]:
-    """Return the overlay that consists of ``texts``, or None and findings about them.
+    """Parse ``texts``, the files of an overlay by path. Return None and findings if any is invalid.
 
-    ``where`` is the folder as findings show it, ``named`` its path in provider.yaml.  ``own`` holds
-    capsmith's blueprints by path.  Finding ids: ``overlay-empty``, ``overlay-unknown``,
+    ``where`` is the folder as shown in findings, and ``named`` its path in provider.yaml.  ``own``
+    holds capsmith's blueprints by path.  Finding ids: ``overlay-empty``, ``overlay-unknown``,
     ``overlay-unused``, ``overlay-macro``, and all ids of :func:`read_rows`.
     """
     findings: list[Finding] = []

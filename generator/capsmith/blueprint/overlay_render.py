@@ -84,11 +84,11 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
             raise TemplateSyntaxError(message, line, name, filename) from error
 
     def concat(self, pieces: Iterable[str]) -> SafeText:
-        """Join pieces, each of which was verified as safe when it was printed."""
+        """Concatenate pieces of output. Each was verified as safe when it was printed."""
         return SafeText("".join(pieces))
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """Return whether ``obj`` is one of the few callables without side effects."""
+        """Return whether ``obj`` is on the list of callables without side effects."""
         if isinstance(obj, _CALLABLE) or obj in _GLOBALS.values():
             return True
         # A bound method: the type of its object decides, because any class may define the same
@@ -112,10 +112,10 @@ class OverlayEnvironment(ImmutableSandboxedEnvironment):
 def make_loader(
     own: Mapping[str, str], overlay: Mapping[str, str], where: str
 ) -> Callable[[str], tuple[str, str, None] | None]:
-    """Return a loader that finds the overlay's blueprints first, then capsmith's.
+    """Return a Jinja loader that prefers the overlay's blueprints to capsmith's.
 
     ``overlay`` and ``own`` hold their sources by path.  A name with the prefix ``capsmith:`` always
-    means capsmith's blueprint.  ``where`` is the folder of the overlay in findings.
+    refers to capsmith's blueprint.  ``where`` is the overlay's folder as shown in findings.
     """
 
     def load(name: str) -> tuple[str, str, None] | None:
@@ -189,7 +189,7 @@ def _finding_on_row(row: OverlayRow, message: str) -> Finding:
 
 
 class OverlayRenderer:
-    """Renders one overlay's blueprints. Errors become findings and do not stop it."""
+    """Renderer of one overlay's blueprints. Errors become findings, and rendering continues."""
 
     def __init__(self, overlay: Overlay, own: Mapping[str, str], formatter: Formatter) -> None:
         self._overlay = overlay
@@ -200,7 +200,7 @@ class OverlayRenderer:
         self.findings: list[Finding] = []
 
     def check(self) -> None:
-        """Compile every blueprint in the overlay, even those that this provider does not need."""
+        """Compile every blueprint in the overlay, even if this provider does not need it."""
         for name in self._overlay.sources:
             try:
                 self._environment.get_template(name)
@@ -209,7 +209,7 @@ class OverlayRenderer:
                 self._report(name, error)
 
     def render(self, files: Iterable[PlannedFile]) -> list[GeneratedFile]:
-        """Render the planned files, except those whose blueprint is broken."""
+        """Render the planned files, leaving out files whose blueprint is broken."""
         rendered = (self._render(file) for file in files)
         return [file for file in rendered if file is not None]
 

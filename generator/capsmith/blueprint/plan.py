@@ -45,7 +45,7 @@ _KEYS = {"source", "target", "for_each", "when", "owner", "executable"}
 
 
 class BlueprintScope(StrEnum):
-    """What a blueprint is rendered for: once for each object of this kind."""
+    """The kind of object that a blueprint is rendered for, once for each such object."""
 
     PROVIDER = "provider"
     COMPONENT = "component"
@@ -53,8 +53,8 @@ class BlueprintScope(StrEnum):
     RECONCILED_RESOURCE = "reconciled_resource"
     """Kinds for which the author writes a reconciler: neither templates nor identities."""
     TYPED_RESOURCE = "typed_resource"
-    """Kinds with a Python type: those with a reconciler, and identities with fields that the author
-    added."""
+    """Kinds with a generated Python type: those with a reconciler, and identities to which the
+    author added fields."""
     IDENTITY_RESOURCE = "identity_resource"
     CONVERTED_VERSION = "converted_version"
     """API versions of kinds with fields that the author's code converts."""
@@ -70,10 +70,10 @@ class BlueprintEntry(NamedTuple):
     source: str
     """Path below ``blueprints/project/``, ending in ``.jinja``."""
     target: str
-    """Format string for the path in the provider's repository: ``{config}/crd/{crd_name}.yaml``."""
+    """Path in the provider's repository, as a format string: ``{config}/crd/{crd_name}.yaml``."""
     for_each: BlueprintScope
     when: tuple[str, ...]
-    """Names of :data:`CONDITIONS`, all of which must be true for the file to be rendered."""
+    """Names in :data:`CONDITIONS`. The file is rendered only if all of them are true."""
     owner: Owner
     executable: bool
 
@@ -293,15 +293,15 @@ CONDITIONS: Mapping[str, _Condition] = {
 }
 """Conditions that a row may name under ``when``.
 
-A condition on a role requires that the row's scope includes a resource with the role; a condition
-on a component requires at least one matching component.
+A condition on a role requires a resource with that role in the row's scope. A condition on a
+component requires at least one matching component.
 """
 
 
 def plan_files(
     entries: tuple[BlueprintEntry, ...], provider: Provider, runtime: Runtime
 ) -> tuple[PlannedFile, ...]:
-    """Return all files that ``provider`` needs, in the order of the manifest.
+    """Return every file that ``provider`` needs, in the order of the manifest.
 
     Raises BlueprintError for an unknown condition or a target outside the repository.
     """
@@ -311,7 +311,7 @@ def plan_files(
 def plan_entry(
     entry: BlueprintEntry, provider: Provider, runtime: Runtime
 ) -> Iterator[PlannedFile]:
-    """Yield the files of one row: one for each object in its scope that meets its conditions.
+    """Yield the files of one row: one for each object in its scope that meets the row's conditions.
 
     Raises the same errors as :func:`plan_files`.
     """

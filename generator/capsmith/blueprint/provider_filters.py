@@ -88,24 +88,24 @@ from capsmith.safetext import SafeText
 
 
 def find_shared_contract_labels(component: Component) -> dict[str, str]:
-    """Return the contract labels that all of a component's CRDs have in common (GEN-01)."""
+    """Return the contract labels that all of a component's CRDs share, sorted by key (GEN-01)."""
     labels = [build_contract_labels(resource) for resource in component.resources]
     shared = set(labels[0].items()).intersection(*(set(each.items()) for each in labels))
     return dict(sorted(shared))
 
 
 def join_for_display(values: Iterable[str]) -> str:
-    """Join strings with commas, as plain text that must still be made safe.
+    """Join strings with commas, as plain text that a literal filter must still make safe.
 
-    The core API group, which is empty, becomes ``core``.
+    The core API group, which is the empty string, becomes ``core``.
     """
     return ", ".join(str(value) or "core" for value in values)
 
 
 def find_kind(provider: Provider, role: str, otherwise: str) -> SafeText:
-    """Return the name of the first kind that has a role, or ``otherwise`` if there is none.
+    """Return the name of the first kind with the given role, or ``otherwise`` if there is none.
 
-    Raises TypeError if ``otherwise`` is not the blueprint's own text.
+    Raises TypeError if ``otherwise`` is not a literal in the blueprint.
     """
     if not isinstance(otherwise, SafeText):
         raise TypeError(f"unsafe text {otherwise!r}")
@@ -221,8 +221,8 @@ PROVIDER_FILTERS: Mapping[str, Callable[..., Any]] = {
     "kind_of": find_kind,
     "listed": join_for_display,
 }
-"""Functions by the name under which blueprints use them as filters.
+"""Functions that blueprints use as filters, by filter name.
 
-By default, a filter has the name of its function.  A comment above a group of filters names the
+By default, a filter has the name of its function.  A comment above each group of filters names the
 module that defines their functions.
 """

@@ -34,9 +34,9 @@ from capsmith.tree import FileTree, GeneratedFile
 
 # Jinja's code generator with the rules of this project.
 class LiteralsAreSafe(CodeGenerator):
-    """Compiles string constants in a blueprint as safe text, because its author wrote them.
+    """Compiler that treats string constants in a blueprint as safe, because its author wrote them.
 
-    Refuses `filter` and `call` blocks, because Jinja joins their content into a plain ``str`` and
+    Rejects `filter` and `call` blocks, because Jinja joins their content into a plain ``str`` and
     prints that without a check.
     """
 
@@ -64,7 +64,7 @@ class LiteralsAreSafe(CodeGenerator):
 
 
 class Cache(Protocol):
-    """Stores the results of slow operations; entries may disappear at any time."""
+    """A store for the results of slow operations. Entries may disappear at any time."""
 
     def get(self, key: str) -> bytes | None:
         """Return the value stored under ``key``, or None if there is none."""
@@ -74,13 +74,13 @@ class Cache(Protocol):
 
 
 class UnsafeText(Exception):
-    """Raised if a blueprint prints a string that no literal filter has made safe."""
+    """Raised if a blueprint prints a string that has not passed through a literal filter."""
 
 
 def refuse_unsafe(value: Any) -> Any:
-    """Return safe text and numbers unchanged, and raise UnsafeText for everything else.
+    """Return safe text and numbers unchanged; raise UnsafeText for any other value.
 
-    Jinja calls this function, the environment's ``finalize``, with each value that an expression
+    Jinja calls this function, the environment's ``finalize``, for each value that an expression
     prints.
     """
     # Checked by type and not by escaping: a plain str may come from provider.yaml, and only its
@@ -142,7 +142,7 @@ RULES: Mapping[str, Any] = {
     # Sources are strings in memory, which never change during a run.
     "auto_reload": False,
 }
-"""Jinja options that apply to capsmith's blueprints and to overlays."""
+"""Jinja options for capsmith's blueprints and for overlays."""
 
 
 class BlueprintEnvironment(Environment):
@@ -153,10 +153,10 @@ class BlueprintEnvironment(Environment):
 
 
 def make_environment(sources: Mapping[str, str], cache: Cache | None, key: str) -> Environment:
-    """Return an environment that loads blueprints from ``sources``, by path.
+    """Return an environment that loads blueprints from ``sources``, keyed by path.
 
     ``cache`` stores compiled blueprints under ``key``, which must change with capsmith's version.
-    Jinja adds the source of the blueprint to the key.
+    Jinja adds the blueprint's source to the key.
     """
     environment = BlueprintEnvironment(
         loader=FunctionLoader(lambda name: sources.get(name)),
@@ -172,7 +172,7 @@ LINE_LENGTH = 100
 
 
 class Formatter:
-    """Formats Python source with black, and caches what black returns.
+    """Formatter of Python source that uses black and caches its results.
 
     Black takes most of the time of a first run.
     """
@@ -259,7 +259,7 @@ def _render(
 
 
 def is_static(source: str) -> bool:
-    """Return whether a blueprint has no Jinja tags. Without tags, Python needs no formatting."""
+    """Return whether a blueprint has no Jinja tags. Such a blueprint need not be formatted."""
     return not any(mark in source for mark in ("{{", "{%", "{#"))
 
 

@@ -39,7 +39,7 @@ _COMPLETION_VARIABLE = "_CAPSMITH_COMPLETE"
 
 
 def read_versions() -> tuple[str, ...]:
-    """Return the lines that ``--version`` prints, the first of them about capsmith itself."""
+    """Return the lines that ``--version`` prints, starting with capsmith's own version."""
     # Imported here: each --help imports this module.
     from capsmith import resources
     from capsmith.contract.compatibility import load_compatibility

@@ -1,4 +1,4 @@
-"""The command line of `capsmith update`, after validation."""
+"""The validated command line of ``capsmith update``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class UpdateMode(StrEnum):
-    """What ``capsmith update`` is to do. Each mode except ``UPDATE`` has its own option."""
+    """A mode of ``capsmith update``. Each mode except ``UPDATE`` corresponds to one option."""
 
     UPDATE = ""
     CHECK = "check"
@@ -26,7 +26,7 @@ class UpdateMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateArguments:
-    """The command line of ``update``. Attributes are named after options."""
+    """The command line of ``capsmith update``. Attributes have the names of options."""
 
     check: bool
     dry_run: bool
@@ -50,7 +50,7 @@ class UpdateArguments:
 
     @property
     def mode(self) -> UpdateMode:
-        """Return the mode.  ``--diff`` is a preview unless combined with ``--check``.
+        """Return the mode.  ``--diff`` means a preview unless it is combined with ``--check``.
 
         Raises UsageError for options that exclude each other.
         """
@@ -67,14 +67,14 @@ class UpdateArguments:
 
     @property
     def changes_spec(self) -> bool:
-        """Return whether provider.yaml is to be changed, too."""
+        """Return whether any option also changes provider.yaml."""
         named = (self.contract, self.api_version, self.release)
         flagged = self.keep_api_version or bool(self.drop_api_version)
         return flagged or any(value is not None for value in named)
 
     @property
     def differs_from_last_run(self) -> bool:
-        """Return whether any option requests content that differs from what was last generated."""
+        """Return whether any option could produce output that differs from the last run's."""
         lists = self.restore or self.mine or self.not_mine
         return bool(lists) or self.diff or self.no_blueprints
 

@@ -89,7 +89,7 @@ def import_(
     check: bool,
     format_: str,
 ) -> int:
-    """Write a provider.yaml that generates the CRDs in PATH again.
+    """Write a provider.yaml from which capsmith generates the CRDs in PATH.
 
     PATH is a components file, a folder of CRDs or a source tree.  Everything that provider.yaml
     cannot express is reported with its path; nothing is dropped silently.

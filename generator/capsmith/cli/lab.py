@@ -1,4 +1,4 @@
-"""``capsmith lab``: a management cluster on this computer with the provider of a folder."""
+"""``capsmith lab``: run a provider's folder in a management cluster on this computer."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def run(folder: Path, name: str | None, pod: bool) -> int:
     changes; a change of config/ or templates/ installs a new release.
 
     In a lab with a node (--node), the image is built from the Dockerfile, and the provider runs as
-    its Deployment. A change installs a new release. The Pods go on after Ctrl-C.
+    its Deployment. A change installs a new release. The Pods keep running after Ctrl-C.
     """
     from capsmith.clusters.lab.provider import read_provider
     from capsmith.clusters.lab.run import run as run_provider
@@ -182,9 +182,9 @@ def execute(
 ) -> int:
     """Run COMMAND while a provider runs in a lab: capsmith lab exec -- kubectl get providers -A
 
-    A lab that is running is used and goes on running.  Otherwise, a lab is started, and is ended
-    after COMMAND.  COMMAND has the variables KUBECONFIG and CLUSTERCTL_CONFIG; its exit code is
-    returned.
+    A lab that is already running is used, and keeps running.  Otherwise, a lab is started, and ends
+    after COMMAND.  COMMAND runs with the variables KUBECONFIG and CLUSTERCTL_CONFIG, and its exit
+    code is returned.
     """
     from capsmith.clusters.lab.exec import execute as run_command
     from capsmith.clusters.lab.provider import read_provider
@@ -273,8 +273,8 @@ def kubeconfig(name: str | None) -> int:
 def page(name: str | None, kubeconfig: Path | None, context: str, port: int) -> int:
     """Serve a page that shows the lab live in a browser, until Ctrl-C.
 
-    The page is on the loopback interface, and opens only with the key in a private file.  It has
-    buttons in a lab with the simulated cloud, and changes nothing elsewhere.
+    The page is served on the loopback interface, and opens only with the key in a private file. It
+    has buttons in a lab with the simulated cloud, and changes nothing elsewhere.
     """
     import os
 

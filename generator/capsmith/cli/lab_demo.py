@@ -26,9 +26,9 @@ _CLUSTER = "demo"
 
 
 def show_demo(folder: Path, lab: LabFolder, core: str, *, as_pods: bool = False) -> int:
-    """Start everything that is not running yet, and show a cluster until its Machines run.
+    """Start the lab and the provider unless they run, and show a cluster until its Machines run.
 
-    With ``as_pods``, the lab that is started has a node, and the provider runs as Pods.
+    Returns the exit code.  With ``as_pods``, a new lab has a node, and the provider runs as Pods.
     """
     provider = read_provider(folder)
     if not as_pods:

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def suggest_commands(folder: Path) -> tuple[str, ...]:
-    """Return commands that install, test and show the new repository in ``folder``.
+    """Return the shell commands that install, test and demonstrate a new repository in ``folder``.
 
-    No command requires an activated environment, which could hide the command capsmith itself.
+    No command requires an activated environment, which could hide the capsmith command itself.
     """
     here = str(folder) == "."
     # A folder such as -x would be an option of cd.

@@ -1,4 +1,4 @@
-"""Options that several commands share, exit codes, and imports that are slow."""
+"""Options that several commands share, exit codes, and slow imports."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ no_blueprints_option = click.option(
 
 
 PAGES = ("html", "markdown")
-"""Formats for people to look at."""
+"""Formats that produce a page for human readers."""
 _CREDENTIALS = frozenset({"env", "variables"})
 _UNREPEATED = frozenset({"format_", "write_baseline"})
 
@@ -50,8 +50,8 @@ _UNREPEATED = frozenset({"format_", "write_baseline"})
 def format_command() -> str:
     """Return a command line that repeats the current command, without --format.
 
-    Values of environment variables and of clusterctl's variables are left out.  Absolute paths are
-    shortened to paths relative to the current folder.
+    Values of environment variables and of clusterctl's variables are omitted.  Absolute paths are
+    converted to paths relative to the current folder.
     """
     import shlex
 
@@ -118,7 +118,7 @@ def core_option(help: str) -> Callable[..., Any]:
 
 
 class CapsmithGroup(click.Group):
-    """A click group that reports failed writes of output, even of ``--help``, in one line."""
+    """A click group that reports a failed write to its output, even of ``--help``, in one line."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command line.  Exits with code 2 if the output cannot be written."""
@@ -162,7 +162,10 @@ def _exit_on_signals() -> Iterator[None]:
 
 
 def handle_exit(function: Callable[..., int]) -> Callable[..., None]:
-    """Wrap a command to exit with the code that it returns, or that a CapsmithError has."""
+    """Return a function that runs a command and exits with its exit code.
+
+    A CapsmithError is printed, and determines the exit code.
+    """
 
     @functools.wraps(function)
     def run(*args: Any, **options: Any) -> None:

@@ -24,10 +24,10 @@ from capsmith.workspace.repository import Change, Repository
 
 
 def apply_plan(repository: Repository, plan: Plan) -> None:
-    """Apply ``plan``, or do nothing if the plan is impossible.
+    """Apply ``plan``, or do nothing if the plan cannot be applied.
 
-    If there are conflicts, the lock and the bases stay unchanged until :func:`conclude`, and
-    replaced contents are stored for :func:`abort`.  Raises the same errors as
+    If there are conflicts, the lock and the bases stay unchanged until :func:`conclude`, and the
+    previous contents are stored for :func:`abort`.  Raises the same errors as
     :meth:`Repository.apply`.
     """
     if not plan.is_possible:
@@ -75,9 +75,9 @@ def conclude(repository: Repository) -> Report:
 def abort(repository: Repository, *, force: bool = False) -> Report:
     """Restore the state before an update that left conflicts or was interrupted.
 
-    The author's resolutions are lost.  If other files were edited since, they are reported, and
-    nothing is restored unless ``force`` is set.  Raises Refused if no update is unfinished, and
-    UnreadableInput for records that capsmith did not write.
+    The author's resolutions are lost.  If other files that the update wrote were edited since, they
+    are reported, and nothing is restored unless ``force`` is set.  Raises Refused if no update is
+    unfinished, and UnreadableInput for records that capsmith did not write.
     """
     undone = repository.undo_pending()
     unfinished = _unfinished(repository)

@@ -84,7 +84,7 @@ SCHEMA_PATH = RelativePath(".capsmith/provider.schema.json")
 def build_checked(
     provider: Provider, overlay: Overlay | None, legacy_imports: bool = False
 ) -> tuple[FileTree | None, tuple[Finding, ...]]:
-    """Return all files of a provider's repository, and findings about its overlay and manifests.
+    """Return all files of a provider's repository, with findings about its overlay and manifests.
 
     The tree is None if the overlay is broken.  ``legacy_imports`` is described at :func:`build`.
     Raises BlueprintError if a built-in blueprint is broken.
@@ -179,7 +179,7 @@ def _blamed(finding: Finding, origins: Mapping[str, str]) -> Finding:
 
 
 def check_manifests(tree: FileTree, provider: Provider) -> tuple[Finding, ...]:
-    """Return findings about places where the rendered manifests violate the contract."""
+    """Return a finding for each violation of the contract in the rendered manifests."""
     files = [file for file in tree if file.path.endswith(".yaml") and file.path[0] != "."]
     cache = FolderCache.of_user()
     content = "".join(file.path + file.digest for file in files)

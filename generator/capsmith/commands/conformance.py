@@ -1,4 +1,4 @@
-"""The command `conformance`: check a manager over the whole lifecycle of the provider's objects."""
+"""The command `conformance`: check a manager throughout the lifecycle of the provider's objects."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ _WHOLE = ("BootstrapConfig", "BootstrapConfigTemplate", "ControlPlane", "Control
 
 
 def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
-    """Parse the values ``NAME=VALUE`` of an option that can be repeated.
+    """Parse the ``NAME=VALUE`` arguments of a repeatable option into a mapping.
 
-    ``option`` is the name to use in messages.  Raises ValueError for any other form.
+    ``option`` is its name in messages.  Raises ValueError for an argument in any other form.
     """
     pairs = {}
     for text in texts:
@@ -78,12 +78,12 @@ def parse_pairs(option: str, texts: Iterable[str]) -> dict[str, str]:
 
 
 def parse_ids(texts: Iterable[str]) -> frozenset[str]:
-    """Return the names in one or more comma-separated lists."""
+    """Return the names in the given comma-separated lists, without blanks."""
     return frozenset(part.strip() for text in texts for part in text.split(",") if part.strip())
 
 
 class ManagementAccess(NamedTuple):
-    """The management cluster that a run uses, and credentials for it."""
+    """A client, the kubeconfig and clusterctl for the management cluster of a run."""
 
     client: KubeClient
     kubeconfig: Path
@@ -91,16 +91,16 @@ class ManagementAccess(NamedTuple):
 
 
 class CheckGroup(NamedTuple):
-    """The checks for certain roles, and a function that opens a session in a namespace."""
+    """The checks for certain roles, and a function that opens a session for them in a namespace."""
 
     checks: tuple[ConformanceCheck[Any], ...]
     open: Callable[[CheckedProvider, ConformanceRequest, ManagementAccess, str], BaseSession]
 
 
 def select_groups(roles: Mapping[str, str]) -> Iterator[CheckGroup]:
-    """Yield the groups of checks for the roles that occur in a release.
+    """Yield the groups of checks for the roles that occur in a release, keyed by kind in ``roles``.
 
-    ``roles`` are keyed by kind.
+    If no role has checks, yield the infrastructure checks, whose error names the missing objects.
     """
     found = set(roles.values())
     # Also without any known role: the error then says which objects the checks of infrastructure
@@ -264,9 +264,9 @@ def run(
 ) -> ConformanceReport:
     """Check the release in a folder, and return the report.
 
-    ``progress`` receives a line before each slow step, and ``done`` each result as soon as it is
-    known.  Raises CapsmithError if the release cannot be read or a process fails, and ValueError
-    for options that contradict each other or the release.
+    ``progress`` receives a line before each slow step, and ``done`` receives each result as soon as
+    it is known.  Raises CapsmithError if the release cannot be read or a process fails, and
+    ValueError for options that contradict each other or the release.
     """
     if request.kubeconfig is not None and request.managers:
         raise ValueError("--manager and --kubeconfig exclude each other.")

@@ -27,7 +27,7 @@ _LARGEST = 1 << 24
 
 
 class ConformanceRequest(NamedTuple):
-    """The command line options of `conformance`, before they are parsed."""
+    """Command line options of `capsmith conformance`, before parsing."""
 
     core: str
     """Release series of core to start for the run, such as ``v1.14``."""
@@ -76,7 +76,7 @@ _OTHER_TYPES = ("addon", "core", "runtime-extension")
 
 
 class CheckedProvider(NamedTuple):
-    """A release to check, as read from its files before any process starts."""
+    """A release to check, read from its files before any process starts."""
 
     release: ProviderRelease
     others: tuple[ProviderRelease, ...]
@@ -86,18 +86,18 @@ class CheckedProvider(NamedTuple):
     roles: dict[str, str]
     """Roles of the checked components' kinds, keyed by kind."""
     contracts: dict[tuple[str, str], str]
-    """Contract versions, keyed by kind and API version."""
+    """Contract versions, keyed by kind and API version name."""
     commands: dict[str, tuple[str, ...]]
-    """Commands that run managers, by provider type, including managers of the other releases."""
+    """Commands that start managers, by provider type, including managers of the other releases."""
 
     @property
     def name(self) -> str:
-        """Return the name under which clusterctl knows the provider."""
+        """Return the provider's name in clusterctl."""
         return self.components[0].name
 
     @property
     def label(self) -> str:
-        """Return the manifest labels of the checked components, for display."""
+        """Return the checked components' provider labels, separated by commas, for display."""
         return ", ".join(component.label for component in self.components)
 
     @property
@@ -107,14 +107,14 @@ class CheckedProvider(NamedTuple):
 
     @property
     def started(self) -> list[ReleaseComponent]:
-        """Return the components, from all releases, whose managers the run starts."""
+        """Return the components, from all releases, whose managers this run starts."""
         found = [each for release in self.releases for each in release.components]
         return [each for each in found if each.type in self.commands]
 
     def contract(self, kind: str, api_version: str) -> str:
-        """Return the contract that the labels on the CRD of ``kind`` give for an API version.
+        """Return an API version's contract version, according to the labels on the kind's CRD.
 
-        Raises UnreadableInput if no contract label names the version.
+        Raises UnreadableInput if no contract label lists the API version.
         """
         key = (kind, api_version.rpartition("/")[2])
         if key not in self.contracts:

@@ -1,4 +1,4 @@
-"""The command `doctor`: report contracts, their support by core, and pending updates."""
+"""The command `doctor`: report contract versions, their support by core, and pending updates."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _AT_REST = {Outcome.UNCHANGED, Outcome.KEPT}
 
 
 def examine(folder: Path) -> tuple[Report, Data]:
-    """Return findings about the repository in ``folder``, and the facts that they are based on.
+    """Return findings about the repository in ``folder``, and the facts behind them as JSON data.
 
     Nothing is written.  Raises UnreadableInput if nothing was generated there or a file cannot be
-    read, and Refused for the lock of a later capsmith.
+    read, and Refused if a later capsmith wrote the lock.
     """
     repository = Repository(folder)
     with repository.hold(writes=False):
@@ -92,7 +92,7 @@ def format_facts(facts: Data) -> Iterator[str]:
 
 
 def make_page(report: Report, facts: Data, command: str) -> ReportPage:
-    """Return the findings and facts as a page; ``command`` repeats the run."""
+    """Return the findings and facts as a report page; ``command`` repeats the run."""
     errors = sum(finding.severity is Severity.ERROR for finding in report.findings)
     rest = len(report.findings) - errors
     words = "1 error" if errors == 1 else f"{errors} errors"

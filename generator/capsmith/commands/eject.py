@@ -29,9 +29,9 @@ _HEADER = re.compile(
 
 
 def eject(folder: Path, *, dry_run: bool = False, allow_dirty: bool = False) -> Report:
-    """Remove capsmith's records and file headers, so that every file becomes the author's.
+    """Remove capsmith's records and file headers, so that the author owns every file.
 
-    Nothing else changes, even in files that were edited.  Raises UnreadableInput if nothing was
+    Everything else stays unchanged, including edits.  Raises UnreadableInput if nothing was
     generated there, and Refused for an unfinished update or uncommitted changes.
     """
     repository = Repository(folder)

@@ -31,9 +31,9 @@ class ImportOptions(NamedTuple):
     name: str = ""
     repository: str = ""
     roles: Mapping[str, str] = {}
-    """Roles by kind, for kinds whose names suggest a wrong role."""
+    """Roles by kind, for kinds whose names suggest the wrong role."""
     partial: bool = False
-    """Whether to accept that provider.yaml cannot express everything."""
+    """Whether losses in provider.yaml, which cannot express everything, are accepted."""
 
 
 class ImportResult(NamedTuple):

@@ -1,4 +1,4 @@
-"""Load a provider.yaml, which results in a resolved provider or in findings."""
+"""Load a provider.yaml: return a resolved provider, or findings."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ class ContractData(NamedTuple):
     """The provider contracts and supported releases that ship with capsmith."""
 
     contracts: tuple[Contract, ...]
-    """All contracts, oldest first; their parts may be read when they are first used."""
+    """All contracts, oldest first. Parts of a contract may be read only when first used."""
     supported: Compatibility
-    """Releases of core, Kubernetes and others that capsmith supports."""
+    """Supported releases of core, Kubernetes and Python."""
 
 
 def load_contracts() -> tuple[Contract, ...]:
-    """Return all contracts that capsmith knows, oldest first; all calls return the same objects."""
+    """Return all contracts that capsmith knows, oldest first. All calls return the same objects."""
     return load_contract_data().contracts
 
 
 @cache
 def load_contract_data() -> ContractData:
-    """Return the data in capsmith's schemas folder, from the user's cache if they are there.
+    """Return the data in capsmith's schemas folder, from the user's cache if possible.
 
-    Reading and validating them takes longer than most commands need for the rest.
+    Reading and validating the files takes longer than the rest of most commands.
     """
     schemas, user = resources.schemas(), FolderCache.of_user()
     fingerprint = resources.compute_fingerprint() if user is not None else None
@@ -74,8 +74,8 @@ def load_contract_data() -> ContractData:
 def load(path: Path, blueprints: Path | None = None) -> Loaded:
     """Read, parse and resolve a provider.yaml and its overlay.
 
-    ``blueprints`` is an overlay that provider.yaml does not name.  Raises UnreadableInput if the
-    file cannot be read or the overlay's folder does not exist.
+    ``blueprints`` is the path to an overlay that provider.yaml does not name.  Raises
+    UnreadableInput if the file cannot be read or the overlay's folder does not exist.
     """
     loaded = load_text(read_document(path), str(path))
     if blueprints is None and not loaded.blueprints:
@@ -88,9 +88,9 @@ def load(path: Path, blueprints: Path | None = None) -> Loaded:
 
 
 def load_text(text: str, file: str) -> Loaded:
-    """Parse and resolve provider.yaml's content; ``file`` is the name to use in findings.
+    """Parse and resolve the content of a provider.yaml; ``file`` is the name to use in findings.
 
-    Never raises an exception for invalid content, but returns findings and no provider.
+    Invalid content does not raise: the result then has findings and no provider.
     """
     # Imported here because `verify` and others only need contracts, and the model of provider.yaml
     # takes a sixth of their time.

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 def find_overlay(
     spec: Path, named: str, given: Path | None
 ) -> tuple[Overlay | None, tuple[Finding, ...]]:
-    """Return the overlay for the provider.yaml at ``spec``, and findings about the overlay.
+    """Return the overlay for the provider.yaml at ``spec``, with findings about it.
 
-    ``named`` is the folder that provider.yaml names, ``given`` the folder on the command line.  The
-    overlay is None if both are given or the overlay has errors.  Raises UnreadableInput if the
-    folder does not exist.
+    ``named`` is the folder named in provider.yaml, and ``given`` the folder on the command line.
+    The overlay is None if there is none, if both are given, or if it has errors.  Raises
+    UnreadableInput if the folder does not exist.
     """
     # Imported here because most providers have no overlay.
     from capsmith.blueprint.overlay import parse_overlay
@@ -42,10 +42,10 @@ def find_overlay(
 def find_missing_overlay(
     named: str, overlay: Overlay | None, lock: Lock | None, *, without: bool
 ) -> tuple[Finding, ...]:
-    """Return a finding if the last command line named an overlay that this run lacks.
+    """Return a finding if the last run used an overlay from its command line and this run has none.
 
-    ``named`` is the folder that provider.yaml names.  ``without`` allows the overlay to be missing,
-    but is an error if provider.yaml names one.
+    ``named`` is the folder named in provider.yaml.  ``without`` accepts that the overlay is
+    missing, but is an error if provider.yaml names one.
     """
     if without and named:
         return (_twice(Path(SPEC_NAME)),)
@@ -70,10 +70,10 @@ def make_lock_entry(overlay: Overlay | None) -> LockedBlueprints | None:
 def add_overlay(
     repository: Repository, change: Change, overlay: Overlay, lock: Lock | None
 ) -> None:
-    """Add a copy of the overlay that provider.yaml names to ``change``.
+    """Add a copy of the overlay named in provider.yaml to ``change``.
 
-    Raises Refused if the repository has another folder of that name which was not used for
-    generating, and UnreadableInput if that folder cannot be read.
+    Raises Refused if the repository already has a different folder of that name that it was not
+    generated from, and UnreadableInput if that folder cannot be read.
     """
     present: dict[str, str] = {}
     folder = locate_overlay(repository.folder, overlay.named)

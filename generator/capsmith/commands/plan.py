@@ -1,6 +1,6 @@
 """Plan a `generate` or `update`: compare a repository with its provider.yaml.
 
-Everything is decided here, based on the files that were read; :mod:`capsmith.commands.apply` only
+All decisions are made here, based on the files that were read; :mod:`capsmith.commands.apply` only
 executes the plan.  A preview makes the same plan as an update and therefore shows exactly what the
 update would do.
 """
@@ -49,7 +49,7 @@ from capsmith.workspace.repository import Change, Repository
 
 
 class UpdateOptions(NamedTuple):
-    """Command line options that the author gives in addition to provider.yaml."""
+    """Command line options that supplement provider.yaml."""
 
     style: ConflictStyle = ConflictStyle.MERGE
     force: bool = False
@@ -79,7 +79,7 @@ repository."""
 
 
 class Plan(NamedTuple):
-    """All changes that a run makes, decided before the first of them is made."""
+    """All changes that a run will make, decided before it makes the first one."""
 
     report: Report
     change: Change
@@ -88,7 +88,7 @@ class Plan(NamedTuple):
     """Changes to the lock, and to the bases of shared files."""
     names: ConflictLabels
     is_possible: bool
-    """Whether the plan may be applied. Conflicts do not prevent that, because they are written to
+    """Whether the plan may be applied. Conflicts do not prevent this, because they are written into
     the files."""
     overlay: str = ""
     """Path to the overlay in the repository; empty if there is none."""
@@ -101,18 +101,18 @@ class Plan(NamedTuple):
 
     @property
     def is_nothing(self) -> bool:
-        """Return whether the run would succeed and change nothing."""
+        """Return whether the run would succeed without changing anything."""
         return self.report.exit_code == 0 and not self.change and not self.records
 
 
 def make_plan(
     repository: Repository, loaded: Loaded, lock: Lock | None, options: UpdateOptions
 ) -> Plan:
-    """Return the changes that make ``repository`` match provider.yaml, without writing anything.
+    """Plan the changes that make ``repository`` match provider.yaml, without writing anything.
 
-    ``lock`` is None on the first run.  If the plan is impossible, its report contains the errors
-    and the plan contains no changes.  Raises UnreadableInput for files that cannot be read, Refused
-    if the author's files could be lost, and BlueprintError for a broken blueprint.
+    ``lock`` is None on the first run.  If the plan cannot be applied, its report contains the
+    errors and it has no changes.  Raises UnreadableInput for files that cannot be read, Refused if
+    the author's files could be lost, and BlueprintError for a broken blueprint.
     """
     names = _names(lock)
     missing = find_missing_overlay(
@@ -177,7 +177,7 @@ def add_spec_change(
 ) -> Plan:
     """Return ``plan`` with the change to provider.yaml, if there is one and the plan is possible.
 
-    Both are applied together, so that provider.yaml never describes files that were not generated.
+    Both are applied in one step, so that provider.yaml always describes the generated files.
     """
     present = repository.read_bytes(SPEC_NAME) or b""
     mark = _BYTE_ORDER_MARK if present.startswith(_BYTE_ORDER_MARK) else b""
@@ -207,7 +207,7 @@ def _impossible(findings: tuple[Finding, ...], names: ConflictLabels) -> Plan:
 
 
 def digest_spec(text: str) -> str:
-    """Return the digest of a provider.yaml, ignoring line endings, which git may convert."""
+    """Return the digest of a provider.yaml. Line endings, which git may convert, are ignored."""
     return digest(text.replace("\r\n", "\n"))
 
 

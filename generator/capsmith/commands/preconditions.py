@@ -1,4 +1,4 @@
-"""Check the preconditions of commands, and explain to the user what to do if one does not hold."""
+"""Check the preconditions of commands, and tell the user how to restore one that does not hold."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_NAMED = 8
 def read_lock(repository: Repository) -> Lock | None:
     """Return the lock of a repository, or None if nothing was generated there.
 
-    Raises UnreadableInput for an invalid lock, and Refused for the lock of a later capsmith.
+    Raises UnreadableInput for an invalid lock, and Refused if a later capsmith wrote it.
     """
     text = repository.read_text(LOCK_PATH)
     if text is None:
@@ -56,10 +56,10 @@ def require_lock(repository: Repository) -> Lock:
 
 
 def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
-    """Complete a run that was interrupted, and return a finding about it; empty if there was none.
+    """Complete an interrupted run, and return a finding about it. Return () if there was none.
 
-    Commands that write call this function before they read anything else, because after an
-    interruption some files belong to another provider.yaml.  Raises the same errors as
+    Commands that write call this function before they read anything else, because an interruption
+    leaves some files that belong to another provider.yaml.  Raises the same errors as
     :meth:`Repository.complete_pending`.
     """
     what = "undo of an update" if repository.is_undoing else "run"
@@ -71,7 +71,7 @@ def complete_interrupted(repository: Repository) -> tuple[Finding, ...]:
 
 
 def refuse_unfinished(repository: Repository) -> None:
-    """Raise Refused if an update has conflicts that are not resolved yet."""
+    """Raise Refused if an update still has unresolved conflicts."""
     state = repository.read_text(STATE_PATH)
     if state is not None:
         conflicts = _conflicts(state)
@@ -91,9 +91,9 @@ def _conflicts(state: str) -> str:
 
 
 def refuse_interrupted(repository: Repository) -> None:
-    """Raise Refused if a run was interrupted, so that some files are old and some new.
+    """Raise Refused if a run was interrupted, leaving some files old and some new.
 
-    This is for commands that only read and therefore cannot complete the run.
+    Used by commands that only read, and therefore cannot complete the run.
     """
     if repository.is_interrupted:
         raise Refused(
@@ -107,8 +107,8 @@ def refuse_interrupted(repository: Repository) -> None:
 def refuse_dirty(folder: Path, overlay: str = "", written: Container[str] = ()) -> None:
     """Raise Refused if git reports uncommitted changes in ``folder``.
 
-    Changes to provider.yaml, the folder ``overlay`` and capsmith's records are allowed.  Files in
-    ``written``, which this run writes again, may be missing.
+    Changes to provider.yaml, to the folder ``overlay`` and to capsmith's records are allowed. Files
+    in ``written``, which this run writes again, may have been deleted.
     """
     dirty = [
         path

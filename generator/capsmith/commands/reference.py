@@ -1,4 +1,4 @@
-"""The commands `explain`, `rules` and `reference`: look up rules, and write the reference."""
+"""The commands `explain`, `rules` and `reference`: look up rules, write the contract reference."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _FORMATS = {
 
 
 def render_reference(format_: str) -> dict[str, str]:
-    """Return the reference's pages by file name; ``format_`` is ``markdown`` or ``html``."""
+    """Return the pages of the contract reference, keyed by file name.
+
+    ``format_`` is ``markdown`` or ``html``.
+    """
     file_name, render = _FORMATS[format_]
     schemas = resources.schemas()
     core = load_compatibility(schemas).core
@@ -35,10 +38,10 @@ def render_reference(format_: str) -> dict[str, str]:
 
 
 def write_reference(folder: Path, format_: str) -> int:
-    """Write the reference's pages to ``folder``, and return how many there are.
+    """Write the pages of the contract reference to ``folder``, and return how many there are.
 
-    Pages from an earlier run are replaced, but no other files.  Raises Refused if a path is unsafe,
-    and DiskError if a write fails.
+    Only pages from an earlier run are replaced.  Raises Refused if a path is unsafe, and DiskError
+    if a write fails.
     """
     texts = render_reference(format_)
     with convert_disk_errors(folder):
@@ -64,18 +67,18 @@ def _require_replaceable(file: Path) -> None:
 
 
 def explain_rule(rule_id: str) -> dict[str, Any]:
-    """Return all data about a rule.
+    """Return all data about a rule, as plain data. ``rule_id`` is case-insensitive.
 
-    Raises UnreadableInput, with similar ids in the message, if the id is unknown.
+    Raises UnreadableInput, with similar ids in its hint, if the id is unknown.
     """
     found = explaining.explain(load_all_rules(resources.schemas()), rule_id)
     return _with_source(found, _executed())
 
 
 def list_rules(page: str | None, contract: str | None, level: str | None) -> list[dict[str, Any]]:
-    """Return the rules that match all given filters.
+    """Return the rules that match all given filters, as plain data. None matches every rule.
 
-    Raises UnreadableInput for a page or contract that has no rules.
+    Raises UnreadableInput for a page or contract without rules.
     """
     executed = _executed()
     found = explaining.list_rules(load_all_rules(resources.schemas()), page, contract, level)

@@ -1,11 +1,11 @@
 """Recognize a repository that has not changed since it was last found to be up to date.
 
 The same provider.yaml and the same capsmith always result in the same lock.  When the full check
-finds a repository up to date, this is recorded in the user's cache, and the next check only
-compares the files with the lock.
+finds a repository up to date, it records this in the user's cache, and the next check only compares
+the files with the lock.
 
-The shortcut, which serves CI and hooks, must never call a repository up to date that the full check
-would not. In any doubtful case it therefore returns None, and the full check runs.
+The shortcut, which serves CI and hooks, must never call a repository up to date if the full check
+would not.  In any doubtful case it returns None, and the full check runs.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from capsmith.workspace.repository import Repository
 
 
 def compute_key(repository: Repository) -> str | None:
-    """Return the key under which the cache records a repository, or None if it cannot be computed.
+    """Return the key under which the cache records a repository, or None if there is none.
 
-    The key changes with capsmith, provider.yaml and the lock.
+    The key changes with capsmith, provider.yaml and the lock.  It is None if provider.yaml or the
+    lock is missing, or if capsmith has no fingerprint.
     """
     own = resources.compute_fingerprint()
     spec, lock = repository.read_bytes(SPEC_NAME), repository.read_bytes(LOCK_PATH)
@@ -38,10 +39,10 @@ def compute_key(repository: Repository) -> str | None:
 
 
 def record_up_to_date(repository: Repository, known: str | None) -> None:
-    """Record that ``repository`` is up to date and without findings.
+    """Record in the user's cache that ``repository`` is up to date and has no findings.
 
     ``known`` is the repository's cache key, computed before the check.  Nothing is recorded if the
-    key has changed in the meantime.
+    key has changed since then.
     """
     cache = FolderCache.of_user()
     # A key that changed during the check belongs to another state than the one that was checked.
@@ -50,7 +51,7 @@ def record_up_to_date(repository: Repository, known: str | None) -> None:
 
 
 def check_from_cache(folder: Path, blueprints: Path | None = None) -> Report | None:
-    """Return the report on a repository that the cache shows to be up to date, or None otherwise.
+    """Return the report on a repository that is up to date according to the cache, else None.
 
     ``blueprints`` is the path to an overlay that provider.yaml does not name.
     """

@@ -31,7 +31,8 @@ def update(folder: Path, options: UpdateOptions) -> Report:
     """Update a generated repository to match its provider.yaml and this capsmith.
 
     Raises the same errors as :func:`capsmith.commands.generate.generate`.  Also raises Refused if
-    there is something to change and git reports uncommitted changes outside provider.yaml.
+    there is something to change and git reports uncommitted changes outside provider.yaml, unless
+    ``options.allow_dirty`` is set.
     """
     repository = Repository(folder)
     with repository.hold():
@@ -55,7 +56,10 @@ def preview(folder: Path, options: UpdateOptions) -> Report:
 
 
 def check(folder: Path, options: UpdateOptions) -> Report:
-    """Report what :func:`update` would do, without writing anything. Any change is an error."""
+    """Report what :func:`update` would do, without writing to the repository.
+
+    Any change that it would make is an error.
+    """
     repository = Repository(folder)
     with repository.hold(writes=False):
         # Before the check, which takes seconds: a file that is edited meanwhile gives another key,
@@ -77,7 +81,10 @@ def check(folder: Path, options: UpdateOptions) -> Report:
 
 
 def resume(folder: Path) -> Report:
-    """Finish an update that was interrupted, or whose conflicts the author has resolved."""
+    """Finish an update that was interrupted, or whose conflicts the author has resolved.
+
+    Raises the same errors as :func:`capsmith.commands.apply.conclude`.
+    """
     repository = Repository(folder)
     with repository.hold():
         return apply.conclude(repository)

@@ -37,8 +37,8 @@ def upgrade(
 ) -> tuple[Report, dict[str, Any] | None]:
     """Apply ``request`` to provider.yaml and update the repository, in one step.
 
-    Returns the report, and the plan (:mod:`capsmith.provider_upgrade.facts`) or None if there is
-    none.
+    Returns the report, and the upgrade plan as JSON data (:mod:`capsmith.provider_upgrade.facts`)
+    or None if there is no plan.
 
     Nothing is written with ``dry_run``, for an invalid request, or if the new provider.yaml or
     anything generated from it has errors.  A request that changes nothing results in an ordinary
@@ -80,10 +80,10 @@ def _without_dropped(request: UpgradeRequest, loaded: Loaded) -> UpgradeRequest:
 
 
 def apply_request(loaded: Loaded, request: UpgradeRequest, file: str) -> Loaded:
-    """Load provider.yaml with the changes that ``request`` makes.
+    """Load provider.yaml with the changes in ``request`` applied, without writing it.
 
-    If the request is refused, there is no provider, and findings say why.  ``file`` is the name to
-    use in findings.
+    If the request is refused, the result has no provider, and its findings say why.  ``file`` is
+    the name to use in findings.
     """
     if loaded.provider is None or has_errors(loaded.findings):
         return loaded

@@ -1,4 +1,4 @@
-"""The command `validate`: report findings about a provider.yaml, and what is derived from it."""
+"""The command `validate`: report findings about a provider.yaml, and values derived from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from capsmith.report import Report
 def validate(path: Path, blueprints: Path | None = None) -> tuple[Report, Mapping[str, Any] | None]:
     """Return findings about a provider.yaml and, if it is valid, everything derived from it.
 
-    Findings about files that an overlay generates are included.
+    The second value is plain data, or None if there are errors.  Findings about files that an
+    overlay generates are included.
     """
     loaded = load(path, blueprints)
     findings, provider = loaded.findings, loaded.provider

@@ -1,4 +1,4 @@
-"""The command `verify`: judge releases that are given as files or folders."""
+"""The command `verify`: judge releases, given as files or folders."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CONFIG = ".capsmith-verify.yaml"
 
 
 class VerifyRequest(NamedTuple):
-    """The command line options of `verify`, before they are parsed."""
+    """Command line options of `capsmith verify`, before parsing."""
 
     target: str = ""
     roles: tuple[str, ...] = ()
@@ -58,13 +58,15 @@ class VerifyRequest(NamedTuple):
     baseline: Path | None = None
     write_baseline: Path | None = None
     upgrade: Path | None = None
-    """Path to the installed release that the given releases replace; None to judge no upgrade."""
+    """Path to the installed release that the given releases replace; None if no upgrade is judged.
+    """
     live: bool = False
-    """Whether to judge with the help of a running API server, too."""
+    """Whether to use the answers of a running API server as well."""
     kubeconfig: Path | None = None
     context: str = ""
     install_crds: bool = False
-    """Whether to install missing CRDs temporarily while the API server answers questions."""
+    """Whether to install missing CRDs on the API server while it answers, and remove them
+    afterwards."""
 
 
 def run_verify(paths: Sequence[Path], request: VerifyRequest) -> Verdict:
@@ -141,7 +143,7 @@ def _answers(request: VerifyRequest, asked: Questions) -> Answers:
 
 
 def _release(paths: Sequence[Path]) -> ReleaseFiles:
-    """Return the release in ``paths``, with the kustomizations of source trees applied."""
+    """Return the release in ``paths``, with the kustomizations of source trees built."""
     files = _files(paths)
     release = read_release(files)
     release.manifests = _build(files, release.manifests)

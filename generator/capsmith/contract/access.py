@@ -1,7 +1,7 @@
 """Requests that Cluster API's managers make for objects of a provider's kinds.
 
-Loaded from ``schemas/contracts/common/access.yaml``.  The data are facts about Cluster API.
-Contract rules define what a provider must grant.
+Loaded from ``schemas/contracts/common/access.yaml``.  The data are facts about Cluster API. The
+contract rules define which of these requests a provider must permit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILE = "access.yaml"
 
 
 class CoreManager(NamedTuple):
-    """A manager that the Cluster API project releases."""
+    """A manager released by the Cluster API project."""
 
     name: str
     """``core``, ``kubeadm-control-plane`` or ``kubeadm-bootstrap``."""
@@ -30,10 +30,10 @@ class CoreManager(NamedTuple):
     groups: tuple[str, ...]
     """API groups in which the manager's own ClusterRole already allows all requests."""
     label: str
-    """Label that aggregates other ClusterRoles into the manager's role; empty if there is none."""
+    """Label that aggregates other ClusterRoles into the manager's role; empty if nothing does."""
     sources: Mapping[str, str]
-    """Path in the Cluster API repository to the file that defines the manager's role, keyed by the
-    first release series that has the file there."""
+    """Paths in the Cluster API repository to the file that defines the manager's role, each keyed
+    by the first release series in which the file has that path."""
 
     @property
     def user(self) -> str:
@@ -46,26 +46,25 @@ class ManagerAccess(NamedTuple):
 
     manager: CoreManager
     kinds: tuple[str, ...]
-    """Kinds whose objects are requested: roles of the contract, CustomResourceDefinition or Secret.
-    """
+    """Kinds of the requested objects: roles of the contract, CustomResourceDefinition or Secret."""
     verbs: tuple[str, ...]
     purpose: str
     permission: GrantedBy
     rules: tuple[str, ...]
-    """Ids of the contract rules that require a provider to grant the requests."""
+    """Ids of the contract rules that require a provider to permit the requests."""
     since: str
     """First release series of core that makes the requests; empty if there is no lower bound."""
     until: str
     """Last release series of core that makes the requests; empty if there is no upper bound."""
     sources: Mapping[str, str]
-    """Path to the source file in the Cluster API repository, keyed by the first release series that
-    has the file there."""
+    """Paths to the source file in the Cluster API repository, each keyed by the first release
+    series in which the file has that path."""
     shown: AuditedTest | None
     unseen: str
     """Reason why no test observes the requests; empty if a test does."""
 
     def is_in(self, series: str) -> bool:
-        """Return whether release series ``series`` (``v1.11``) of core sends the requests."""
+        """Return whether release series ``series`` of core (``v1.11``) makes the requests."""
         order = series_order(series)
         is_too_old = bool(self.since) and order < series_order(self.since)
         return not is_too_old and not (self.until and order > series_order(self.until))
@@ -88,10 +87,10 @@ def series_order(series: str) -> tuple[int, ...]:
 
 
 def load_access(reader: Traversable) -> AccessTable:
-    """Load the table of requests from the schemas folder that ``reader`` reads.
+    """Load the table of requests from the schemas folder ``reader``.
 
     Raises UnreadableInput for invalid data, for a row whose manager is not defined, and for a row
-    that has both or neither of ``shown`` (a test) and ``unseen`` (a reason).
+    with both or neither of ``shown`` (a test) and ``unseen`` (a reason).
     """
     from capsmith.contract.files import AccessFile  # builds pydantic models
 

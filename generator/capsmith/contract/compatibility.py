@@ -1,6 +1,6 @@
 """The releases of other projects that capsmith supports (``schemas/compatibility.yaml``).
 
-Tools, defaults, samples, tests and documentation take all release numbers from here.
+The only source of release numbers for tools, defaults, samples, tests and documentation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Supported(NamedTuple):
     """A release that capsmith supports, or a whole minor release if no test runs with it."""
 
     release: str
-    """Number of the release or minor release, such as ``v1.14.2``, ``v1.15`` or ``3.13``."""
+    """The release or minor release, such as ``v1.14.2``, ``v1.15`` or ``3.13``."""
     run: ReleaseTesting
     kubeadm: bool
     """Whether tests run core's kubeadm providers with this release."""
@@ -39,23 +39,23 @@ class Supported(NamedTuple):
 
 
 def release_order(release: str) -> tuple[int, ...]:
-    """Return a sort key by which ``v1.14`` comes before ``v1.14.2``, and both before ``v1.15``."""
+    """Return a sort key that puts ``v1.14`` before ``v1.14.2``, and both before ``v1.15``."""
     return tuple(int(part) for part in release.removeprefix("v").split("."))
 
 
 class Project(NamedTuple):
-    """One project's releases that capsmith supports, oldest first."""
+    """A project and the releases of it that capsmith supports, oldest first."""
 
     releases: tuple[Supported, ...]
 
     @property
     def default(self) -> Supported:
-        """Return the newest release with which all tests run for every change."""
+        """Return the newest release that all tests run with for every change."""
         return next(each for each in reversed(self.releases) if each.run is ReleaseTesting.CI)
 
     @property
     def executed(self) -> tuple[Supported, ...]:
-        """Return the releases with which at least some tests run, oldest first."""
+        """Return the releases that at least some tests run with, oldest first."""
         return tuple(each for each in self.releases if each.run is not ReleaseTesting.SOURCE)
 
     def series(self, name: str) -> Supported:
@@ -80,7 +80,7 @@ class Compatibility(NamedTuple):
 
 
 def load_compatibility(reader: Traversable) -> Compatibility:
-    """Load the table of releases from the schemas folder that ``reader`` reads.
+    """Load the table of releases from the schemas folder ``reader``.
 
     Raises UnreadableInput for invalid data, for releases out of order, and if CI does not test with
     any release of core, Kubernetes or Python.

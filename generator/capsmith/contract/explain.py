@@ -25,9 +25,9 @@ _ORIGIN = {
 
 
 def explain(rules: Mapping[str, Rule], rule_id: str) -> dict[str, Any]:
-    """Return the rule with the id ``rule_id``, in any case, as plain data.
+    """Return a rule as plain data. ``rule_id`` is case-insensitive.
 
-    Raises UnreadableInput, with similar ids in the message, if the id is unknown.
+    Raises UnreadableInput, with similar ids in its hint, if the id is unknown.
     """
     rule = rules.get(rule_id.strip().upper())
     if rule is None:
@@ -43,7 +43,7 @@ def explain(rules: Mapping[str, Rule], rule_id: str) -> dict[str, Any]:
 
 
 def describe_rule(rule: Rule) -> dict[str, Any]:
-    """Return all of a rule's fields as plain data, in reading order."""
+    """Return all fields of a rule as plain data, in reading order."""
     return {
         "id": rule.id,
         "title": rule.title,
@@ -66,10 +66,10 @@ def describe_rule(rule: Rule) -> dict[str, Any]:
 
 
 def get_verification(rule: Rule) -> dict[str, Any]:
-    """Return how a rule is verified: by a static check, or by another kind of proof.
+    """Return how a rule is verified, as plain data: by a static check, or by another proof.
 
-    ``option`` names the option of ``capsmith verify`` that enables the rule, for rules that need
-    more than the files of one release.
+    For rules that need more than the files of one release, ``option`` names the option of
+    ``capsmith verify`` that enables them.
     """
     if rule.page in _OPTIONS:
         return {"by": "verify", "option": _OPTIONS[rule.page]}
@@ -79,7 +79,7 @@ def get_verification(rule: Rule) -> dict[str, Any]:
 
 
 def describe_effect(rule: Rule) -> dict[str, Any]:
-    """Return what a violation breaks in a provider; empty if no check can find violations."""
+    """Return the consequence of a violation as plain data; empty if no check finds violations."""
     if rule.check is None and rule.page not in _OPTIONS:
         return {}
     return {
@@ -90,7 +90,7 @@ def describe_effect(rule: Rule) -> dict[str, Any]:
 
 
 def format_effect(effect: Mapping[str, Any]) -> str:
-    """Return what a violation breaks, in words, such as ``breaks when core is v1.13 or older``."""
+    """Return the consequence of a violation in words: ``breaks when core is v1.13 or older``."""
     words = {
         EffectClass.BREAKS: "breaks",
         EffectClass.BREAKS_WHEN: f"breaks when {effect['when']}",
@@ -100,13 +100,13 @@ def format_effect(effect: Mapping[str, Any]) -> str:
 
 
 def format_origin(rule: Mapping[str, Any]) -> str:
-    """Return sentences about a rule's origin and about the releases of core that it applies to."""
+    """Return sentences about a rule's origin and the releases of core to which it applies."""
     releases = _releases(rule["core"], rule.get("coreFromSource", ()))
     return f"{_ORIGIN[Origin(rule['origin'])]}{releases}"
 
 
 def format_verification(rule: Mapping[str, Any]) -> str:
-    """Return a sentence that says how a rule is verified; empty if it is not verified."""
+    """Return a sentence about how a rule is verified; empty if it is not verified."""
     by = rule["checked"]["by"]
     if by == "static":
         return (
@@ -151,10 +151,10 @@ def list_rules(
     contract: str | None = None,
     level: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the rules that match all given filters, each with all its fields as plain data.
+    """Return the rules that match all given filters, each as plain data with all its fields.
 
-    A filter that is None matches every rule.  Raises UnreadableInput for a page or contract that
-    has no rules.
+    A filter of None matches every rule.  Raises UnreadableInput for a page or contract without
+    rules.
     """
     _known("page", page, {rule.page for rule in rules.values()})
     _known("contract", contract, {name for rule in rules.values() for name in rule.contracts})
@@ -168,7 +168,7 @@ def list_rules(
 
 
 def format_row(rule: Mapping[str, Any]) -> list[str]:
-    """Format a rule that :func:`list_rules` returned as a row of columns for a terminal."""
+    """Format a rule from :func:`list_rules` as the columns of a table row."""
     core = " ".join(f"{name} {release}" for name, release in rule["core"].items())
     contracts = ",".join(rule["contracts"])
     return [rule["id"], rule["level"], rule["origin"], contracts, core, rule["title"]]
@@ -177,7 +177,7 @@ def format_row(rule: Mapping[str, Any]) -> list[str]:
 def find_similar_ids(rules: Mapping[str, Rule], rule_id: str) -> list[str]:
     """Return at most five ids of rules that a user who typed ``rule_id`` may have meant.
 
-    Similar ids come first, then rules whose title contains ``rule_id``.
+    Similar ids come first, followed by rules whose title contains ``rule_id``.
     """
     query = rule_id.strip().upper()
     padded = re.sub(r"^([A-Z]+)[-_ ]?([0-9])$", r"\1-0\2", query)

@@ -1,7 +1,7 @@
 """Pydantic models of the contract's data files.
 
-Imported only to read such a file, and each model is built when first used, so a command that needs
-no contract data does not pay for pydantic.  Opens no files.
+Imported only to read such a file.  Each model is built when first used, so a command that needs no
+contract data does not spend time on pydantic.  Opens no files.
 """
 
 from __future__ import annotations
@@ -37,24 +37,25 @@ _MONTH = r"^[0-9]{4}-(0[1-9]|1[0-2])$"
 
 
 SourceFiles = Annotated[dict[Annotated[str, Field(pattern=_MINOR)], str], Field(min_length=1)]
-"""Path to a file in the Cluster API repository, keyed by the first release that has it there."""
+"""Paths in the Cluster API repository, keyed by the first release in which the file has that path.
+"""
 
 
 class FileModel(BaseModel):
-    """Base class for the models: unknown keys are errors, and values keep their YAML types."""
+    """Base class of the models: unknown keys are errors, and YAML types are not converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class CoreEntry(FileModel):
-    """The releases of core that support the contract. Without ``until``, there is no last one."""
+    """The releases of core that support the contract. Without ``until``, support has no end."""
 
     since: Annotated[str, Field(pattern=_MINOR)]
     until: Annotated[str, Field(pattern=_MINOR)] = ""
 
 
 class SupportEndEntry(FileModel):
-    """The first release of core without support for the contract, and when it is expected."""
+    """The first release of core without support for the contract, and its expected date."""
 
     core: Annotated[str, Field(pattern=_MINOR)]
     date: Annotated[str, Field(pattern=_MONTH)]
@@ -72,14 +73,14 @@ class ContractFile(FileModel):
 
 
 class FragmentEntry(FileModel):
-    """A schema that several fields have in common."""
+    """A schema that several fields share."""
 
     rule: str
     schema_: dict[str, Any] = Field(alias="schema")
 
 
 class FragmentsFile(RootModel[dict[str, FragmentEntry]]):
-    """The file ``fragments.yaml``: schemas that several fields have in common, by name."""
+    """The file ``fragments.yaml``: schemas that several fields share, by name."""
 
 
 class FieldEntry(FileModel):
@@ -130,7 +131,7 @@ class ReleasesEntry(FileModel):
 
 
 class EffectEntry(FileModel):
-    """What a violation of a rule with a check breaks, in all or only some releases of core."""
+    """The consequence of violating a rule that has a check, for all or some releases of core."""
 
     class_: Annotated[EffectClass, _AS_TEXT] = Field(alias="class")
     when: str = ""
@@ -167,7 +168,7 @@ class RulesFile(FileModel):
 
 
 class KeywordEntry(FileModel):
-    """A keyword of structural schemas, and the rules that a change of its value breaks."""
+    """A keyword of structural schemas, and the rules that a change of its value violates."""
 
     keyword: str
     compare: Annotated[Comparison, _AS_TEXT]
@@ -280,7 +281,7 @@ class ReferencesFile(FileModel):
 class ChangeEntry(FileModel):
     """A difference between two contract versions.
 
-    ``path`` stands for both ``old`` and ``new`` if they are equal.
+    ``path`` replaces ``old`` and ``new`` if they are equal.
     """
 
     where: Annotated[Where, _AS_TEXT] = Where.OBJECT

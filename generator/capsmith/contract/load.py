@@ -1,7 +1,7 @@
 """Load contract data from ``contracts``, ``kinds``, ``releases`` and ``upgrades`` in ``schemas``.
 
-The models of the files are imported inside functions: pydantic takes longer to build them than most
-commands run, and many commands read only part of the data.
+The models of the files are imported inside functions, because building them takes pydantic longer
+than most commands run, and many commands read only part of the data.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def list_versions() -> tuple[str, ...]:
 
 
 def load_contracts(reader: Traversable) -> tuple[Contract, ...]:
-    """Load all contracts, oldest first, from the schemas folder that ``reader`` reads.
+    """Load all contracts, oldest first, from the schemas folder ``reader``.
 
-    Raises UnreadableInput for invalid data, also later, when a lazy part is first used.
+    Raises UnreadableInput for invalid data, either here or when a lazy part is first used.
     """
     # Each contract takes its rules from the same files, which are therefore read once.
     rules = Lazy(lambda: load_rules(reader))
@@ -81,7 +81,7 @@ def load_lazy_parts(contract: Contract) -> Contract:
 
 
 def load_contract(version: str, reader: Traversable) -> Contract:
-    """Load contract version ``version`` from the schemas folder that ``reader`` reads.
+    """Load the contract version ``version`` from the schemas folder ``reader``.
 
     Raises ValueError for an unsupported version and UnreadableInput for invalid data.
     """
@@ -157,7 +157,7 @@ def load_rules(reader: Traversable, version: str = "") -> dict[str, Rule]:
 
 
 def load_upgrade_rules(reader: Traversable) -> dict[str, Rule]:
-    """Load the rules about upgrading a provider from one release to the next, by id.
+    """Load the rules about upgrades from one release of a provider to the next, by id.
 
     Raises UnreadableInput for invalid data.
     """
@@ -173,7 +173,7 @@ def load_live_rules(reader: Traversable) -> dict[str, Rule]:
 
 
 def load_all_rules(reader: Traversable) -> dict[str, Rule]:
-    """Load all rules by id: first the contract's rules, then the rules about releases.
+    """Load all rules by id: the contract's rules, followed by the rules about releases.
 
     Raises UnreadableInput for invalid data.
     """
@@ -266,7 +266,7 @@ def get_sort_key(rule_id: str) -> tuple[str, int]:
 
 
 class Lazy(Mapping[str, V]):
-    """A read-only mapping whose content is loaded when it is first used."""
+    """A read-only mapping that loads its content when it is first used."""
 
     def __init__(self, make: Callable[[], Mapping[str, V]]) -> None:
         self._make = make
@@ -288,7 +288,7 @@ class Lazy(Mapping[str, V]):
 
 
 class Shapes(Mapping[str, TypeShape]):
-    """The type shape of each role. A role's file is read when its shape is first used."""
+    """The type shape of each role. The file for a role is read when its shape is first used."""
 
     def __init__(
         self, files: Iterable[Traversable], fragments: Callable[[], Mapping[str, FragmentEntry]]
@@ -391,7 +391,7 @@ def _fragments(folder: Traversable) -> dict[str, FragmentEntry]:
 
 
 def load_hooks(reader: Traversable) -> dict[str, HookDefinition]:
-    """Load all runtime hooks by name from the schemas folder that ``reader`` reads.
+    """Load all runtime hooks by name from the schemas folder ``reader``.
 
     Raises UnreadableInput for invalid data.
     """
@@ -408,9 +408,9 @@ def load_hooks(reader: Traversable) -> dict[str, HookDefinition]:
 
 
 def load_keywords(reader: Traversable) -> Mapping[str, Keyword]:
-    """Load the keywords of structural schemas by name, in file order, with the effects of changes.
+    """Load the keywords of structural schemas, and the effects of changing them, in file order.
 
-    ``reader`` reads the schemas folder.  Raises UnreadableInput for invalid data.
+    ``reader`` is the schemas folder.  Raises UnreadableInput for invalid data.
     """
     from capsmith.contract.files import KeywordsFile  # builds pydantic models
 

@@ -22,7 +22,7 @@ class Level(StrEnum):
 
 
 class Origin(StrEnum):
-    """Where a rule comes from."""
+    """The origin of a rule."""
 
     CONTRACT = "contract"
     """A page of the contract about a provider type, clusterctl, IPAM or runtime extensions."""
@@ -46,11 +46,11 @@ class Proof(StrEnum):
     BEHAVIOUR = "behaviour"
     """A test that runs the controller."""
     RUNTIME = "runtime"
-    """A run with an API server, Cluster API core or clusterctl."""
+    """A test with an API server, Cluster API core or clusterctl."""
 
 
 class EffectClass(StrEnum):
-    """What a violation causes with a release of core or clusterctl."""
+    """The effect of a violation on core or clusterctl."""
 
     BREAKS = "breaks"
     """Core or clusterctl fails or misbehaves."""
@@ -70,7 +70,7 @@ class FieldOrigin(StrEnum):
 
 
 class HookFamily(StrEnum):
-    """The group of a hook. The runtime library handles each group in a separate module."""
+    """The group of a hook. The runtime library handles each group in a module of its own."""
 
     TOPOLOGY = "topology"
     LIFECYCLE = "lifecycle"
@@ -91,15 +91,15 @@ class Where(StrEnum):
 
 
 class ChangeKind(StrEnum):
-    """How a field in the new contract differs from the field in the old contract."""
+    """The kind of difference between a field in the old contract and in the new one."""
 
     MOVED = "moved"
     COPIED = "copied"
     """The new field is added, and the old field is kept next to it."""
     RETYPED = "retyped"
-    """The JSON type or structure differs, and possibly the path, too."""
+    """The JSON type or structure differs, and possibly the path as well."""
     NARROWED = "narrowed"
-    """Path and type are the same, but some previously valid values are refused."""
+    """Path and type are the same, but some values that were valid are refused."""
     OPTIONAL = "optional"
     """Path and type are the same, but the field may now be absent."""
     ADDED = "added"
@@ -107,22 +107,22 @@ class ChangeKind(StrEnum):
 
 
 class FieldConversion(StrEnum):
-    """How a value is converted from the old field to the new field."""
+    """The conversion of a value from the old field to the new field."""
 
     AS_IS = "as-is"
     FLAG = "flag"
-    """True is kept, and false is dropped."""
+    """True is kept, and false is omitted."""
     TEXT = "text"
-    """A non-empty string is kept. Null and an empty string are dropped."""
+    """A non-empty string is kept. Null and an empty string are omitted."""
     EMPTY_OBJECT = "empty-object"
-    """An object whose values are all empty is dropped."""
+    """An object whose values are all empty is omitted."""
     EMPTY_LIST = "empty-list"
     MAP_TO_LIST = "map-to-list"
     CONDITIONS = "conditions"
     REFERENCE = "reference"
-    """``apiVersion`` becomes ``apiGroup``, and the namespace is dropped."""
+    """``apiVersion`` becomes ``apiGroup``, and the namespace is omitted."""
     SECONDS = "seconds"
-    """A duration as a string becomes a number of whole seconds."""
+    """A duration string becomes a whole number of seconds."""
     COMPLEMENT = "complement"
     """A number becomes the difference between the total and that number."""
     NONE = "none"
@@ -130,12 +130,12 @@ class FieldConversion(StrEnum):
 
 
 class Actor(StrEnum):
-    """Who must act on a change; by default the generator."""
+    """The party that must act on a change; by default the generator."""
 
     GENERATOR = "generator"
     """Capsmith. The data determine the schema and the conversion."""
     AUTHOR = "author"
-    """The provider's author, because a field changes its meaning and code must be adapted."""
+    """The provider's author, because the field's meaning changes and code must be adapted."""
     USER = "user"
 
 
@@ -153,7 +153,7 @@ class ReleaseTesting(StrEnum):
 
 
 class GrantedBy(StrEnum):
-    """Which role or binding permits a request."""
+    """The role or binding that permits a request."""
 
     LABEL = "label"
     """The manager's own role, or a ClusterRole that the provider labels for aggregation into it."""
@@ -164,7 +164,7 @@ class GrantedBy(StrEnum):
 
 
 class AuditedTest(StrEnum):
-    """An end-to-end test that finds the requests in the API server's audit log."""
+    """An end-to-end test that looks for the requests in the API server's audit log."""
 
     LIFECYCLE = "lifecycle"
     TOPOLOGY = "topology"
@@ -179,32 +179,32 @@ _MONTHS = (
 )
 
 Data = Mapping[str, Any]
-"""Plain data that a YAML file contained."""
+"""Plain data parsed from YAML."""
 
 
 class Releases(NamedTuple):
-    """A range of minor releases of core such as ``v1.14``.
+    """A range of minor releases of core, such as ``v1.14``.
 
-    An empty bound means that the range is open on that side.
+    An empty bound leaves that side of the range open.
     """
 
     since: str = ""
-    """First release in which the rule holds."""
+    """First release in which the rule applies."""
     deprecated: str = ""
-    """First release that announces that the rule will end."""
+    """First release that announces the end of the rule."""
     until: str = ""
-    """Last release in which the rule holds."""
+    """Last release in which the rule applies."""
 
 
 class Effect(NamedTuple):
-    """What a violation breaks, for providers that capsmith did not generate."""
+    """The effect of a violation in a provider that capsmith did not generate."""
 
     kind: EffectClass
     when: str = ""
-    """Condition under which a violation breaks something; only set for ``breaks-when``."""
+    """Condition under which a violation breaks something; set only for ``breaks-when``."""
     roles: tuple[str, ...] = ()
-    """Roles of the kinds that the effect applies to; empty if it applies to all roles of the rule.
-    For all other roles, a violation is only advice."""
+    """Roles of the kinds to which the effect applies; empty for all roles of the rule.  For other
+    roles, a violation is only advice."""
 
 
 class Check(NamedTuple):
@@ -228,10 +228,11 @@ class Rule(NamedTuple):
     """Contract versions in which the rule applies, oldest first."""
     applies_to: tuple[str, ...]
     """Roles (``InfraMachine``) or parts of a release (``components``, ``metadata``, ``manager`` …)
-    that the rule applies to."""
+    to which the rule applies."""
     check: Check | None
     proof: Proof | None
-    """How the rule is verified without a check; None for rules with a check and for information."""
+    """How the rule is verified without a static check; None for rules with a check and for INFO
+    rules."""
     source: str
     """URL of the rule's source: a page of the Cluster API book or a file in an upstream
     repository."""
@@ -240,25 +241,24 @@ class Rule(NamedTuple):
     page: str
     """Name of the rules file, such as ``infra-machine``."""
     row: str = ""
-    """Name of the row for the rule in the table of its page (``load_pages``); empty if there is
-    none."""
+    """Name of the rule's row in the table on its page (``load_pages``); empty if there is none."""
     condition: str = ""
     """Condition under which the rule applies; empty if it always applies."""
     core: Releases = Releases()
     severity: Weight | None = None
-    """Severity of a violation, if the rule sets one; None if it follows from the level."""
+    """Severity of a violation if the rule sets it explicitly; None if it follows from the level."""
     effect: Effect = Effect(EffectClass.ADVICE)
-    """What a violation breaks; only meaningful for rules with a check."""
+    """Effect of a violation; only meaningful for rules with a check."""
 
     @property
     def weight(self) -> Weight:
-        """Return the severity of a violation: the rule's own, or the one that its level implies."""
+        """Return the severity of a violation: the rule's own, or the default for its level."""
         by_level = {Level.MUST: Weight.ERROR, Level.SHOULD: Weight.WARNING}
         return self.severity or by_level.get(self.level, Weight.INFO)
 
 
 class ContractField(NamedTuple):
-    """A field that the contract defines, or that capsmith adds."""
+    """A field that the contract defines or capsmith adds."""
 
     name: str
     schema: Data
@@ -267,7 +267,8 @@ class ContractField(NamedTuple):
     rule: str
     """Id of the rule that requires the field."""
     feature: str = ""
-    """Optional feature that the field belongs to; empty if every kind of the role has the field."""
+    """Optional feature to which the field belongs; empty if every kind of the role has the field.
+    """
     origin: FieldOrigin = FieldOrigin.CONTRACT
     own: tuple[str, ...] = ()
     """Properties that capsmith adds to a field that the contract defines."""
@@ -279,7 +280,8 @@ class ContractValidation(NamedTuple):
     rule: str
     message: str
     features: frozenset[str]
-    """Optional features whose fields the CEL rule reads."""
+    """Optional features whose fields the CEL rule reads. The rule is only added if all are enabled.
+    """
 
 
 class TypeShape(NamedTuple):
@@ -289,7 +291,7 @@ class TypeShape(NamedTuple):
     scope: str
     """``Namespaced`` or ``Cluster``."""
     spec: Mapping[str, ContractField]
-    """Fields of ``spec``; for a template, the fields of the template's own ``spec``."""
+    """Fields of ``spec``. For a template, these are the fields of the template's own ``spec``."""
     status: Mapping[str, ContractField]
     printer_columns: tuple[Data, ...]
     subresources: Data
@@ -319,8 +321,8 @@ class FieldChange(NamedTuple):
 
     where: Where
     roles: tuple[str, ...]
-    """Roles, or kinds of core, that the difference applies to; empty for CRDs and for
-    metadata.yaml."""
+    """Roles, or core kinds, to which the difference applies; empty for CRDs and for metadata.yaml.
+    """
     kind: ChangeKind
     old: str
     """Dotted path in the old contract; empty if the new contract adds the field."""
@@ -333,13 +335,12 @@ class FieldChange(NamedTuple):
     rules: tuple[str, ...]
     who: tuple[Actor, ...]
     habit: bool
-    """Whether the field is only a convention that many providers follow, and not part of the
-    contract."""
+    """Whether the field is only a convention of many providers, and not part of the contract."""
     note: str
 
 
 class CoreSteps(NamedTuple):
-    """The maximum number of minor releases that core can advance in one upgrade.
+    """The maximum number of minor releases by which core can advance in one upgrade.
 
     The kubeadm providers are upgraded together with core.
     """
@@ -352,7 +353,7 @@ class CoreSteps(NamedTuple):
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Return ``since`` and the next two releases on the path with the longest steps."""
+        """Return three releases: ``since`` and the two that the longest possible steps lead to."""
         major, _, minor = self.since.partition(".")
         return tuple(f"{major}.{int(minor) + count * self.minors}" for count in range(3))
 
@@ -382,12 +383,12 @@ class Upgrade(NamedTuple):
 
 
 class SupportEnd(NamedTuple):
-    """When core stops supporting a contract version, as announced."""
+    """The announced end of core's support for a contract version."""
 
     core: str
     """First minor release of core that no longer supports the contract, such as ``v1.16``."""
     date: str
-    """Month in which that release is expected, such as ``2027-04``."""
+    """Expected month of that release, such as ``2027-04``."""
 
     @property
     def last(self) -> str:
@@ -400,7 +401,7 @@ class SupportEnd(NamedTuple):
 
 
 class TestedReleases(NamedTuple):
-    """The minor releases with which tests run, such as ``v1.14``, oldest first."""
+    """The minor releases that tests run with, such as ``v1.14``, oldest first."""
 
     core: tuple[str, ...]
     """Minor releases of core that support the contract version."""
@@ -436,10 +437,10 @@ class Contract:
     types: Mapping[str, TypeShape] = field(compare=False, repr=False)
     """Type shapes by role, each loaded when first used."""
     releases: Releases = field(compare=False)
-    """Releases of core that use this contract themselves; later releases support it until
+    """Releases of core that use this contract version themselves. Later releases support it until
     ``end``."""
     end: SupportEnd | None = field(compare=False)
-    """When core stops supporting the contract; None if no end is announced."""
+    """End of core's support for the contract; None if no end is announced."""
     conditions: Mapping[str, str] = field(compare=False)
     """Condition types by purpose; for example, the purpose ``ready`` has the type ``Ready``."""
     sources: tuple[str, ...] = field(compare=False)
@@ -468,21 +469,21 @@ class Contract:
 
     @property
     def support_end(self) -> str:
-        """Return when core's support ends, for display; empty if no end is announced."""
+        """Return the end of core's support, for display; empty if no end is announced."""
         return str(self.end) if self.end is not None else ""
 
 
 class Comparison(StrEnum):
-    """How to compare two values of a schema keyword."""
+    """The way in which two values of a schema keyword are compared."""
 
     STRUCTURE = "structure"
-    """The keyword has no comparison: its values are compared while both schemas are walked."""
+    """The values are subschemas, which are compared recursively."""
     LOWER_LIMIT = "lower-limit"
     UPPER_LIMIT = "upper-limit"
     EXCLUSIVE_LIMIT = "exclusive-limit"
     DIVISOR = "divisor"
     FORM = "form"
-    """A different value means that different values are accepted."""
+    """A changed value means that the schema accepts different values."""
     FORMAT = "format"
     CHOICES = "choices"
     NULLABLE = "nullable"
@@ -497,14 +498,15 @@ class Comparison(StrEnum):
 
 
 class Keyword(NamedTuple):
-    """A schema keyword, and the rules that a change of its value breaks."""
+    """A schema keyword, and the rules that a change of its value violates."""
 
     name: str
     comparison: Comparison
     narrowed: str
-    """Id of the rule that is broken if fewer values are accepted; empty if that is harmless."""
+    """Id of the rule violated if the schema accepts fewer values; empty if that is harmless."""
     widened: str
-    """Id of the rule that is broken if more values are accepted; empty if that is harmless."""
+    """Id of the rule violated if the schema accepts more values; empty if that is harmless."""
     limit: str
-    """Keyword that holds the limit which this keyword makes exclusive; empty for other keywords."""
+    """For an exclusive-limit keyword, the keyword that holds the limit; empty for other keywords.
+    """
     reason: str

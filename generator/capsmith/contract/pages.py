@@ -14,14 +14,14 @@ class PageRow(NamedTuple):
     """A row of a rule table."""
 
     name: str
-    """Name of the row, such as ``conditions``. Rules refer to it in their attribute ``row``."""
+    """Name of the row, such as ``conditions``. The field ``row`` of rules refers to it."""
     title: str
     """Text of the row, without markup."""
     mandatory: bool
     when: str
     """Condition that makes an optional row mandatory; empty if there is none."""
     see: str
-    """Name of the page that holds the row's rules; empty if this page does."""
+    """Name of the page with the row's rules; empty if they are on this page."""
 
 
 class ContractPage(NamedTuple):
@@ -33,7 +33,7 @@ class ContractPage(NamedTuple):
     rows: tuple[PageRow, ...]
 
     def rules_of(self, row: PageRow, rules: Iterable[Rule]) -> list[Rule]:
-        """Return the rules for a row, from this page and from the page about all resources."""
+        """Return the rules for a row, from this page and from pages that apply to all resources."""
         roles = {self.role, f"{self.role}Template"}
         if row.see:
             return [rule for rule in rules if f"/contracts/{row.see}#" in rule.source]
@@ -49,7 +49,7 @@ class ContractPage(NamedTuple):
 
 
 def load_pages(reader: Traversable) -> tuple[ContractPage, ...]:
-    """Load the pages about resources from the schemas folder that ``reader`` reads.
+    """Load the pages about resources from the schemas folder ``reader``.
 
     Raises UnreadableInput for invalid data.
     """

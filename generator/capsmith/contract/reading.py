@@ -21,11 +21,11 @@ M = TypeVar("M", bound="BaseModel")
 # libyaml's loader is about ten times as fast; both build the same data.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _IDS = ("id", "hook", "name")
-"""Keys whose values identify the entries of a list in messages."""
+"""Keys that identify the entries of a list in messages."""
 
 
 def make_error(file: str, message: str) -> UnreadableInput:
-    """Return the exception to raise for invalid contract data.
+    """Create, but do not raise, the exception for invalid contract data.
 
     ``file`` is the name of the data file.  Every such exception has the same hint.
     """
@@ -35,7 +35,7 @@ def make_error(file: str, message: str) -> UnreadableInput:
 
 
 def parse(text: str, file: str) -> Any:
-    """Parse a YAML string to plain data.
+    """Parse a YAML string into plain data.
 
     ``file`` is the name to use in error messages.  Raises UnreadableInput for invalid YAML.
     """
@@ -46,7 +46,7 @@ def parse(text: str, file: str) -> Any:
 
 
 def load(file: Traversable) -> Any:
-    """Read a YAML file as plain data.
+    """Read a YAML file into plain data.
 
     Raises UnreadableInput if the file cannot be read or is not valid YAML.
     """
@@ -58,9 +58,9 @@ def load(file: Traversable) -> Any:
 
 
 def validate(model: type[M], data: Any, file: str) -> M:
-    """Validate ``data`` against ``model``, and return the model instance.
+    """Validate ``data`` against ``model`` and return the model instance.
 
-    ``file`` is the name to use in error messages.  Raises UnreadableInput, with all errors in its
+    ``file`` is the name to use in error messages.  Raises UnreadableInput with all errors in its
     message.
     """
     from pydantic import ValidationError
@@ -74,7 +74,7 @@ def validate(model: type[M], data: Any, file: str) -> M:
 
 
 def describe_errors(error: ValidationError, data: Any) -> Iterator[str]:
-    """Yield a line for each validation error: the path to the key, and the problem."""
+    """Yield a line for each validation error, with the path to the key and the problem."""
     unknown: dict[str, list[str]] = {}
     for each in error.errors(include_url=False):
         path, kind = each["loc"], each["type"]

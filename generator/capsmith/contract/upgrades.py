@@ -29,7 +29,7 @@ LOSSY = frozenset(
 
 
 def load_upgrade(reader: Traversable, old: str, new: str) -> Upgrade:
-    """Load the differences between two contract versions from the folder that ``reader`` reads.
+    """Load the differences between two contract versions from the schemas folder ``reader``.
 
     Raises ValueError if no differences are recorded, and UnreadableInput for invalid data.
     """

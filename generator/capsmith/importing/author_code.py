@@ -1,4 +1,4 @@
-"""Find the code without which an imported provider does not pass its own tests."""
+"""Find code that the author must write before an imported provider passes its own tests."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _LIMITS = ("pattern", "minLength")
 
 
 def find_author_code(provider: Provider, location: Location) -> Iterator[Finding]:
-    """Yield a warning for each reason for which the generated repository fails its own tests.
+    """Yield a warning for each part of the generated repository that may fail its own tests.
 
-    ``import-conversion`` names a scaffold of conversions that raises NotImplementedError, because
-    a version requires a field that the other version lacks or gives another type.
-    ``import-control-plane`` names a control plane whose CRD has no reference to the infrastructure
-    of its Machines where the contract has it (CP-13).  ``import-provider-id`` names the file
-    whose provider IDs the CRD limits.
+    ``import-conversion`` names a scaffold of conversions that raises NotImplementedError, because a
+    version requires a field that the other version lacks or gives another type.
+    ``import-control-plane`` names a control plane whose CRD lacks the contract's reference to the
+    infrastructure of its Machines (CP-13).  ``import-provider-id`` names the file whose provider
+    IDs must meet the CRD's limits.
     """
     for component in provider.components:
         for resource in component.resources:

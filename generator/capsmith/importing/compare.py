@@ -1,7 +1,7 @@
 """Compare two CRDs by meaning: equal CRDs accept, prune and merge the same objects.
 
-Schemas are compared in a normal form, which leaves out descriptions and makes explicit what the API
-server assumes.
+Schemas are compared in a normal form, which omits descriptions and makes the API server's defaults
+explicit.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _CHOICES = ("oneOf", "anyOf", "allOf")
 
 
 def normalize(schema: Schema) -> dict[str, Any]:
-    """Return the normal form of a schema; values of an unexpected type stay unchanged.
+    """Return the normal form of a schema. Values of an unexpected type stay unchanged.
 
     Schemas with equal normal forms accept, prune, default and merge the same objects: descriptions
     and the order of keys, of ``required`` and of rules do not matter.  The converse does not hold:
     two schemas that accept the same objects may still be reported as different.  An importer must
-    err in this direction.
+    err on this side.
     """
     found = simplify(schema)
     if found.get("type") == "array":
@@ -99,7 +99,7 @@ def normalize_value(value: Any) -> Any:
 
 
 def simplify(schema: Schema) -> dict[str, Any]:
-    """Return a copy without branches of ``allOf`` and ``anyOf`` that only repeat other keywords."""
+    """Return a copy without ``allOf`` and ``anyOf`` branches that only repeat other keywords."""
     found = _with_one_enum(dict(schema))
     if found.get(INT_OR_STRING) is not True:
         return found
@@ -131,7 +131,7 @@ def _with_one_enum(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def normalize_columns(version: Any) -> list[dict[str, Any]]:
-    """Return a version's printer columns in normal form, without descriptions."""
+    """Return the printer columns of a version in normal form, without descriptions."""
     return [
         {
             "name": text_of(column, "name"),
@@ -179,7 +179,7 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
 class DifferenceKind(StrEnum):
-    """How the generated CRD differs from the original."""
+    """The kind of difference between the generated CRD and the original."""
 
     MISSING = "missing"
     CHANGED = "changed"
@@ -191,23 +191,21 @@ class Difference(NamedTuple):
 
     change: DifferenceKind
     version: str
-    """API version that differs; empty if the difference concerns the whole CRD."""
+    """API version in which the CRDs differ; empty if the difference concerns the whole CRD."""
     path: Path
-    """Path to the value in the original CRD; for an addition, the path that the value would have
-    there."""
+    """Path to the value in the original CRD. For an addition, this is where the value would be."""
     field: str
     """Path to the field in an object, such as ``.spec.network.cidr``; empty outside schemas."""
     what: str
-    """What differs, such as a keyword or another part: ``pattern``, ``field``, ``printer column
-    Age``."""
+    """The keyword or other part that differs: ``pattern``, ``field``, ``printer column Age``."""
     original: Any = None
     generated: Any = None
     is_addition: bool = False
-    """Whether the original CRD's objects and clients are certain not to notice the difference."""
+    """Whether no object or client of the original CRD can possibly notice the difference."""
 
 
 def compare_crds(original: Mapping[str, Any], generated: Mapping[str, Any]) -> list[Difference]:
-    """Return all differences between two CRDs, in the order of the original."""
+    """Return all differences between two CRDs, in the original's order."""
     return [
         *_names(original, generated),
         *_versions(original, generated),

@@ -27,7 +27,7 @@ _IMMUTABLE = {"rule": IMMUTABLE_RULE, "message": IMMUTABLE_MESSAGE}
 MAX_DESCRIPTION = 4000
 """Maximum length of a description, in characters."""
 Field = Any
-"""A field as provider.yaml declares it: a shorthand such as ``string[]!``, or a mapping."""
+"""A field as written in provider.yaml: a shorthand such as ``string[]!``, or a mapping."""
 
 
 def convert_fields(schema: Mapping[str, Any]) -> dict[str, Field]:
@@ -87,7 +87,7 @@ def _rules(found: dict[str, Any]) -> None:
 
 
 def clean_rule(rule: Any) -> Any:
-    """Return a CEL rule without the keys that have no effect."""
+    """Return a CEL rule without keys that have no effect. Return other values unchanged."""
     if not isinstance(rule, Mapping):
         return rule
     return {key: value for key, value in rule.items() if value not in ("", None, False)}
@@ -119,7 +119,7 @@ def _shorthand(found: Mapping[str, Any]) -> str:
 
 
 def clean_description(written: str) -> str:
-    """Return a description that is short enough and that clusterctl does not alter.
+    """Return a description that is within the length limit and that clusterctl does not alter.
 
     clusterctl treats ``${X}`` as a variable and replaces ``$$`` with ``$``.
     """

@@ -35,13 +35,13 @@ _MACHINE_KIND = "infrastructureMachineKind"
 
 
 class ImportedCrd(NamedTuple):
-    """A CRD, and how the generated CRD differs from it."""
+    """An original CRD, and the differences between it and the generated CRD."""
 
     crd: Crd
     role: str
     """Role in provider.yaml. The role of a template ends in ``Template``."""
     path: tuple[str, str]
-    """Section and kind under which provider.yaml has the entry."""
+    """Section and kind of the CRD's entry in provider.yaml."""
     differences: tuple[Difference, ...]
     contract_fields: frozenset[str]
     """Paths of the fields that the contract adds, such as ``.spec.providerID``."""
@@ -54,8 +54,8 @@ class Imported(NamedTuple):
     crds: tuple[ImportedCrd, ...]
     refusals: tuple[Refusal, ...]
     corrected: Mapping[str, str] = {}
-    """Contract that metadata.yaml gives, by release series, where it is not the contract of the
-    CRDs."""
+    """For each release series whose metadata.yaml and CRDs name different contracts, the contract
+    in metadata.yaml."""
 
 
 def import_crds(
@@ -64,10 +64,10 @@ def import_crds(
     names: tuple[str, str],
     contracts: Mapping[str, Contract],
 ) -> Imported:
-    """Convert CRDs to a provider.yaml, and compare the originals with the CRDs that it generates.
+    """Convert CRDs to a provider.yaml, and compare them with the CRDs that it generates.
 
-    ``names`` holds the provider's name and repository, ``metadata`` its clusterctl Metadata
-    objects.
+    ``names`` is the pair of the provider's name and repository.  ``metadata`` holds its clusterctl
+    Metadata objects.
     """
     name, repository = names
     head = decide_outline(name, sources, metadata, contracts)
@@ -302,7 +302,7 @@ def _contract_fields(made: Mapping[str, Any], is_template: bool) -> frozenset[st
 
 
 def compare_provider(sources: Sequence[SourceCrd], provider: Provider) -> tuple[ImportedCrd, ...]:
-    """Compare CRDs with the CRDs that a provider generates. The order is that of ``sources``."""
+    """Compare CRDs with the CRDs that a provider generates, in the order of ``sources``."""
     generated = _crds(provider)
     shapes = _contract_only(provider)
     return tuple(
@@ -318,7 +318,7 @@ def has_own_kind(imported: ImportedCrd) -> bool:
 def add_machine_kinds(
     data: dict[str, Any], sources: Iterable[SourceCrd], refusals: Iterable[Refusal]
 ) -> bool:
-    """Declare the machine kind as a field of each pool for which this feature was refused.
+    """Declare a machine kind as a field of each pool whose feature for machines was refused.
 
     Modifies ``data``, and returns whether any field was added.
     """

@@ -1,4 +1,4 @@
-"""Build a kind's entry in provider.yaml from what its CRD has in addition to the contract."""
+"""Build a kind's entry in provider.yaml from everything that its CRD adds to the contract."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from capsmith.provider.described_kinds import MANAGED
 from capsmith.provider.naming import pluralise
 
 Reserved = Mapping[str, frozenset[str]]
-"""Names of the fields that the contract reserves, by part of the object, such as ``spec``."""
+"""Names of the fields that the contract reserves, keyed by part of the object, such as ``spec``."""
 _CREDENTIALS = "credentials"
 EMBEDDED = "bootstrapConfigSpec"
-"""Field in which a control plane embeds the spec of a bootstrap configuration, which another kind
-defines."""
+"""Field in which a control plane embeds the spec of a bootstrap configuration. Another kind defines
+its schema."""
 _LIMITS = ("minProperties", "maxProperties", "nullable", "default")
 _RULED = ("status", "spec.template")
 """Parts of the object whose CEL rules are extracted separately; for templates, also ``spec``."""
@@ -38,7 +38,7 @@ Shapes = list[tuple[str, TypeShape, TypeShape | None]]
 
 
 def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
-    """Return an entry with a kind's role and the settings that affect its default features."""
+    """Return an entry with a kind's role and the settings that determine its default features."""
     entry: Entry = {"implements": source.role}
     if detect_features(source, shapes).get(MANAGED):
         entry["features"] = {MANAGED: True}
@@ -48,9 +48,9 @@ def make_first_entry(source: SourceCrd, shapes: Shapes) -> Entry:
 
 
 def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entry:
-    """Return those of the keys ``scope``, ``group`` and ``plural`` that are not the default.
+    """Return the keys ``scope``, ``group`` and ``plural``, each only if it is not the default.
 
-    Empty for a kind with a role, whose role determines all of them.
+    Empty for a kind with a role, because the role determines all three.
     """
     crd, found = source.crd, dict[str, Any]()
     if source.role != RESOURCE:
@@ -68,7 +68,7 @@ def describe_place(source: SourceCrd, head: Outline, section_group: str) -> Entr
 def detect_features(source: SourceCrd, shapes: Shapes) -> dict[str, bool]:
     """Return, for each optional feature of the contract, whether the CRDs have any of its fields.
 
-    The feature for credentials is left out.
+    The feature for credentials is not included.
     """
     found: dict[str, bool] = {}
     lacking: set[str] = set()
@@ -106,17 +106,17 @@ def list_shapes(role: str, versions: Mapping[str, Contract]) -> Shapes:
 
 
 def find_storage_version(crd: Crd) -> CrdVersion:
-    """Return the storage version or, if none is marked as such, the last version."""
+    """Return the storage version, or the last version if none is marked as such."""
     return next((each for each in crd.versions if each.storage), crd.versions[-1])
 
 
 def extract_author_parts(
     version: CrdVersion, columns: Mapping[str, Any], made: Mapping[str, Any], reserved: Reserved
 ) -> Entry:
-    """Return what the author added in one version of a CRD: fields, rules and printer columns.
+    """Return the author's additions in one version of a CRD: fields, rules and printer columns.
 
     ``columns`` is the version's entry in the original manifest.  ``made`` is the entry that
-    capsmith would generate if the author had added nothing.
+    capsmith would generate without the author's additions.
     """
     entry: Entry = {}
     generated = mapping_of(made, "schema", "openAPIV3Schema", "properties")
@@ -158,7 +158,7 @@ def extract_author_parts(
 
 
 def find_version_differences(parts: Entry, hub: Entry, schema: Mapping[str, Any]) -> Entry:
-    """Return the keys that differ from the storage version, ignoring descriptions.
+    """Return the keys that differ from the storage version. Descriptions are ignored.
 
     ``parts`` and ``hub`` are the entries for the version and for the storage version.  ``schema``
     is the version's schema; its required parts are listed if they differ from the storage
@@ -191,7 +191,7 @@ def _without_texts(value: Any) -> Any:
 
 
 def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
-    """Return a kind's description, short names and categories, as far as they are not the defaults.
+    """Return a kind's description, short names and categories, each only if it is not the default.
 
     ``made`` is the CRD that capsmith generates without the author's parts.
     """
@@ -210,7 +210,7 @@ def describe_names(crd: Crd, made: Mapping[str, Any]) -> Entry:
 
 
 def describe_object_name(crd: Crd) -> Entry:
-    """Return an ``objectName`` entry with the limits for object names; empty if there are none."""
+    """Return an ``objectName`` entry with the CRD's limits on object names; empty if none."""
     schema = mapping_of(
         find_storage_version(crd).schema, "properties", "metadata", "properties", "name"
     )
@@ -221,10 +221,10 @@ def describe_object_name(crd: Crd) -> Entry:
 
 
 def find_bootstrap_kind(crd: Crd, kinds: Iterable[str]) -> Any:
-    """Return the kind of the bootstrap configurations for a control plane's Machines, or None.
+    """Return the bootstrap kind for a control plane's Machines, or None if the default applies.
 
-    If that kind belongs to another provider, neither the control plane's schema nor any CRD names
-    it, and KubeadmConfig is assumed.
+    If no bootstrap kind is in ``kinds``, another provider defines it.  Neither the control plane's
+    schema nor any CRD names it then, so KubeadmConfig is assumed.
     """
     spec = mapping_of(find_storage_version(crd).schema, "properties", "spec", "properties")
     if not list(kinds) or "x-kubernetes-preserve-unknown-fields" in mapping_of(spec, EMBEDDED):
@@ -255,7 +255,7 @@ def _version(crd: Crd, name: str) -> CrdVersion:
 def describe_versions(crd: Crd, versions: Sequence[Version]) -> Entry:
     """Return the ``apiVersions`` entry for a CRD.
 
-    Empty if the CRD has exactly the versions and settings in ``versions``.
+    Empty if the CRD's versions and settings are exactly those in ``versions``.
     """
     originals = {
         text_of(each, "name"): mapping_of(each)
@@ -288,9 +288,9 @@ def list_names(crd: Crd, key: str) -> list[str]:
 
 
 def describe_categories(crd: Crd) -> Entry:
-    """Return ``categories`` and ``contractCategory``, as far as they are not the defaults.
+    """Return ``categories`` and ``contractCategory``, each only if it is not the default.
 
-    ``contractCategory`` is only set for CRDs without the category ``cluster-api``.
+    ``contractCategory`` is set only for CRDs without the category ``cluster-api``.
     """
     found = list_names(crd, "categories")
     own = list(dict.fromkeys(name for name in found if name != _CATEGORY))
@@ -343,7 +343,7 @@ def _columns(version: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def find_contract_fields(
     schema: Schema, made: Schema, reserved: Reserved, *, has_required: bool = True
 ) -> dict[str, Any]:
-    """Return a kind's ``contractFields`` entry; empty if the kind has the contract's own schemas.
+    """Return a kind's ``contractFields`` entry; empty if the kind uses the contract's schemas.
 
     ``made`` is the schema that capsmith generates for the kind without the author's parts.  Fields
     in ``reserved`` that are missing from it belong to another contract version or to a disabled
@@ -392,8 +392,8 @@ def list_reserved_fields(
 ) -> Reserved:
     """Return the names of the fields that any contract version reserves for a role.
 
-    The fields for credentials are not included.  The failure domain of v1beta1 is included only if
-    a version of the provider follows v1beta1.
+    Fields for credentials are not included.  The failure domain of v1beta1 is included only if a
+    version of the provider follows v1beta1.
     """
     found: dict[str, frozenset[str]] = {"spec": frozenset(), "status": frozenset()}
     for contract in contracts.values():
@@ -406,7 +406,7 @@ def list_reserved_fields(
 
 
 def find_required_parts(schema: Schema) -> list[str] | None:
-    """Return ``["spec"]`` or ``[]``, or None if that already follows from the spec's fields."""
+    """Return ``["spec"]`` or ``[]``; None if the fields of ``spec`` already imply the same."""
     is_usual = bool(list_of(mapping_of(schema, "properties", "spec"), "required"))
     is_required = "spec" in list_of(schema, "required")
     if is_usual == is_required:

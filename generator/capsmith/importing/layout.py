@@ -22,7 +22,7 @@ _HEADER = "# yaml-language-server: $schema=.capsmith/provider.schema.json\n"
 
 
 def dump_provider_yaml(data: Mapping[str, Any]) -> str:
-    """Format a provider.yaml, with kinds and their fields on separate lines.
+    """Format a provider.yaml with each kind and each field on its own line.
 
     ``data`` must be plain (:func:`convert_to_plain_data`). Its order is kept.
     """
@@ -102,10 +102,10 @@ _REPRESENTER = yaml.representer.SafeRepresenter()
 
 
 def convert_to_plain_data(value: Any) -> Any:
-    """Return a copy with string keys and values that YAML can express.
+    """Return a copy with string keys and with values that YAML can express.
 
-    YAML reads an unquoted 2030-01-31 as a date, but the API server reads it as a string.  Numbers
-    that no field can hold become strings, which the checks refuse.
+    Dates become strings: YAML reads an unquoted 2030-01-31 as a date, but the API server does not.
+    Numbers that no field can hold become strings too, which the checks refuse.
     """
     if isinstance(value, Mapping):
         return {

@@ -25,7 +25,7 @@ _INFRASTRUCTURE = "infrastructure"
 
 
 class Version(NamedTuple):
-    """An API version of the provider, with the settings that most kinds use."""
+    """An API version of the provider, with the settings that most of its kinds use."""
 
     name: str
     served: bool
@@ -33,7 +33,7 @@ class Version(NamedTuple):
     contract: str
     deprecated: bool = False
     warning: str = ""
-    """Deprecation warning; empty if the API server's default warning applies."""
+    """Deprecation warning; empty for the API server's default warning."""
 
 
 class Outline(NamedTuple):
@@ -44,12 +44,13 @@ class Outline(NamedTuple):
     versions: tuple[Version, ...]
     releases: Mapping[str, str]
     groups: Mapping[str, str]
-    """API groups by section, only for sections that do not use their default group."""
+    """API groups by section, only for sections with a group other than the default."""
     corrected: Mapping[str, str] = {}
-    """Contract that metadata.yaml gives, by release series, where it is not the contract of the
-    CRDs."""
+    """For each release series whose metadata.yaml and CRDs name different contracts, the contract
+    in metadata.yaml."""
     components: Mapping[str, Sequence[str]] = {}
-    """Sections that one component combines, by the section that gives it its type."""
+    """Sections that share a component, keyed by the section that determines the component's
+    type."""
 
     def head(self, repository: str) -> dict[str, Any]:
         """Return the entries of provider.yaml that come before its sections."""
@@ -88,7 +89,10 @@ class Outline(NamedTuple):
 
 
 def find_provider_name(sources: Iterable[SourceCrd]) -> str:
-    """Return the name in the CRDs' provider label, without the type; empty if there is none."""
+    """Return the provider's name from the label on its CRDs; empty if there is none.
+
+    The label's value is the provider type, a hyphen and the name.
+    """
     # The longest first: a type may begin like another one.
     types = sorted((each.type for each in SECTION_TYPES.values()), key=len, reverse=True)
     for source in sources:
@@ -100,9 +104,9 @@ def find_provider_name(sources: Iterable[SourceCrd]) -> str:
 
 
 def guess_provider_name(manifests: Iterable[Manifest]) -> str:
-    """Return a name for the provider from the namespace of its components; empty if none fits.
+    """Guess the provider's name from the namespace of its components; empty if none is usable.
 
-    ``manifests`` are the files as written: the namespace is the name of a Namespace or the
+    ``manifests`` are unprocessed source files: the namespace is the name of a Namespace or the
     ``namespace`` of a kustomization, such as ``cluster-api-provider-acme-system``.
     """
     for manifest in manifests:
@@ -122,10 +126,10 @@ def decide_outline(
     metadata: Sequence[Manifest],
     contracts: Mapping[str, Contract],
 ) -> Outline:
-    """Return the first part of provider.yaml, with the settings that most kinds have.
+    """Return the first part of provider.yaml, with the settings that most kinds share.
 
-    Settings of kinds with a contract role take precedence over all others, because clusterctl and
-    core only read those kinds.  Kinds with other settings get their own keys.  ``metadata`` holds
+    Kinds with a contract role take precedence over all others, because clusterctl and core only
+    read those kinds.  Kinds with other settings get keys of their own.  ``metadata`` holds
     clusterctl's Metadata objects.
     """
     series = _releases(metadata, contracts)

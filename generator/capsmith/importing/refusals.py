@@ -1,6 +1,6 @@
 """Remove the parts of a provider.yaml that its checks refuse, and record the reasons.
 
-Only the checks decide what can be imported: everything that they accept is imported.
+Only the checks decide what can be imported; everything that they accept is imported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FIELDS = ("spec", "status")
 
 
 class Refusal(NamedTuple):
-    """A part that was removed from provider.yaml, and the finding that refused it."""
+    """A part that was removed from provider.yaml, and the finding that caused this."""
 
     path: Path
     finding: Finding
@@ -43,9 +43,9 @@ class CheckedData(NamedTuple):
 
 
 def check_data(data: Mapping[str, Any], contracts: Mapping[str, Contract]) -> CheckedData:
-    """Check provider.yaml's data directly, without formatting and parsing them as YAML.
+    """Check the data of a provider.yaml without writing and parsing YAML.
 
-    Each value gets its own line number, which identifies the path of a finding.
+    Each value is assigned a line number of its own, which identifies the path of a finding.
     """
     document = _document(data)
     parsed = validate_document(document)
@@ -61,7 +61,8 @@ def remove_refused(
 ) -> tuple[CheckedData, tuple[Refusal, ...]]:
     """Remove refused parts from ``data`` until nothing that can be removed is refused.
 
-    Modifies ``data``.  Returns the last check, with all remaining findings, and the removed parts.
+    Modifies ``data``.  Returns the result of the last check, with the findings that remain, and the
+    removed parts.
     """
     # A removal can lead to further findings, such as a rule that reads the removed field.  The
     # limit only guards against a check that would blame another part forever.

@@ -23,7 +23,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class PositionFinder:
-    """Finds the lines and columns of paths, parsing each file only once."""
+    """Finder of the lines and columns of paths. Parses each file only once."""
 
     def __init__(self) -> None:
         self._documents: dict[str, dict[int, yaml.Node]] = {}
@@ -31,7 +31,7 @@ class PositionFinder:
     def of(self, manifest: Manifest, path: Path) -> Location:
         """Return the position of ``path`` or, if it does not exist, of its nearest parent.
 
-        For an object that was built from several files, return the position of the object.
+        For an object that was built from several files, return the position of the object itself.
         """
         node = self._nodes(manifest).get(manifest.line)
         if node is None:
@@ -87,8 +87,8 @@ def report_differences(
     """Yield a finding for each difference, in the order of the CRDs.
 
     ``import-lost`` is an error: the generated CRD lacks the part.  ``import-changed`` is a warning:
-    the contract has the field, but capsmith generates it differently.  ``import-added`` is only
-    information.  ``refusals`` explain why provider.yaml cannot express a part.
+    the contract has the field, but capsmith generates it differently.  ``import-added`` is
+    information only.  ``refusals`` explain why provider.yaml cannot express a part.
     """
     positions = PositionFinder()
     reasons = {path: _reasons(path, refusals) for path in dict.fromkeys(each.path for each in crds)}
@@ -98,7 +98,7 @@ def report_differences(
 
 
 def collect_facts(crds: Sequence[ImportedCrd]) -> dict[str, Any]:
-    """Return the report as JSON data. Each difference has its original and its generated value."""
+    """Return the report as JSON data. Each difference has its original and generated value."""
     return {
         "crds": [
             {
@@ -115,7 +115,7 @@ def collect_facts(crds: Sequence[ImportedCrd]) -> dict[str, Any]:
 
 
 def summarize(crds: Sequence[ImportedCrd]) -> str:
-    """Return one line with the numbers of CRDs that are generated, equal, and lossless."""
+    """Return a one-line summary: the numbers of generated, equal and lossless CRDs."""
     made = [each for each in crds if has_own_kind(each)]
     own = sum(1 for each in made if each.role == "Resource")
     equal = sum(1 for each in made if not each.differences)
@@ -129,12 +129,12 @@ def summarize(crds: Sequence[ImportedCrd]) -> str:
 
 
 def is_equal_but_for_additions(crd: ImportedCrd) -> bool:
-    """Return whether no object and no client of the original CRD can notice a difference."""
+    """Return whether no object or client of the original CRD can notice the differences."""
     return all(each.is_addition for each in crd.differences)
 
 
 def is_lossy(crd: ImportedCrd) -> bool:
-    """Return whether the generated CRD lacks any part that the original has."""
+    """Return whether the generated CRD lacks any part of the original."""
     return any(choose_severity(crd, each) is Severity.ERROR for each in crd.differences)
 
 

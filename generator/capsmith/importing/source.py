@@ -1,4 +1,4 @@
-"""Read a provider's CRDs, and determine their roles and the sections that they belong to."""
+"""Read a provider's CRDs, and determine their roles and their sections in provider.yaml."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _WITH_TEMPLATE = frozenset({"InfraMachine"})
 
 
 class SourceCrd(NamedTuple):
-    """A CRD, the role of its kind in provider.yaml, and the CRD of its template, if any."""
+    """A CRD, its kind's role in provider.yaml, and the CRD of its template, if any."""
 
     crd: Crd
     role: str
@@ -78,9 +78,9 @@ def read_sources(
 ) -> tuple[SourceCrd, ...]:
     """Return the CRDs that belong to the provider, each with its template, sorted by role.
 
-    CRDs of core and CRDs unrelated to Cluster API are left out.  ``roles`` are the user's roles by
-    kind.  ``contract`` defines the shape of identities.  If a CRD occurs several times, the last
-    occurrence counts, because build results come after their sources.
+    CRDs of core and CRDs unrelated to Cluster API are left out.  ``roles`` are the roles that the
+    user chose, by kind.  ``contract`` defines the shape of identities.  If a CRD occurs several
+    times, the last occurrence is used, because build results come after their sources.
     """
     found = {each.manifest.name: each for each in read_crds(tuple(manifests), {}) if _is_own(each)}
     crds = {(each.group, each.kind): each for each in found.values()}
@@ -150,7 +150,7 @@ def _section(crd: Crd, sections: Sequence[str]) -> str:
 def find_foreign(
     manifests: Sequence[Manifest], sources: Sequence[SourceCrd]
 ) -> tuple[Manifest, ...]:
-    """Return the CRDs of neither the provider nor core, such as those of a CNI plugin."""
+    """Return the CRDs that belong to neither the provider nor core, such as a CNI plugin's."""
     taken = {crd.manifest.name for source in sources for crd in source.all}
     crds = {each.manifest.name: each for each in read_crds(tuple(manifests), {}) if _is_own(each)}
     return tuple(each.manifest for name, each in crds.items() if name not in taken)
@@ -208,9 +208,9 @@ def _is_addon(crd: Crd) -> bool:
 
 
 def is_identity(crd: Crd, contract: Contract) -> bool:
-    """Return whether a CRD has the contract's identity fields in the form that capsmith generates.
+    """Return whether a CRD has the contract's identity fields, with the same schemas.
 
-    An identity with fields in another form is treated as a kind without a role.
+    An identity with different schemas is treated as a kind without a role.
     """
     fields = _identity_fields(crd)
     shape = contract.types[IDENTITY].spec
@@ -233,7 +233,7 @@ def _refers_to_identity(crd: Crd, role: str, contract: Contract) -> bool:
 
 
 def describe_credentials(crds: Iterable[Crd], with_fields: bool) -> Any:
-    """Return a value for the key ``credentials``, or None if there are no identities.
+    """Return the value for the key ``credentials``, or None if there are no identities.
 
     No CRD lists the keys of the Secrets, so the author has to add them.
     """

@@ -1,4 +1,4 @@
-"""Build a kind's ``template`` entry, which says how its template differs from the default."""
+"""Build a kind's ``template`` entry: the differences between its template and the default one."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def describe_template(
 
 
 def describe_own_spec(crd: Crd, made: Made, reserved: Reserved, written: Entry) -> Entry:
-    """Return the entry ``written`` with all fields of ``spec.template.spec`` added.
+    """Return a copy of the entry ``written`` with all fields of ``spec.template.spec`` added.
 
     Used for templates whose fields differ from the fields of their kind.
     """
@@ -176,7 +176,7 @@ def _version(crd: Made, name: str) -> Mapping[str, Any]:
 
 
 def find_template_parts(schema: Schema, made: Schema) -> dict[str, Any]:
-    """Return a template's ``requiredParts`` and ``partLimits``, unless they are the defaults.
+    """Return a template's ``requiredParts`` and ``partLimits``, each only if it is not the default.
 
     ``made`` is the schema that capsmith generates without the author's parts.
     """

@@ -20,14 +20,14 @@ _MACHINE = "Machine"
 
 
 class Artefact(StrEnum):
-    """What clusterctl uses a file for, as far as its name shows."""
+    """The purpose for which clusterctl uses a file, guessed mainly from the file's name."""
 
     COMPONENTS = "components"
     METADATA = "metadata"
     CLUSTER_TEMPLATE = "cluster-template"
     CLUSTER_CLASS = "cluster-class"
     SOURCE = "source"
-    """Any other Kubernetes object, from which the components are built."""
+    """Any other Kubernetes object; components are built from these."""
     ASIDE = "aside"
     """Samples, kustomizations, and YAML that is not a Kubernetes object."""
 
@@ -35,7 +35,7 @@ class Artefact(StrEnum):
 def artefact(manifest: Manifest) -> Artefact:
     """Classify the file that a manifest comes from.
 
-    Release files are recognised by name: ``infrastructure-components.yaml``,
+    Release files are recognised by name, such as ``infrastructure-components.yaml`` or
     ``cluster-template-ha.yaml``.  Any other file is a source, unless it is in a folder for samples
     or does not contain a Kubernetes object.
     """
@@ -75,7 +75,7 @@ class Installed:
 
     @cached_property
     def crds(self) -> dict[tuple[str, str], Crd]:
-        """Return the CRDs by group and kind. Their roles are guessed, and not set by the user."""
+        """Return the CRDs by group and kind. Roles are guessed; the user's are ignored."""
         return {(crd.group, crd.kind): crd for crd in read_crds(self.manifests, {})}
 
     @cached_property
@@ -83,7 +83,7 @@ class Installed:
         return _group_by_kind(self.manifests)
 
     def of(self, kind: str) -> tuple[Manifest, ...]:
-        """Return the objects of a kind from all the providers."""
+        """Return the objects of a kind from all providers."""
         return self._by_kind.get(kind, ())
 
 
@@ -94,7 +94,7 @@ class Bundle:
     manifests: tuple[Manifest, ...]
     roles: Mapping[str, str]
     judged: Mapping[str, str] | None = None
-    """API version that core uses, by CRD name; None if core may use all versions in the labels."""
+    """API version that core uses, by CRD name; None if core may use every version in the labels."""
     release: str = ""
     """Version of the release, such as ``v1.2.3``; empty if the folder's name is the version."""
     installed: Installed = Installed()
@@ -108,7 +108,7 @@ class Bundle:
         return {key: tuple(found) for key, found in sorted_.items()}
 
     def files(self, wanted: Artefact) -> tuple[Manifest, ...]:
-        """Return the objects from files that clusterctl uses as ``wanted``."""
+        """Return the objects in the files that clusterctl uses for the given purpose."""
         return self._by_artefact.get(wanted, ())
 
     @cached_property
@@ -131,7 +131,7 @@ class Bundle:
         return ChainMap(own, self.installed.crds)
 
     def all_of(self, kind: str) -> tuple[Manifest, ...]:
-        """Return the objects of a kind from this provider and all others."""
+        """Return the objects of a kind: this provider's, followed by the other providers'."""
         own = self.of(kind)
         # By identity: two providers may ship equal objects, and manifests cannot be hashed.
         known = {id(manifest) for manifest in own}
@@ -144,7 +144,7 @@ class Bundle:
         return _POOL in roles and "InfraMachine" not in roles
 
     def is_judged(self, crd: Crd) -> bool:
-        """Return whether core uses the kind under the contract that is being judged."""
+        """Return whether core uses the kind under the contract being judged."""
         return self.judged is None or crd.judged is not None
 
     def is_pool_machine(self, crd: Crd) -> bool:
@@ -154,11 +154,11 @@ class Bundle:
 
     @cached_property
     def installs(self) -> bool:
-        """Return whether the bundle is a whole provider, so that missing parts can be reported."""
+        """Return whether the bundle is a complete provider, whose missing parts can be reported."""
         return bool(self.of("Deployment"))
 
     def of(self, *kinds: str) -> tuple[Manifest, ...]:
-        """Return the objects that clusterctl installs whose kind is one of ``kinds``."""
+        """Return the objects to install whose kind is one of ``kinds``."""
         if len(kinds) == 1:
             return self._by_kind.get(kinds[0], ())
         return tuple(manifest for manifest in self.objects if manifest.kind in kinds)
@@ -171,9 +171,10 @@ class Bundle:
 def split(manifests: Sequence[Manifest], roles: Mapping[str, str]) -> Iterator[Bundle]:
     """Split manifests into one bundle for each provider.
 
-    Each components file forms a bundle with the other release files in its folder; if there is only
-    one components file, the bundle has everything.  Without components files, each ``config``
-    folder that installs something is a bundle, together with all files outside such folders.
+    Each components file forms a bundle with the other release files in its folder.  If there is
+    only one components file, its bundle has all manifests.  Without components files, each
+    ``config`` folder that installs something is a bundle, together with all files outside such
+    folders.
     """
     by_file: dict[str, list[Manifest]] = {}
     for manifest in manifests:
@@ -241,8 +242,8 @@ _TELLING = {
 def find_roles(bundle: Bundle, given: Mapping[str, str]) -> dict[str, str]:
     """Return the role of each CRD's kind, by CRD name.
 
-    ``given`` holds the user's roles, by kind or CRD name.  A kind whose name suggests a role, but
-    that has neither a template nor any field of the role, is a helper and gets the role "none".
+    ``given`` holds the user's roles, by kind or CRD name.  A kind is a helper, with the role
+    "none", if its name suggests a role but it has neither a template nor any field of the role.
     """
     kinds = {(crd.group, crd.kind) for crd in bundle.crds}
     roles = {}

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions as checks see them: names, versions, roles, schemas, wrong types."""
+"""CustomResourceDefinitions as seen by checks: names, versions, roles, schemas, wrong types."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from capsmith.yamldoc.compose import Path
 
 Schema = Mapping[str, Any]
 OPEN = "x-kubernetes-preserve-unknown-fields"
-"""Schema keyword that makes the API server keep undeclared fields rather than prune them."""
+"""Schema keyword that makes the API server keep undeclared fields instead of pruning them."""
 INT_OR_STRING = "x-kubernetes-int-or-string"
-"""Schema keyword that accepts integers and strings."""
+"""Schema keyword that accepts both integers and strings."""
 
 
 def find_field(schema: Schema, path: str) -> Schema | None:
@@ -36,7 +36,7 @@ def find_field(schema: Schema, path: str) -> Schema | None:
 
 
 def is_open(schema: Schema, path: str) -> bool:
-    """Return whether an undeclared field is kept, because a parent preserves unknown fields."""
+    """Return whether an undeclared field is kept because a parent preserves unknown fields."""
     current: Any = schema
     for part in path.split("."):
         # On the way down: below such a part nothing is pruned, whatever it declares.
@@ -54,7 +54,7 @@ def is_required(schema: Schema, path: str) -> bool:
 
 
 def describe(schema: Schema) -> str:
-    """Return a schema's type as messages show it, such as ``integer``, ``map`` or ``list``."""
+    """Return a schema's type as shown in messages, such as ``integer``, ``map`` or ``list``."""
     if schema.get(INT_OR_STRING):
         return "integer or string"
     kind = schema.get("type", "without a type")
@@ -69,7 +69,7 @@ _ANY = frozenset({"array", "boolean", "integer", "number", "object", "string"})
 def read_types(schema: Schema) -> frozenset[str]:
     """Return the JSON types of the values that a schema accepts.
 
-    All integers are numbers; a schema without a type accepts all types.
+    ``number`` implies ``integer``.  A schema without a type accepts all types.
     """
     if schema.get(INT_OR_STRING) is True:
         return frozenset({"integer", "string"})
@@ -123,7 +123,7 @@ _WITHOUT_TEMPLATE = "IPPool"
 
 
 def guess_role(group: str, kind: str, scope: str, kinds: Set[tuple[str, str]]) -> str:
-    """Return the role that a kind probably has, or an empty string.
+    """Guess the role of a kind from its name; return an empty string if it has none.
 
     ``kinds`` holds the group and kind of every CRD of the provider.
     """
@@ -156,7 +156,7 @@ _MARKS = re.compile(r"\[\]|\{\}")
 
 @dataclass(frozen=True, slots=True)
 class CrdVersion:
-    """One API version that a CRD declares."""
+    """An API version declared by a CRD."""
 
     name: str
     served: bool
@@ -212,7 +212,7 @@ class Crd:
 
     @property
     def used_versions(self) -> tuple[CrdVersion, ...]:
-        """Return the version that core uses, or all versions if none was selected."""
+        """Return the version that core uses, or all versions if ``judged`` is None."""
         if self.judged is None:
             return self.versions
         return tuple(version for version in self.versions if version.name == self.judged)
@@ -233,15 +233,15 @@ class Crd:
         return path
 
     def labelled(self, label: str) -> tuple[str, ...]:
-        """Return the versions that a contract label lists (GEN-01), which ``_`` separates."""
+        """Return the versions that a contract label lists; ``_`` separates them (GEN-01)."""
         value = self.labels.get(label)
         return tuple(part for part in value.split("_") if part) if isinstance(value, str) else ()
 
     def versions_of(self, label: str) -> tuple[CrdVersion, ...]:
         """Return the CRD's versions that a contract label lists.
 
-        For a CRD with a single version and no contract label, return that version, so that problems
-        with its shape are reported too.
+        For a CRD without any contract label, return the storage version, so that problems with its
+        shape are reported too.  If :attr:`judged` is set, return the version that core uses.
         """
         if self.judged is not None:
             return self.used_versions
@@ -257,7 +257,7 @@ class Crd:
 def read_crds(manifests: tuple[Manifest, ...], roles: Mapping[str, str]) -> tuple[Crd, ...]:
     """Return the CRDs among ``manifests``.
 
-    ``roles`` maps kinds or CRD names to roles; missing roles are guessed from the kind.
+    ``roles`` maps kinds or CRD names to roles. A missing role is guessed from the kind.
     """
     found = [m for m in manifests if m.kind == "CustomResourceDefinition"]
     kinds = {
@@ -289,7 +289,7 @@ def _versions(document: Mapping[str, Any]) -> Iterator[CrdVersion]:
 
 
 Problem = tuple[Path, str]
-"""Path to a part of the CRD that has the wrong type, and the type that is expected there."""
+"""Path to a part of the CRD with the wrong type, and the type that is expected."""
 _Check = Callable[[Any, Path], Iterator[Problem]]
 
 

@@ -1,7 +1,7 @@
 """Parse Go's text/template as core does for patches, and list the variables in a template.
 
-Templates are not executed.  Lexer and parser share a file, because only together do they accept
-exactly what Go accepts; tests compare both with Go.
+Templates are not executed.  The lexer and the parser share a file, because only together do they
+accept exactly what Go accepts; tests compare both with Go.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ FUNCTIONS = frozenset((_OF_GO + _OF_SPRIG).split())
 
 @dataclass
 class Cursor:
-    """A position in a list of tokens, the last of which is of kind END."""
+    """A cursor in a list of tokens, the last of which is of kind END."""
 
     tokens: list[Token]
     at: int = 0
@@ -237,9 +237,9 @@ class Cursor:
         return token
 
     def word_after_open(self) -> str:
-        """Return the word that follows the opening braces, or an empty string if there is none.
+        """Return the word after the opening braces, or an empty string if another token follows.
 
-        The next token must be the opening braces.
+        The next token must be the opening braces. The cursor does not move.
         """
         following = (
             token for token in self.tokens[self.at + 1 :] if token.kind is not TokenKind.SPACE
@@ -248,7 +248,7 @@ class Cursor:
         return token.text if token.kind is TokenKind.WORD else ""
 
     def unexpected(self, token: Token, where: str) -> TemplateError:
-        """Return the error to raise for a misplaced token. Its message ends with ``where``."""
+        """Create the error for a misplaced token. Its message ends with ``where``."""
         found = "the end" if token.kind is TokenKind.END else quote(token.text)
         return TemplateError(f"{found} is unexpected {where}", token.position)
 
@@ -270,8 +270,7 @@ class Template:
     """A parsed template that core's webhook would accept."""
 
     variables: frozenset[str]
-    """Names of the top-level variables that the template is certain to read, such as ``builtin``.
-    """
+    """Names of the top-level variables that the template certainly reads, such as ``builtin``."""
 
 
 def parse_template(text: str) -> Template:

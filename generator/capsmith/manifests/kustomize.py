@@ -1,4 +1,4 @@
-"""Build objects from source manifests like kustomize does, but only as exactly as checks require.
+"""Build objects from source manifests as kustomize does, but only as exactly as checks require.
 
 Applies names, namespaces, labels, images and merge patches, but no JSON patches, generators or
 replacements.  Does not open files: only references to the given manifests are followed.
@@ -21,16 +21,16 @@ from capsmith.manifests.parse import Manifest, list_of, mapping_of, parse_manife
 # named items are merged by name and others replaced. JSON patches are not applied.
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A merge patch and the objects that it applies to."""
+    """A merge patch, and the objects that it applies to."""
 
     document: Mapping[str, Any]
     target: Mapping[str, Any]
-    """The kustomization's ``target``; empty if the patch names the object itself."""
+    """The kustomization's ``target``; empty if the patch itself names the object."""
 
     def fits(self, manifest: Manifest, original_name: str) -> bool:
-        """Return whether the patch targets ``manifest``.
+        """Return whether the patch applies to ``manifest``.
 
-        ``original_name`` is the manifest's name without prefixes.
+        ``original_name`` is the manifest's name before prefixes were added.
         """
         names = {manifest.name, original_name}
         if not self.target:
@@ -46,7 +46,7 @@ class Patch:
         return named and kind in {"", manifest.kind} and set(self.target) <= {"kind", "name"}
 
     def apply(self, manifest: Manifest) -> None:
-        """Merge the patch into the manifest's document in place. Kind and name stay the same."""
+        """Merge the patch into the manifest's document in place, but keep its kind and name."""
         document: Any = manifest.document
         for key, value in self.document.items():
             if key == "metadata":
@@ -56,7 +56,7 @@ class Patch:
 
 
 def merge(base: Any, patch: Any) -> Any:
-    """Return ``base`` with ``patch`` merged into it. The arguments are not modified."""
+    """Return ``base`` with ``patch`` merged into it, without modifying either."""
     if isinstance(base, Mapping) and isinstance(patch, Mapping):
         result = dict(base)
         for key, value in patch.items():
@@ -118,7 +118,7 @@ class _Copy(NamedTuple):
 
 
 def build(manifests: Sequence[Manifest]) -> tuple[Manifest, ...]:
-    """Return the objects that the kustomizations among the manifests build, and all other objects.
+    """Build all kustomizations among the manifests. Objects outside of them stay unchanged.
 
     Each file is built once, by the root kustomization that reaches the most files.  As in
     kustomize, a file in a kustomization's folder is left out if no kustomization names it.
@@ -153,7 +153,7 @@ class Kustomizations:
         return self._kustomizations
 
     def objects(self, folder: str, name: str) -> Sequence[Manifest]:
-        """Return the objects in a file. ``name`` is relative to the kustomization in ``folder``."""
+        """Return the objects in a file; ``name`` is its path relative to ``folder``."""
         return self._files.get(posixpath.normpath(posixpath.join(folder, name)), ())
 
     def owns(self, manifest: Manifest) -> bool:
@@ -168,7 +168,10 @@ class Kustomizations:
         return folder in self._kustomizations
 
     def roots(self) -> list[str]:
-        """Return the folders of kustomizations that no other names, those with most files first."""
+        """Return the folders of kustomizations that no other kustomization names.
+
+        The folder whose kustomization reaches the most files comes first.
+        """
         named = {name for folder in self._kustomizations for name in self._named(folder)}
         roots = [folder for folder in self._kustomizations if folder not in named]
         # The farthest reaching one builds a file that several share; ties are broken by name, for
@@ -185,12 +188,12 @@ class Kustomizations:
         }
 
     def build(self, folder: str) -> list[Manifest]:
-        """Return the transformed objects of a kustomization, including those that it names.
+        """Return the objects that a kustomization builds, directly or through others that it names.
 
         Files in :attr:`done` are left out, because another root has built them.  A kustomization
         that several others name is built once, and each of them transforms copies of its objects,
-        at most :data:`MAX_COPIES` of each object.  Where a kustomization names itself through
-        others, which kustomize refuses, nothing is added.
+        at most :data:`MAX_COPIES` of each object.  If a kustomization names itself through others,
+        which kustomize refuses, the cycle adds nothing.
         """
         built: dict[str, list[_Copy]] = {}
         for below in self._list_below(folder):

@@ -35,11 +35,11 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Manifest:
-    """A Kubernetes object that was read from a file."""
+    """A Kubernetes object read from a file."""
 
     file: str
     line: int
-    """Line of the file, starting at 1, on which the document begins."""
+    """Line of the file, starting at 1, at which the document begins."""
     document: Mapping[str, Any]
     text: str = ""
     """Content of the whole file before variables were replaced."""
@@ -83,9 +83,9 @@ class Manifest:
 
 
 def parse_manifests(text: str, file: str) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
-    """Parse a YAML file into objects, and findings about documents that cannot be parsed.
+    """Parse a YAML file into objects, with findings about documents that cannot be parsed.
 
-    ``text`` is the content of the file and ``file`` its name in findings.  Finding ids:
+    ``text`` is the content of the file, and ``file`` its name in findings.  Finding ids:
     ``manifest-too-large``, ``manifest-yaml``, ``manifest-not-a-mapping``.
     """
     if len(text) > MAX_CHARACTERS:
@@ -98,7 +98,8 @@ def read_substituted(
 ) -> tuple[tuple[Manifest, ...], tuple[Finding, ...]]:
     """Parse a file in which variables have already been replaced.
 
-    ``substituted`` is the content to parse, ``text`` the original content and ``file`` the name.
+    ``substituted`` is the content to parse, ``text`` is the original content, and ``file`` is the
+    name to use in findings.
     """
     manifests: list[Manifest] = []
     findings: list[Finding] = []
@@ -254,7 +255,7 @@ def _finding(id: str, message: str, file: str, line: int = 0) -> Finding:
 
 
 SAMPLE = "capsmith-sample"
-"""Stands for a variable of unknown value. Strings that contain it match any schema."""
+"""Placeholder for a variable with an unknown value. Strings that contain it match any schema."""
 _KEPT = 4
 
 
@@ -264,7 +265,7 @@ def has_variable(text: str) -> bool:
 
 
 def may_vary(manifest: Manifest, path: Path, is_deep: bool = False) -> bool:
-    """Return whether variables let a user change the value at ``path`` or one of its entries.
+    """Return whether variables let a user change the value at ``path``, or one of its entries.
 
     With ``is_deep``, values at any depth below ``path`` count too.  Variables without a default are
     replaced with samples before an object is judged, so this function reads the original source. If

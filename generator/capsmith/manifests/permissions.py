@@ -16,19 +16,19 @@ _UNKNOWN = re.compile(rf"{re.escape(SAMPLE)}|\$\{{\w+\}}")
 
 @dataclass(frozen=True, slots=True)
 class ServiceAccount:
-    """The ServiceAccount that another provider's manager runs as."""
+    """The ServiceAccount of another provider's manager."""
 
     namespace: str
     name: str
 
     @property
     def user(self) -> str:
-        """Return the user name that the API server gives the account."""
+        """Return the user name that the API server assigns to the account."""
         return f"system:serviceaccount:{self.namespace}:{self.name}"
 
     @property
     def groups(self) -> frozenset[str]:
-        """Return the groups that the API server puts the account in."""
+        """Return the groups to which the API server assigns the account."""
         own = f"system:serviceaccounts:{self.namespace}"
         return frozenset({own, "system:serviceaccounts", "system:authenticated"})
 
@@ -36,9 +36,8 @@ class ServiceAccount:
 def is_subject(account: ServiceAccount, subject: Any, installed_in: str) -> bool:
     """Return whether a binding's subject is ``account`` or one of the account's groups.
 
-    clusterctl replaces the namespace of ServiceAccounts in bindings with ``installed_in``, the
-    namespace of the provider.  If ``installed_in`` is empty, the namespace stays.  Source:
-    fixTargetNamespace in
+    ``installed_in`` is the provider's namespace, which clusterctl writes into the ServiceAccounts
+    of bindings.  If it is empty, their namespaces stay unchanged.  Source: fixTargetNamespace in
     https://github.com/kubernetes-sigs/cluster-api/blob/v1.14.2/cmd/clusterctl/client/repository/components.go
     """
     name = text_of(subject, "name")
@@ -71,7 +70,7 @@ ACCOUNT = (*POD, "serviceAccountName")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A rule of a Role or ClusterRole. The defaults grant everything."""
+    """A rule of a Role or ClusterRole. With the default values it grants everything."""
 
     groups: tuple[str, ...] = ("*",)
     resources: tuple[str, ...] = ("*",)
@@ -95,7 +94,7 @@ class Grant:
 def find_missing(
     grants: Iterable[Grant], group: str, resource: str, verbs: Iterable[str]
 ) -> list[str]:
-    """Return those of the given verbs that no grant allows, in the given order.
+    """Return the verbs that no grant allows, in the given order.
 
     ``resource`` may include a subresource.  With ``grants = [Grant(("example.com",), ("boxes",),
     ("get",))]``, ``find_missing(grants, "example.com", "boxes", ["get", "list"])`` is ``["list"]``.
@@ -127,7 +126,7 @@ def find_aggregated(bundle: Bundle, label: str) -> tuple[Manifest, ...]:
 
 
 def find_managers(bundle: Bundle, container: str = "manager") -> tuple[Manifest, ...]:
-    """Return the Deployments that run a manager, recognised by the name of a container (CC-28)."""
+    """Return the Deployments that run a manager, recognised by a container's name (CC-28)."""
     return tuple(
         deployment
         for deployment in bundle.of("Deployment")
@@ -136,12 +135,12 @@ def find_managers(bundle: Bundle, container: str = "manager") -> tuple[Manifest,
 
 
 def containers(deployment: Manifest) -> list[Any]:
-    """Return the containers in the pod template of a Deployment."""
+    """Return the containers in a Deployment's pod template."""
     return deployment.listing("spec", "template", "spec", "containers")
 
 
 def arguments(deployment: Manifest) -> list[str]:
-    """Return the commands and arguments of all containers in a Deployment, in one list."""
+    """Return the commands and arguments of all containers in a Deployment as one list."""
     return [
         str(argument)
         for container in containers(deployment)
@@ -163,7 +162,7 @@ def find_manager_grants(bundle: Bundle, deployment: Manifest) -> tuple[Grant, ..
 def find_bound_grants(bundle: Bundle, binding: Manifest) -> Iterator[Grant]:
     """Yield the rules that a binding grants to its subjects, including rules of aggregated roles.
 
-    A ClusterRole outside the release, such as cluster-admin, is assumed to allow everything.
+    A ClusterRole outside the release, such as cluster-admin, is assumed to grant everything.
     """
     reference = binding.mapping("roleRef")
     named = (text_of(reference, "kind"), text_of(reference, "name"))

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 MAX_DEPTH = 50
-"""Maximum nesting of substitutions, more than templates need. clusterctl has no limit."""
+"""Maximum nesting depth of substitutions, which templates do not reach. clusterctl has no limit."""
 
 # Early releases of clusterctl took blanks around the name, so it still rewrites them.
 _LEGACY = re.compile(r"\$\{(?:\s+[\w$]+\s*|[\w$]+\s+)\}", re.ASCII)
@@ -33,8 +33,8 @@ class Substitution(NamedTuple):
 
     name: str
     operator: str
-    """Operator, such as ``:=``; empty for the plain value; ``#`` without arguments for its length.
-    """
+    """Operator, such as ``:=``. Empty for the plain value, and ``#`` without arguments for its
+    length."""
     arguments: tuple[str | Substitution, ...]
     start: int
     end: int
@@ -42,17 +42,17 @@ class Substitution(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Return whether clusterctl uses the arguments as a default if the value is empty."""
+        """Return whether the arguments are the default that clusterctl uses for an empty value."""
         return _DEFAULT.fullmatch(self.operator) is not None
 
     @property
     def is_required(self) -> bool:
-        """Return whether clusterctl would require a value if the variable occurred here first."""
+        """Return whether clusterctl requires a value if this is the first occurrence."""
         return not self.arguments
 
     @property
     def has_default(self) -> bool:
-        """Return whether there is a default, and the default is not empty."""
+        """Return whether there is a default that is not empty."""
         return self.is_default and bool(self.arguments)
 
     @property
@@ -86,7 +86,7 @@ def remove_blanks(text: str) -> str:
 
 
 def parse_pieces(text: str) -> Iterator[Piece]:
-    """Yield the literal strings and substitutions of ``text`` in order; ``$$`` becomes ``$``."""
+    """Yield the literal strings and substitutions in ``text`` in order; ``$$`` becomes ``$``."""
     position = 0
     # A scan by hand: forms nest, and a regular expression would not find the matching brace.
     while (dollar := text.find("$", position)) >= 0:
@@ -235,8 +235,8 @@ _Expansion = Callable[..., str]
 def expand(substitution: Substitution, values: Mapping[str, str]) -> str:
     """Return the string that replaces a substitution.
 
-    ``values`` holds the values of variables by name.  Raises ValueError for a substring of negative
-    length, for which clusterctl panics.
+    ``values`` holds the values of variables by name.  Raises ValueError for a substring with a
+    negative length, at which clusterctl panics.
     """
     arguments = [
         argument if isinstance(argument, str) else expand(argument, values)
@@ -363,17 +363,17 @@ _NO_VALUES: Mapping[str, str] = MappingProxyType({})
 
 
 class Trouble(StrEnum):
-    """Why a variable probably does not work as the author of the file expects."""
+    """Reason why a variable probably does not work as the author of the file expects."""
 
     SYNTAX = "syntax"
     """The substitution is invalid, so clusterctl refuses the whole file."""
     EMPTY = "empty"
-    """The default is empty (``${A:=}``), so the variable is required after all."""
+    """The default is empty (``${A:=}``), so the variable is required nevertheless."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One occurrence of a variable ``${…}``."""
+    """One occurrence of a variable, ``${…}``."""
 
     text: str
     name: str
@@ -382,14 +382,14 @@ class Variable:
     line: int
     """Line number, starting at 1."""
     commented: bool
-    """Whether the variable is in a YAML comment, where clusterctl replaces it as well."""
+    """Whether the variable is in a YAML comment, where clusterctl replaces it too."""
     trouble: Trouble | None = None
     is_required: bool = False
     """Whether clusterctl requires a value if this is the variable's first occurrence in the file.
     """
     inner: tuple[str, ...] = ()
-    """Names of nested variables without a default here, for which clusterctl never requires a
-    value."""
+    """Names of nested variables that have no default here. clusterctl never requires a value for
+    them."""
 
 
 def scan(text: str) -> tuple[Variable, ...]:
@@ -414,7 +414,7 @@ def scan(text: str) -> tuple[Variable, ...]:
 
 
 def find_required(variables: Iterable[Variable]) -> frozenset[str]:
-    """Return the names that clusterctl requires: those whose first occurrence has no default."""
+    """Return the names of required variables: their first occurrence in the file has no default."""
     first: dict[str, bool] = {}
     for variable in variables:
         if variable.trouble is not Trouble.SYNTAX:
@@ -426,7 +426,7 @@ def find_required(variables: Iterable[Variable]) -> frozenset[str]:
 def substitute(text: str, values: Mapping[str, str] = _NO_VALUES) -> str:
     """Replace the variables in ``text`` with their values or defaults, as clusterctl does.
 
-    A variable with neither stays as ``${NAME}``, and so do substitutions that clusterctl refuses.
+    Variables that have neither, and substitutions that clusterctl refuses, stay as they are.
     """
     if "$" not in text:
         return text
@@ -465,7 +465,7 @@ def _variable(text: str, piece: Substitution | RefusedForm, line: int, commented
 
 
 class CommentFinder:
-    """Finds YAML comments in a string, reading each character once.
+    """Finder of YAML comments in a string, which reads each character once.
 
     Positions must be passed in ascending order.
     """

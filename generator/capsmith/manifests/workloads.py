@@ -1,4 +1,4 @@
-"""Read the Deployments and other workloads of a release: Pods, containers, and what they mount."""
+"""Read the Deployments and other workloads of a release: Pods, containers, and mounts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _POD = ("spec", "template", "spec")
 
 
 class Mount(NamedTuple):
-    """A Secret or ConfigMap without which the Pods of a workload do not start."""
+    """A Secret or ConfigMap that the Pods of a workload need in order to start."""
 
     kind: str
     name: str
@@ -31,12 +31,12 @@ def is_selected(workload: Manifest, selector: Mapping[str, Any]) -> bool:
 
 
 def list_containers(workload: Manifest) -> list[Any]:
-    """Return the containers of a workload's Pods, without those that only run at the start."""
+    """Return the containers of a workload's Pods, without init containers."""
     return workload.listing(*_POD, "containers")
 
 
 def list_mounts(workload: Manifest) -> Iterator[Mount]:
-    """Yield the Secrets and ConfigMaps that the Pods of a workload cannot start without."""
+    """Yield the Secrets and ConfigMaps that the Pods of a workload need in order to start."""
     for volume in workload.listing(*_POD, "volumes"):
         parts = [volume, *list_of(volume, "projected", "sources")]
         for part in parts:
@@ -55,7 +55,7 @@ def list_mounts(workload: Manifest) -> Iterator[Mount]:
 
 
 def list_missing_volumes(workload: Manifest) -> tuple[str, ...]:
-    """Return the volumes that containers of a workload mount and its Pods do not declare."""
+    """Return the names of volumes that containers mount but the workload's Pods lack."""
     declared = {text_of(each, "name") for each in workload.listing(*_POD, "volumes")}
     declared |= {
         text_of(each, "metadata", "name")

@@ -1,1 +1,2 @@
-"""Regenerate a repository: merge the tree generated last, the files on disk, and the new tree."""
+"""Regenerate a repository by merging the last generated tree, the files on disk, and the new
+tree."""

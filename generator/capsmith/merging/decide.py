@@ -37,7 +37,7 @@ from capsmith.tree import FileTree, GeneratedFile, Owner, is_text_of
 
 
 class Reason(StrEnum):
-    """Why a decision was made, if the outcome alone does not show it."""
+    """Reason for a decision, if the outcome alone does not show it."""
 
     NONE = ""
     EDITED = "edited"
@@ -45,7 +45,7 @@ class Reason(StrEnum):
     TAKEN_BACK = "taken back"
     """An edited file is replaced because of --force."""
     FOREIGN = "foreign"
-    """A file exists that capsmith did not write."""
+    """The path has a file that capsmith did not write."""
     WAS_YOURS = "was yours"
     """An edited file that was the author's or shared is now a generated file."""
     NOW_SHARED = "now shared"
@@ -84,7 +84,7 @@ class Decision(NamedTuple):
     executable: bool | None = None
     """Whether to make the file executable; None keeps the permissions."""
     conflicts: tuple[int, ...] = ()
-    """Line numbers in ``content``, starting at 1, at which conflicts begin."""
+    """Line numbers in ``content``, starting at 1, where conflicts begin."""
 
 
 class OnDisk(NamedTuple):
@@ -114,9 +114,10 @@ def decide(
     """Return a decision for each path of ``incoming`` and each leftover file, sorted by path.
 
     ``disk`` holds the existing files of ``incoming`` and ``lock``; ``lock`` is None on the first
-    run. A file that the author edited is replaced only if ``options`` names it.  A deleted scaffold
-    or shared file stays deleted.  A generated file is removed only if the lock lists it and its
-    digest still matches.  Raises UnreadableInput if the base of a merge is missing or altered.
+    run. A file that the author edited is replaced only if ``options`` allows it.  A deleted
+    scaffold or shared file stays deleted.  A generated file is removed only if the lock lists it
+    and its digest still matches.  Raises UnreadableInput if the base of a merge is missing or
+    altered.
     """
     locked = lock.files if lock is not None else {}
     # Within one release, the code scaffolds on disk and the new ones fit together in any case.
@@ -135,7 +136,7 @@ def decide(
 def settle(
     path: str, owner: Owner, digest: str, known: LockedFile | None, content: bytes | None
 ) -> Decision | None:
-    """Return the decision on a file if the file need not change, or else None.
+    """Return the decision for a file that need not change, or None if the file must change.
 
     ``owner`` and ``digest`` describe the content generated now, ``known`` is the file's entry in
     the lock, and ``content`` is on disk (None if the file does not exist).  `update --check` calls
@@ -173,8 +174,8 @@ def record_kept_scaffolds(
 ) -> dict[str, LockedFile]:
     """Return the entries in the next lock for scaffolds that this run keeps, by path.
 
-    Their digest stays the digest of the content that the author started from.  ``offered`` records
-    the content that this run reports, so that each new content is reported only once.
+    ``digest`` remains that of the content from which the author started.  ``offered`` records the
+    content that this run reports, so that each new content is reported only once.
     """
     locked = lock.files if lock is not None else {}
     kept = {}

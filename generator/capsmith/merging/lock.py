@@ -3,7 +3,7 @@
 Only the lock proves that capsmith wrote a file.  A listed file may be replaced or removed while its
 digest matches; every other file is the author's.  The lock therefore changes together with the
 files or not at all.  It is never guessed or repaired, and a run stops if it is unreadable: without
-a lock every file would be unknown, and with a wrong lock edits would be taken for generated
+a lock every file would be unknown, and with a wrong lock edits would be mistaken for generated
 content.
 """
 
@@ -23,7 +23,7 @@ from capsmith.tree import FileTree, Owner, digest
 SPEC_NAME = RelativePath("provider.yaml")
 LOCK_PATH = RelativePath(".capsmith/lock.yaml")
 BASE_FOLDER = RelativePath(".capsmith/base")
-"""Path to the folder of merge bases, which holds merged files as the last run rendered them."""
+"""Path to the folder of merge bases: the content of each merged file as last generated."""
 
 _RESERVED = re.compile(r"provider\.yaml|\.capsmith(/(?!provider\.schema\.json$).*)?", re.IGNORECASE)
 """Paths that are never generated or removed: provider.yaml and capsmith's records."""
@@ -38,7 +38,7 @@ _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class LockedFile(NamedTuple):
-    """A file's owner, and the digest of the content that was generated last.
+    """A file's owner, and the digest of its last generated content.
 
     For a scaffold, this is the digest of the content that was last written, even if capsmith has
     newer content.
@@ -54,7 +54,7 @@ class LockedFile(NamedTuple):
 
 
 class LockedBlueprints(NamedTuple):
-    """The overlay from which a repository was generated, without its absolute path."""
+    """The overlay that a repository was generated with, without its absolute path."""
 
     digest: str
     folder: str = ""
@@ -74,7 +74,7 @@ class LockedRuntime(NamedTuple):
 
     @classmethod
     def of(cls, runtime: Runtime, tree: FileTree) -> LockedRuntime:
-        """Create the entry for the runtime library in a tree that was just rendered."""
+        """Create the entry for the runtime library in a newly rendered tree."""
         digest = tree[RECORD].digest if RECORD in tree else ""
         return cls(runtime.version, runtime.mode, runtime.slices, digest)
 
@@ -104,11 +104,11 @@ class Lock(NamedTuple):
         legacy_imports: bool = False,
         kept: Mapping[str, LockedFile] | None = None,
     ) -> Lock:
-        """Create the lock for a tree that was just rendered from the spec with digest ``spec``.
+        """Create the lock for a newly rendered tree; ``spec`` is the digest of provider.yaml.
 
         ``kept`` holds the scaffolds whose content on disk differs from the tree.  Files that the
         author took over keep their entries from the ``former`` lock, so that a merge can start from
-        there if they are returned.
+        there if they are handed back.
         """
         files = {str(file.path): LockedFile(file.owner, file.digest) for file in tree}
         # In this order: an entry of a file that the author took over replaces that of a kept
@@ -131,8 +131,8 @@ class Lock(NamedTuple):
 
         The lock itself has one entry for the whole vendored runtime, with the digest of its record,
         so that an update of some 200 files is one line in a review.  Raises UnreadableInput, which
-        names ``file``, if the record is not the generated one.  For a fork, any other record is
-        ignored, and its files stay unknown.
+        names ``file``, if the record is not the generated one.  For a fork, such a record is
+        ignored instead, and the vendored files stay unknown.
         """
         if self.runtime is None or not self.runtime.digest:
             return self
@@ -153,7 +153,7 @@ class Lock(NamedTuple):
         return self._replace(files={**self.files, **vendored})
 
     def hand_over(self, taken: Container[str], given_back: Container[str]) -> Lock:
-        """Return a lock in which the author has taken over or returned the named files.
+        """Return a copy in which the author has taken over, or handed back, the named files.
 
         Paths that the lock does not list are ignored.  The folder of the vendored runtime stands
         for all of its files.

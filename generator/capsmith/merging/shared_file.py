@@ -22,14 +22,14 @@ _SIZE = 7
 
 
 class ConflictStyle(StrEnum):
-    """What conflict markers enclose: both sides, and optionally the original."""
+    """The content of conflict markers: both sides, and optionally the original."""
 
     MERGE = "merge"
     DIFF3 = "diff3"
 
 
 class ConflictLabels(NamedTuple):
-    """The labels that conflict markers give the two sides and the original."""
+    """The labels of the two sides and the original in conflict markers."""
 
     ours: str
     base: str
@@ -37,7 +37,7 @@ class ConflictLabels(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """A merged file, and the numbers of the lines (from 1) at which conflicts begin."""
+    """A merged file, and the line numbers, starting at 1, where conflicts begin."""
 
     content: bytes
     conflicts: tuple[int, ...]
@@ -49,8 +49,8 @@ def merge_shared(
     r"""Return ``ours`` with the changes from ``base`` to ``theirs``, or None if ``ours`` is binary.
 
     ``ours`` is the author's file.  ``base`` and ``theirs`` are capsmith's last and new content:
-    UTF-8 without a byte order mark, with ``\n`` line endings.  ``style`` and ``names`` determine
-    the content and the labels of conflict markers.
+    UTF-8 without a byte order mark, with ``\n`` line endings.  ``style`` determines the content of
+    conflict markers, and ``names`` their labels.
     """
     # Imported when there is something to merge: a first run does without.
     from capsmith.merging.three_way import Conflict, merge
@@ -78,10 +78,10 @@ def merge_shared(
 def find_conflict_markers(
     content: bytes, names: ConflictLabels, genuine: Iterable[bytes]
 ) -> tuple[int, ...]:
-    """Return the numbers (from 1) of the lines in ``content`` that are conflict markers.
+    """Return the line numbers, starting at 1, of the conflict markers in ``content``.
 
-    ``names`` are the labels of the markers.  A bare ``=======`` does not count if any of
-    ``genuine``, the contents that were merged, has such a line.
+    ``names`` are the labels of the markers.  ``genuine`` holds the contents that were merged: if
+    any of them has a bare ``=======``, such a line does not count as a marker.
     """
     # The author may also have whole lines of `=======`, as below a title in Markdown.
     marks = {_marker("<", names.ours), _marker("|", names.base), _marker(">", names.theirs)}

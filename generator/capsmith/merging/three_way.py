@@ -92,11 +92,11 @@ class _Side:
 def merge(
     base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]
 ) -> tuple[Agreed | Conflict, ...]:
-    """Return ``base`` with the changes from ``ours`` and ``theirs``, in order.
+    """Return ``base`` with the changes from ``ours`` and ``theirs``, as chunks in order.
 
-    Changes with no common line between them count as one.  A change is a conflict unless both sides
-    agree or one of them left the lines unchanged.  If the same side of each conflict is chosen, all
-    chunks together are a complete file: no line is lost or repeated.
+    Changes without a common line between them count as one.  A change is a conflict unless both
+    sides agree or one of them left the lines unchanged.  If the same side of every conflict is
+    chosen, all chunks together are a complete file: no line is lost or repeated.
     """
     # No hunk crosses the end of a region, because regions are unions of hunks: so `select` may be
     # called for both sides, even where one of them has no change.
@@ -141,9 +141,9 @@ def _regions(mine: tuple[_Hunk, ...], other: tuple[_Hunk, ...]) -> Iterator[tupl
 
 
 def count_common_ends(one: Sequence[bytes], other: Sequence[bytes]) -> tuple[int, int]:
-    """Return how many lines two sequences share at their start, and then at their end.
+    """Return the number of lines that two sequences share at the start, and at the end.
 
-    No line counts twice.
+    No line is counted twice.
     """
     shortest = min(len(one), len(other))
     head = next((i for i in range(shortest) if one[i] != other[i]), shortest)

@@ -16,7 +16,7 @@ STATE_PATH = RelativePath(f"{UNFINISHED_FOLDER}/state.json")
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """A file that the update changed. A digest is empty if the file did not exist at the time."""
+    """A file that the update changed. A digest is empty if the file did not exist at that time."""
 
     before: str
     after: str
@@ -32,12 +32,12 @@ class Unfinished:
     conflicts: tuple[str, ...]
     touched: Mapping[str, Touched]
     records: Mapping[str, str]
-    """Digests to record once the conflicts are resolved, by path: of the lock and of each base;
+    """Digests of the lock and of each base, by path, to record once the conflicts are resolved;
     empty for a base to remove."""
 
     @property
     def kept(self) -> frozenset[str]:
-        """Return the digests of all contents that are stored until the update is finished."""
+        """Return the digests of all contents that stay stored until the update is finished."""
         digests = {*self.records.values(), *(file.before for file in self.touched.values())}
         return frozenset(digests - {""})
 
@@ -77,7 +77,7 @@ class Unfinished:
 
 
 def locate_kept_text(digest: str) -> str:
-    """Return the path under which the content with ``digest`` is stored.
+    """Return the path at which the content with ``digest`` is stored.
 
     Raises ValueError for an invalid digest.
     """

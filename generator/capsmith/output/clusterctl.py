@@ -23,16 +23,16 @@ _IN_TEMPLATES = (
 
 
 class Hosting(StrEnum):
-    """The kinds of hosts for releases that clusterctl distinguishes (CC-56, CC-60)."""
+    """Kinds of release hosts that clusterctl distinguishes (CC-56, CC-60)."""
 
     GITHUB = "github"
     GITLAB = "gitlab"
     OTHER = "other"
-    """Any other host. clusterctl cannot download from it, but can read a local folder."""
+    """Any other host. clusterctl cannot download from it, but it can read a local folder."""
 
 
 class TemplateVariable(NamedTuple):
-    """A variable of the cluster templates that no clusterctl option sets."""
+    """A variable in the cluster templates that no clusterctl option sets."""
 
     name: SafeText
     default: SafeText
@@ -41,7 +41,7 @@ class TemplateVariable(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Return the author's description of the field, or the field's path if there is none."""
+        """Return the author's description of the field, or its name and kind if there is none."""
         words = f"{self.field.name} of {self.resource.kind}"
         return str(self.field.schema.get("description", words))
 
@@ -55,7 +55,7 @@ def identify_hosting(repository: str) -> Hosting:
 
 
 def release_url(provider: Provider, component: Component) -> SafeText:
-    """Return the ``url`` for the provider in clusterctl's configuration (CC-56, CC-60).
+    """Return the ``url`` for the component in clusterctl's configuration (CC-56, CC-60).
 
     On GitHub, the URL refers to the latest release.  On other hosts it refers to the first release
     of the newest series.

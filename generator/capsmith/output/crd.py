@@ -38,7 +38,7 @@ def build_object_schema(
 
 
 def set_list_types(schema: Schema) -> dict[str, Any]:
-    """Return ``schema`` with a list type set for every list, by default ``atomic`` (CRD-12)."""
+    """Return ``schema`` with a list type for every list that has none: ``atomic`` (CRD-12)."""
     result = _mapped(schema, set_list_types)
     if result.get("type") == "array":
         result.setdefault("x-kubernetes-list-type", "atomic")
@@ -71,10 +71,7 @@ _CLUSTER_SCOPED = {Role.RESOURCE: "move"}
 
 
 def build_contract_labels(resource: Resource) -> dict[str, str]:
-    """Return the contract labels by key.
-
-    The value of each label joins the served versions with ``_`` (GEN-01, GEN-02).
-    """
+    """Return the contract labels; each value joins served versions with ``_`` (GEN-01, GEN-02)."""
     labels: dict[str, list[str]] = {}
     for version in resource.versions:
         if version.served:
@@ -87,7 +84,8 @@ def build_labels(
 ) -> dict[str, str]:
     """Return all labels for a CRD (GEN-01, CC-26, MV-03).
 
-    For contracts in ``former``, which the provider no longer follows, the contract label is empty.
+    The contract label is empty for each contract in ``former``, which the provider no longer
+    follows.
     """
     # A label that is left out stays on a CRD that clusterctl merges, and would name a version
     # that another label names too, or none (GEN-06); core reads an empty one as none.
@@ -106,7 +104,7 @@ _BELOW = frozenset({"infrastructureRef", "after"})
 
 
 def make_optional(fields: Iterable[ContractField]) -> list[ContractField]:
-    """Return the fields for a control plane's template, where none is required (CP-28).
+    """Return the fields for a control plane's template, in which none is required (CP-28).
 
     Fields that core's topology controller sets are left out, including nested fields.
     """
@@ -139,7 +137,7 @@ def _without_topology(schema: Schema) -> dict[str, Any]:
 _AGE = ".metadata.creationTimestamp"
 _WANTED = "What is wanted."
 CONVERT_PATH = "/convert"
-"""URL path at which managers serve the conversion webhook."""
+"""URL path on which managers serve the conversion webhook."""
 _STRING = {"type": "string"}
 
 
@@ -235,7 +233,7 @@ def _contract_spec(shape: TypeShape, resource: Resource) -> list[ContractField]:
 
 
 def build_status_schema(resource: Resource, version: ApiVersion) -> dict[str, Any] | None:
-    """Return the schema for ``status``, or None if the kind has no status, like most templates.
+    """Return the schema for ``status``, or None if the kind has no status, as with most templates.
 
     Templates have ``status: {}`` in ``schemas/contracts/*/types``, except InfraMachineTemplate,
     whose status reports capacity.
@@ -423,10 +421,10 @@ def _chosen(fields: Mapping[str, ContractField], resource: Resource) -> list[Con
 
 
 def select_contract_fields(resource: Resource, part: str) -> list[ContractField]:
-    """Return the contract's fields in ``part``, ``spec`` or ``status``, that the kind has.
+    """Return the contract's fields that the kind has in ``part``, which is ``spec`` or ``status``.
 
-    They are the fields for the kind's features in the contract of its storage version, with the
-    contract's schemas.
+    The fields depend on the kind's features and on the contract of its storage version.  They have
+    the contract's schemas, not the author's.
     """
     shape = _shape(resource, resource.storage_version)
     return _chosen(shape.spec if part == "spec" else shape.status, resource)
@@ -451,4 +449,4 @@ ZEROS: Final = {
     **{"string": "", "boolean": False, "integer": 0, "number": 0},
     **{"array": [], "object": {}},
 }
-"""Zero values that the manager writes to required status fields, by JSON type."""
+"""Zero values, by JSON type, that the manager writes to required status fields."""

@@ -38,9 +38,9 @@ FORMATS: Mapping[str, str] = {
     "uuid4": "9c2a4f5e-8d1b-4b7a-9a54-0d9a9d1c2f11",
     "uuid5": "9c2a4f5e-8d1b-5b7a-9a54-0d9a9d1c2f11",
 }
-"""Example value for each string format of structural schemas."""
+"""Example values by string format of structural schemas."""
 NAMES: Mapping[str, str] = {"image": "ubuntu-24.04"}
-"""Example value by field name, for fields whose schema gives no hint."""
+"""Example values by field name, for fields whose schema gives no hint."""
 _WORD = "example"
 _CHARACTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _TRIES = 200
@@ -78,7 +78,7 @@ def build_example(schema: Schema) -> Any:
 
 
 def fit_example(schema: Schema, value: Any) -> Any:
-    """Return ``value`` as ``schema`` accepts it: with other values where it refuses them.
+    """Return ``value`` adapted to ``schema``: invalid values are replaced with examples.
 
     In objects, fields that the schema lacks are left out, and required fields are added.
     """
@@ -112,7 +112,7 @@ def example_of(field: Field) -> Any:
 def build_example_fields(fields: Sequence[Field], least: int = 0) -> dict[str, Any]:
     """Return an example value for each required field, by field name.
 
-    If fewer than ``least`` fields are required, optional fields with a valid example are added, in
+    If fewer than ``least`` fields are required, optional fields with a valid example are added in
     order.
     """
     chosen = {field.name: example_of(field) for field in fields if field.required}

@@ -8,7 +8,7 @@ from capsmith.provider.model import Component, Field, Hook, Identity, Provider, 
 
 
 def explain_resolution(provider: Provider) -> dict[str, Any]:
-    """Return the resolved provider as dicts, lists and strings that YAML and JSON can represent."""
+    """Return the resolved provider as plain data that YAML and JSON can represent."""
     return {
         "name": str(provider.name),
         "title": provider.title,

@@ -1,4 +1,4 @@
-"""Kinds of identities, kinds that use them, and kinds with ids in the infrastructure."""
+"""Find identity kinds, kinds that use identities, and kinds with ids in the infrastructure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WITH_IDS: Final = (Role.INFRA_CLUSTER, Role.INFRA_MACHINE, Role.INFRA_MACHINE_P
 
 
 def list_standalone_identities(component: Component) -> list[Resource]:
-    """Return a component's kinds of identities, unless its infrastructure serves them."""
+    """Return a component's identity kinds, or none if it includes infrastructure."""
     is_infrastructure = "infrastructure" in component.types
     return [] if is_infrastructure else list(component.role(Role.IDENTITY))
 
@@ -27,7 +27,7 @@ def list_kinds_with_ids(component: Component) -> list[Resource]:
 
 
 def list_identity_users(component: Component) -> list[Resource]:
-    """Return the kinds whose identity may not change while they are provisioned."""
+    """Return the kinds whose identity must not change while they are provisioned."""
     return [
         each
         for each in component.resources
@@ -38,7 +38,7 @@ def list_identity_users(component: Component) -> list[Resource]:
 
 
 def list_fields_of_machines(pool: Resource, component: Component) -> tuple[str, ...]:
-    """Return the names of the fields that machines copy from their pool, with its identity."""
+    """Return the names of the fields that machines copy from their pool, including its identity."""
     shared = component.list_shared_fields(pool)
     machine = component.find_pool_machine(pool)
     has_identities = CREDENTIALS in machine.features and CREDENTIALS in pool.features

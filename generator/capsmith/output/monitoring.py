@@ -26,7 +26,7 @@ class Alert(NamedTuple):
     name: str
     severity: Literal["critical", "warning"]
     after: str
-    """How long the expression must be true before the alert fires."""
+    """Duration for which the expression must be true before the alert fires."""
     summary: str
     expression: str
     needs_leader: bool = False
@@ -42,7 +42,7 @@ class Panel(NamedTuple):
     unit: str
     queries: Mapping[str, str]
     needs_workload: bool = False
-    """Whether the graph is about requests to workload clusters, which most managers do not send."""
+    """Whether the graph shows requests to workload clusters, which most managers do not send."""
 
 
 _REMAINING: Final = "min by (server) (certificate_expiration_timestamp_seconds{JOB}) - time()"
@@ -232,7 +232,7 @@ _SOURCE: Final = {"type": "prometheus", "uid": "$datasource"}
 
 
 def build_alert_rules(component: Component, provider: Provider) -> list[Mapping[str, Any]]:
-    """Return the alerts for a component's manager, in the form of a Prometheus rules file."""
+    """Return the alerts for a component's manager, as in a Prometheus rules file."""
     has_leader = component.types != ("runtime-extension",)
     has_machines = "infrastructure" in component.types
     return [
@@ -268,7 +268,10 @@ def build_dashboard(component: Component) -> Mapping[str, Any]:
 
 
 def format_dashboard(component: Component, indent: int) -> SafeText:
-    """Return the dashboard as JSON with one line for each panel, for readable diffs."""
+    """Return the dashboard as JSON with one line for each panel, so that diffs are readable.
+
+    All lines after the first are indented by ``indent`` spaces.
+    """
     model = dict(build_dashboard(component))
     panels = model.pop("panels")
     head = ",\n".join(f" {json.dumps(key)}: {json.dumps(value)}" for key, value in model.items())

@@ -1,7 +1,7 @@
 """Generate a short string that matches a regular expression, for examples.
 
 Supports what Kubernetes schemas usually contain, a subset of RE2: literals, classes, groups,
-alternatives, repetition and anchors.  Anything else raises :class:`NoSample`.
+alternatives, repetition and anchors.  Any other pattern raises :class:`NoSample`.
 """
 
 from __future__ import annotations

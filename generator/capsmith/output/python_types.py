@@ -33,18 +33,18 @@ _WORD = re.compile(r"\w+")
 
 
 class PythonField(NamedTuple):
-    """A field of a generated dataclass, as source."""
+    """A field of a generated dataclass, as source code."""
 
     attribute: Identifier
     annotation: SafeText
     assignment: SafeText
-    """Default value as ``" = …"``; empty if the field is required."""
+    """Default value as ``" = …"``; empty if there is no default."""
     docstring: SafeText
     """Content of the docstring; empty if there is no description."""
 
 
 class PythonClass(NamedTuple):
-    """A generated dataclass, as source."""
+    """A generated dataclass, as source code."""
 
     name: Identifier
     docstring: SafeText
@@ -52,7 +52,7 @@ class PythonClass(NamedTuple):
 
 
 class PythonModule(NamedTuple):
-    """All dataclasses for one kind. Each class comes after the classes that it uses."""
+    """The dataclasses of one kind. Each class comes after the classes that it uses."""
 
     abc_imports: tuple[SafeText, ...]
     dataclass_imports: tuple[SafeText, ...]
@@ -61,7 +61,7 @@ class PythonModule(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A field of a dataclass for which no source has been generated yet."""
+    """A field of a dataclass before its source code is generated."""
 
     name: str
     attribute: Identifier
@@ -71,19 +71,19 @@ class Member(NamedTuple):
 
 @dataclass(slots=True)
 class ClassBuilder:
-    """Builds dataclasses for structural schemas, each under a unique name."""
+    """Builder of dataclasses for structural schemas, each with a unique name."""
 
     classes: dict[str, PythonClass] = field(default_factory=dict)
     members: dict[str, tuple[Member, ...]] = field(default_factory=dict)
 
     @property
     def finished(self) -> tuple[PythonClass, ...]:
-        """Return all classes, sorted so that each comes after the classes that it uses."""
+        """Return the classes built so far. Each comes after the classes that it uses."""
         # A class is finished, and so put into the dictionary, after those that its fields need.
         return tuple(self.classes.values())
 
     def add(self, name: Identifier, docstring: str, members: Iterable[Member]) -> Identifier:
-        """Add a dataclass, and one for each nested object; return the first one's unique name."""
+        """Add a dataclass and one for each nested object. Return the unique name of the first."""
         unique = Identifier(_unused(name, self.members))
         known = tuple(members)
         # Before the fields, which add nested classes: the name is taken from now on.
@@ -169,7 +169,7 @@ class ClassBuilder:
 
 
 def generate_module(resource: Resource) -> PythonModule:
-    """Return the dataclass ``<Kind>Spec`` and, if the kind has status fields, ``<Kind>Status``."""
+    """Return a module with ``<Kind>Spec`` and, if the kind has status fields, ``<Kind>Status``."""
     builder = ClassBuilder()
     parts = {"Spec": resource.spec_fields, "Status": resource.status_fields}
     for part, fields in parts.items():
@@ -255,7 +255,7 @@ def _literal(value: Any) -> str:
 
 
 def find_used_names(classes: Sequence[PythonClass], names: Iterable[str]) -> tuple[SafeText, ...]:
-    """Return which of ``names`` occur in the field types of ``classes``, in the given order."""
+    """Return the names that occur in the field types of ``classes``, in the given order."""
     fields = [field for cls in classes for field in cls.fields]
     words = {word for f in fields for word in _WORD.findall(QUOTED.sub("", f.annotation))}
     if any(f.assignment.startswith(" = field(") for f in fields):
@@ -281,7 +281,7 @@ _QUALIFIED_NAME: Final = re.compile(rf"{QUOTED.pattern}|\b[A-Za-z_]\w*")
 
 
 class ConvertedPart(NamedTuple):
-    """How a kind's spec or status is converted between a version and the hub."""
+    """The conversion of a kind's spec or status between a version and the hub."""
 
     part: Identifier
     """``spec`` or ``status``."""
@@ -293,8 +293,7 @@ class ConvertedPart(NamedTuple):
     """Whether the author declares fields for this part of the version."""
     has_hub: bool
     to_hub: bool
-    """Whether the author's code computes fields of the hub, which requires that both sides have
-    fields."""
+    """Whether the author's code computes fields of the hub. This requires fields on both sides."""
     from_hub: bool
     """Whether the author's code computes fields of the version."""
     spoke_keys: frozenset[str]
@@ -332,7 +331,7 @@ class ConvertedVersion(NamedTuple):
 
     @property
     def spec(self) -> ConvertedPart | None:
-        """Return how objects' and templates' specs are converted, or None if they are not."""
+        """Return the conversion of specs, of objects and templates alike; None if there is none."""
         return next((part for part in self.parts if part.part == "spec"), None)
 
 
@@ -379,7 +378,7 @@ def find_converted_versions(
 
 
 def list_hub_types(component: Component) -> dict[Identifier, tuple[Identifier, ...]]:
-    """Return the names of the hub classes that conversions use, by module."""
+    """Return the names of the hub classes that conversions use, keyed by module."""
     found: dict[Identifier, set[Identifier]] = {}
     for converted in list_converted_versions(component):
         names = {part.hub_type for part in converted.parts if part.has_hub}
@@ -389,7 +388,7 @@ def list_hub_types(component: Component) -> dict[Identifier, tuple[Identifier, .
 
 
 def generate_version_module(converted: ConvertedVersion) -> PythonModule:
-    """Return a module with a version's classes and the types that author functions return."""
+    """Return a module with a version's classes and the return types of the author's functions."""
     classes: list[PythonClass] = []
     # One builder for spec and status, so that a nested class has one name in the module even if
     # both parts contain an object of the same name.

@@ -18,16 +18,16 @@ PACKAGE: Final = "capsmith_runtime"
 DISTRIBUTION: Final = "capsmith-runtime"
 FOLDER: Final = f"vendor/{PACKAGE}"
 RECORD: Final = f"vendor/{PACKAGE}.json"
-"""Path, in the repository, to the file that records the version, slices and digests of the copy."""
+"""Path in the repository to the file that records the copy's version, slices and digests."""
 SLICES_FILE: Final = "slices.yaml"
 PERMISSIONS_FILE: Final = "permissions.yaml"
-"""Name of the permissions file, which each folder has whose code sends requests."""
+"""Name of the permissions file. Each folder whose code sends requests has one."""
 
 Mode = Literal["vendored", "package"]
 
 
 class Library(NamedTuple):
-    """The complete runtime library, as capsmith ships it."""
+    """The complete runtime library that capsmith ships."""
 
     version: str
     sources: Mapping[str, str]
@@ -47,21 +47,21 @@ class Slice(NamedTuple):
     requires: tuple[str, ...] = ()
     """Python requirements (PEP 508) that the slice adds."""
     modules: tuple[str, ...] = ()
-    """Modules outside the slice's folders that are left out unless this slice, or another slice
-    that lists them, is included."""
+    """Modules outside the slice's folders. Each is left out unless this slice, or another slice
+    that lists it, is included."""
 
 
 class LegacyModule(NamedTuple):
-    """A module that capsmith 0.1 generated below ``_generated``, and what replaces it."""
+    """A module that capsmith 0.1 generated below ``_generated``, and its replacements."""
 
     module: RelativePath
     """Path to the module without its suffix, such as ``extension/topology``."""
     libraries: tuple[SafeText, ...]
-    """Library modules that now contain the module's names."""
+    """Library modules that now define the module's names."""
 
 
 class Runtime(NamedTuple):
-    """The part of the runtime library that one provider's repository uses."""
+    """The part of the runtime library that a provider's repository uses."""
 
     mode: Mode
     version: str
@@ -87,10 +87,9 @@ class Runtime(NamedTuple):
 
 
 def select_runtime(provider: Provider, library: Library, legacy_imports: bool = False) -> Runtime:
-    """Return the slices that ``provider`` needs, and what they require.
+    """Return the slices that ``provider`` needs, and their requirements.
 
-    With ``legacy_imports``, modules are included that keep the import paths of capsmith 0.1
-    working.
+    ``legacy_imports`` adds modules that keep the import paths of capsmith 0.1 working.
     """
     used = [*_slices(provider)]
     if legacy_imports and "infrastructure" in used:
@@ -111,7 +110,7 @@ def select_runtime(provider: Provider, library: Library, legacy_imports: bool = 
 
 
 def build_vendored_files(runtime: Runtime, library: Library) -> FileTree:
-    """Return the files of the vendored copy, and its record; empty in package mode."""
+    """Return the files of the vendored copy and its record; empty in package mode."""
     if not runtime.vendored:
         return FileTree()
     carried = {path for path in library.sources if _is_carried(path, runtime, library.slices)}
@@ -157,17 +156,17 @@ _NAME: Final = re.compile(r"\w+")
 
 
 def is_vendored(path: str) -> bool:
-    """Return whether a path in a repository belongs to the library's vendored copy."""
+    """Return whether a path in a repository belongs to the vendored copy of the library."""
     return path == RECORD or path.startswith(f"{FOLDER}/")
 
 
 def remove_vendored(tree: FileTree) -> FileTree:
-    """Return the tree without the library's vendored copy."""
+    """Return the tree without the vendored copy of the library."""
     return FileTree.of([file for file in tree if not is_vendored(file.path)])
 
 
 def parse_record(record: str) -> dict[str, str]:
-    """Return the digests in the record of a vendored copy by path, with the record's own.
+    """Return the digests in the record of a vendored copy by path, including the record's own.
 
     Raises ValueError if ``record`` is not a valid record.
     """
@@ -240,7 +239,7 @@ def _is_carried(path: str, runtime: Runtime, slices: Mapping[str, Slice]) -> boo
 
 
 def list_legacy_modules(slices: Sequence[str]) -> tuple[LegacyModule, ...]:
-    """Return the modules of capsmith 0.1 that author code for these slices may still import."""
+    """Return modules of capsmith 0.1 that the author's code for these slices may still import."""
     common = {
         "provider": tuple(sorted(f"legacy.{name}" for name in ("common", *slices) if name in _TOP)),
         "testing": ("testing.core", *_builders("infrastructure", slices)),

@@ -31,6 +31,6 @@ def list_slices(component: Component) -> tuple[str, ...]:
 
 
 def list_standalone_resources(component: Component) -> list[Resource]:
-    """Return the kinds with the role Resource, unless the component has infrastructure."""
+    """Return the kinds with the role Resource, or none if the component includes infrastructure."""
     is_infrastructure = "infrastructure" in component.types
     return [] if is_infrastructure else list(component.role(Role.RESOURCE))

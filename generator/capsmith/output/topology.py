@@ -76,13 +76,13 @@ _RESERVED = frozenset({"builtin"})
 
 
 class ClassVariable(NamedTuple):
-    """A variable of the ClusterClass that sets a required scalar field of a template."""
+    """A ClusterClass variable that sets a required scalar field of a template."""
 
     name: str
     schema: Mapping[str, Any]
     value: Any
-    """Value in the topology template: an example, or a clusterctl variable whose default is an
-    example."""
+    """Value in the topology template: an example, or a clusterctl variable with an example as its
+    default."""
     template: Resource
     path: str
     """JSON pointer to the field in the template."""
@@ -94,7 +94,7 @@ class ClassVariable(NamedTuple):
 
 
 class Own(NamedTuple):
-    """An optional kind that the provider itself defines, and its template."""
+    """An optional kind that the provider itself defines, with its template."""
 
     object: Resource
     template: Resource | None
@@ -108,7 +108,7 @@ class Own(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The parts that the component's kinds play in a cluster, with an example spec for each.
+    """The roles of the component's kinds in a cluster, with an example spec for each.
 
     Attributes named ``*_spec`` contain clusterctl variables; attributes named ``*_class_spec``
     contain plain values (CC-74).
@@ -129,16 +129,16 @@ class Topology:
     endpoint: bool
     """Whether this provider sets the control plane endpoint (IC-02, IC-04, CP-01)."""
     control_plane: Own | None
-    """The provider's own control plane; None if kubeadm's is used."""
+    """The provider's own control plane; None if kubeadm's control plane is used."""
     bootstrap: Own | None
     """The provider's own bootstrap configurations; None if kubeadm's are used."""
     pool: Own | None
     """Machine pool that the flavor uses instead of a MachineDeployment; None for other flavors."""
     pools: tuple[Own, ...]
-    """All pool kinds that have a template. Each becomes a worker class named after the kind."""
+    """All pool kinds with a template. Each becomes a worker class named after the kind."""
 
     def pool_variables(self, pool: Own) -> tuple[ClassVariable, ...]:
-        """Return the variables that mean the same for a pool as for machines."""
+        """Return the machine variables that also apply to a pool, by field name and type."""
         schemas = {field.name: field.schema.get("type") for field in pool.object.spec_fields}
         return tuple(
             variable
@@ -240,7 +240,7 @@ def _is_special(flavor: str, provider: Provider) -> bool:
 
 
 def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
-    """Return the smallest valid ``spec``: required fields with example values, and the identity.
+    """Return a minimal ``spec``: required fields with example values, and the identity.
 
     Optional fields are added if the schema sets ``minProperties``.
     """
@@ -300,13 +300,13 @@ def _example_fields(resource: Resource) -> dict[str, Any]:
 
 
 def name_credentials(resource: Resource, provider: Provider) -> SafeText:
-    """Return the name of the sample Secret that holds an identity kind's credentials."""
+    """Return the name of the sample Secret with an identity kind's credentials."""
     is_first = provider.credentials is None or provider.credentials.kind == resource.kind
     return SafeText(f"{provider.name if is_first else resource.singular}-credentials")
 
 
 def escape_dollars(value: Any) -> Any:
-    """Return ``value`` with every ``$`` doubled, so that clusterctl's substitution restores it."""
+    """Return ``value`` with every ``$`` doubled, which clusterctl's substitution undoes."""
     if isinstance(value, str):
         return value.replace("$", "$$")
     if isinstance(value, Mapping):

@@ -21,7 +21,7 @@ class AdmittedKind(NamedTuple):
 
     @property
     def name(self) -> DnsSubdomain:
-        """Return ``<singular>.<group>``, which webhook names end with."""
+        """Return ``<singular>.<group>``, the suffix of webhook names."""
         return DnsSubdomain(f"{self.resource.singular}.{self.resource.group}")
 
     @property
@@ -100,7 +100,7 @@ def has_conversion(provider: Provider) -> bool:
 
 
 def find_contract_version(resource: Resource, contract: str) -> str:
-    """Return the greatest served version that follows a contract (GEN-03), or an empty string."""
+    """Return the highest served version that follows a contract (GEN-03), or an empty string."""
     served = (v.name for v in resource.versions if v.served and v.contract.version == contract)
     return max(served, key=version_order, default="")
 
@@ -108,7 +108,7 @@ def find_contract_version(resource: Resource, contract: str) -> str:
 def compare_shapes(resource: Resource) -> tuple[ShapeChange, ...]:
     """Return the contract changes that the conversion of a kind applies, in the order of the data.
 
-    Raises KeyError if no differences are recorded between the contracts of the kind's versions.
+    Raises KeyError if the differences between the contracts are not recorded.
     """
     by_contract = {version.contract.version: version for version in resource.versions}
     if len(by_contract) < 2:  # the versions of earlier contracts are gone
@@ -154,7 +154,7 @@ def _path(dotted: str, is_template: bool) -> Path:
 
 
 def has_path(path: Path, schema: Schema) -> Path:
-    """Return ``path`` unchanged if the schema declares it, or else an empty path."""
+    """Return ``path`` if the schema declares it, or else an empty path."""
     found: Any = schema
     for key in path:
         found = found.get("properties", {}).get(key)

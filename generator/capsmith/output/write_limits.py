@@ -1,4 +1,4 @@
-"""What a manager has to respect when it writes objects of a kind whose schema the author limits."""
+"""Find schema limits set by the author that a manager must respect when it writes objects."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 
 
 def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
-    """Return the names and JSON types of status fields that every object must have.
+    """Return the names and JSON types of the status fields that every object must have.
 
-    Empty unless the author requires the status.  Fields with a default are left out.
+    Empty unless the author requires them.  Fields with a default are left out.
     """
     if "required" not in resource.options.limits("status"):
         return ()
@@ -30,16 +30,16 @@ def list_required_status(resource: Resource) -> tuple[tuple[str, str], ...]:
 
 
 def needs_messages(resource: Resource) -> bool:
-    """Return whether the API server refuses conditions of this kind with an empty message."""
+    """Return whether the API server refuses conditions of this kind if their message is empty."""
     fields = _condition_schema(resource).get("properties", {})
     return bool(fields.get("message", {}).get("minLength", 0))
 
 
 def list_required_in_conditions(resource: Resource) -> tuple[str, ...]:
-    """Return the fields that the API server requires in conditions, of those that can be empty.
+    """Return which of ``reason`` and ``message`` the API server requires in conditions.
 
-    These are ``reason`` and ``message``, in this order.  Empty unless the author has declared the
-    schema of the conditions.
+    The order is always the same.  Empty unless the author has declared the schema of the
+    conditions.
     """
     required = _condition_schema(resource).get("required", ())
     return tuple(name for name in _DEFAULTED if name in required)
@@ -57,9 +57,9 @@ def _condition_schema(resource: Resource) -> dict[str, Any]:
 def list_absent_fields(resource: Resource) -> tuple[str, ...]:
     """Return the paths of the contract's fields that the storage version of a kind lacks.
 
-    Such as ``status.conditions.severity``; lists are not part of a path.  The manager could write
-    these fields, because the kind has their features.  Empty unless the author has changed the
-    schema of a contract field, or has left one out.
+    An example is ``status.conditions.severity``; lists are not part of a path.  The manager could
+    write these fields, because the kind has their features.  Empty unless the author has changed
+    the schema of a contract field, or has left one out.
     """
     if resource.contract_fields is None:
         return ()

@@ -1,1 +1,1 @@
-"""The resolved provider: its names, kinds and fields, all of them complete and valid."""
+"""The resolved provider: complete and valid names, kinds and fields."""

@@ -1,7 +1,7 @@
 """Build a :class:`Provider` from a draft that passed all checks.
 
-Nothing here reports findings. A name that is still invalid raises ValueError, because a check for
-it must be missing.
+Nothing here reports findings. A name that is still invalid raises ValueError, because it means that
+a check is missing.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _ORDER = (
 def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
     """Build the provider from a checked draft; ``known`` maps contract versions to contracts.
 
-    Raises ValueError for an invalid name, because a check for it must be missing.
+    Raises ValueError for an invalid name, which means that a check for it is missing.
     """
     spec = draft.spec
     return Provider(

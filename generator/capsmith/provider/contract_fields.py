@@ -10,7 +10,7 @@ from capsmith.provider.model import ContractFields, OwnField, Provider, Resource
 from capsmith.provider.naming import pluralise
 
 RECORDED = "recorded"
-"""Field of a spec in which the manager keeps its records, and the feature of the same name."""
+"""Spec field in which the manager keeps its records, and the feature of the same name."""
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 
 
@@ -40,7 +40,7 @@ def apply_own_schemas(
 
 
 def choose_schema(own: OwnField, contract: Schema) -> Schema:
-    """Return the schema to use for a contract field that the author declares as ``own``.
+    """Return the schema for a contract field that the author declares as ``own``.
 
     Properties that only the schema ``contract`` declares are added unless ``own`` is marked exact.
     """
@@ -81,7 +81,7 @@ def _in_order(schema: Schema, contract: Schema) -> dict[str, Any]:
 
 
 def find_declared_crds(provider: Provider) -> frozenset[str]:
-    """Return the paths to the CRD files in which the author overrides parts of the contract.
+    """Return the file names of CRDs in which the author overrides parts of the contract.
 
     A violation in such a file is the author's decision, for example to keep existing CRDs.
     """

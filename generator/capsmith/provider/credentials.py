@@ -1,4 +1,4 @@
-"""Decide which kinds use identities, and which section the kinds of identities belong to."""
+"""Decide which kinds use identities, and to which section identity kinds belong."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
 SWITCHABLE: Final = frozenset(
     {"InfraMachine", "InfraMachinePool", "ControlPlane", "IPPool", "GlobalIPPool", "Addon"}
 )
-"""Roles for which the author switches the feature for credentials on, for each kind."""
+"""Roles for which the author enables the feature for credentials, separately for each kind."""
 _SECTIONS: Final = ("infrastructure", "controlPlane", "ipam", "addon")
 
 
 def find_identity_section(draft: Draft) -> str:
-    """Return the section whose group and component the kinds of identities have.
+    """Return the section whose group and component identity kinds belong to.
 
-    Without infrastructure, it is the first section with a kind that uses them.
+    Without an infrastructure section, it is the first section with a kind that uses identities.
     """
     present = [each.section for each in draft.sections]
     users = {kind.section for kind in draft.kinds if CREDENTIALS_FEATURE in kind.features}
@@ -26,7 +26,7 @@ def find_identity_section(draft: Draft) -> str:
 
 
 def has_identities_beside(kind: DraftKind, draft: Draft) -> bool:
-    """Return whether the manager of a kind serves the provider's identities."""
+    """Return whether the manager of a kind also serves the provider's identities."""
     section = find_identity_section(draft)
     sections = next(
         {each.section for each in component}

@@ -1,4 +1,4 @@
-"""Derive a draft from a description by choosing a value for everything that the author left open.
+"""Derive a draft from a description by choosing a value for every setting that the author left out.
 
 Every description that the model accepts has a draft, but names in the draft may be invalid.
 """
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 def select_versions(
     versions: tuple[DraftVersion, ...], written: Sequence[str | ApiVersionSpec] | None
 ) -> tuple[DraftVersion, ...]:
-    """Return the API versions of a kind, with the settings that the author changes for the kind.
+    """Return the API versions of a kind, with the author's changes to their settings for this kind.
 
     ``versions`` are the provider's versions. All of them are returned if ``written`` is None.
     Unknown names are skipped, because a check reports them.
@@ -99,7 +99,7 @@ _OFF_BY_SHAPE = {
 
 
 def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
-    """Return the features of a kind that are enabled.
+    """Return the enabled features of a kind.
 
     The author's choices take precedence.  Other defaults depend on the role and, for a control
     plane, on whether it is managed.
@@ -115,17 +115,17 @@ def derive_features(described: KindSpec, contracts: Iterable[Contract]) -> froze
 
 
 def has_own_records(described: KindSpec) -> bool:
-    """Return whether the author has a field with the name of the one for the manager's records.
+    """Return whether an author's field has the name of the manager's record field.
 
-    The manager then keeps its records in annotations, as in repositories that are older than the
-    field.
+    The manager then keeps its records in annotations, as in repositories generated before that
+    field existed.
     """
     versions = (described.versions or {}).values()
     return any(RECORDED in (spec or {}) for spec in (described.spec, *(v.spec for v in versions)))
 
 
 def list_switchable_features(described: KindSpec, contracts: Iterable[Contract]) -> frozenset[str]:
-    """Return the features that an author may switch on or off.
+    """Return the features that the author may switch on or off.
 
     Empty if the author switches none, so that contracts that the provider does not follow need not
     be read.
@@ -164,7 +164,7 @@ _SHORT = {
 def derive(spec: ProviderSpec, contracts: Mapping[str, Contract]) -> Draft:
     """Return the draft of ``spec``; ``contracts`` maps every known version to its contract.
 
-    Never fails: every spec that the model accepts has a draft, and checks report its errors.
+    Never fails: every spec that the model accepts has a draft, whose errors the checks report.
     """
     path = [segment for segment in urlsplit(spec.repository).path.split("/") if segment]
     # The normalized name of a Python distribution (PEP 503): lower case, single hyphens.

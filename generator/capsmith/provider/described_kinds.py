@@ -1,4 +1,4 @@
-"""Facts about a described kind: whether it has a template, and how a control plane has Machines.
+"""Properties of a described kind: its template, and how a control plane has Machines.
 
 A control plane embeds the spec of its Machines' bootstrap configurations as
 ``bootstrapConfigSpec``.  A ClusterClass can clone and patch only the control plane itself (CP-30).
@@ -31,7 +31,7 @@ _OF_CLASSES = frozenset({"InfraCluster", "ControlPlane"})
 
 
 def has_template(described: KindSpec) -> bool:
-    """Return whether a kind of `provider.yaml` gets a generated template."""
+    """Return whether a template is generated for a kind of `provider.yaml`."""
     return described.implements not in WITHOUT_TEMPLATE and described.template is not False
 
 
@@ -52,13 +52,13 @@ def template_short_names(described: KindSpec) -> tuple[str, ...]:
 
 
 def is_machine_based(described: KindSpec) -> bool:
-    """Return whether a kind is a control plane whose replicas are Machines."""
+    """Return whether a kind is a control plane with Machines as replicas."""
     switched = described.features or {}
     return described.implements == "ControlPlane" and not switched.get(MANAGED, False)
 
 
 def build_bootstrap_field(bootstrap: GroupKind, draft: Draft) -> Field:
-    """Return the control plane's spec field that embeds the bootstrap configuration's spec.
+    """Return the spec field of a control plane that embeds the bootstrap configuration's spec.
 
     CEL rules that use ``oldSelf`` are left out, because a change of the field causes a rollout
     (CP-20).

@@ -1,4 +1,4 @@
-"""A provider in which nothing is left open, but whose names may still be invalid.
+"""A provider with a value for every setting, but with names that may still be invalid.
 
 :mod:`capsmith.provider.derive` creates the draft, :mod:`capsmith.resolving.checks` checks it, and
 :mod:`capsmith.provider.build` converts it to the model.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_API_VERSION = "v1alpha1"
 CREDENTIALS_FEATURE = "credentials"
-"""Feature of kinds with ``spec.identityRef``. Authors switch it on for some roles only."""
+"""Feature of kinds with ``spec.identityRef``. For some roles, authors must enable it."""
 
 
 class DraftVersion(NamedTuple):
@@ -28,14 +28,14 @@ class DraftVersion(NamedTuple):
     served: bool
     storage: bool
     contract: str
-    """Contract version; empty if the provider follows two contracts and the author names
+    """Contract version; empty if the provider follows two contracts and the author specifies
     neither."""
     deprecated: bool = False
     deprecation_warning: str = ""
 
 
 class DraftKind(NamedTuple):
-    """A kind that the author describes, including its template."""
+    """A kind described by the author, including its template."""
 
     section: Section
     name: str
@@ -43,15 +43,15 @@ class DraftKind(NamedTuple):
     known_features: frozenset[str]
     """Features that the author may switch, in any contract; empty if the author switches none."""
     features: frozenset[str]
-    """Features that are enabled in the provider's contracts. The one for credentials is among them
-    only if the author switches it on."""
+    """Enabled features in the provider's contracts. ``credentials`` is included only if the author
+    enables it."""
     short_names: tuple[str, ...]
     has_template: bool
     namespaced: bool
-    """Whether objects of the kind are namespaced. The author may choose only for the role Resource.
-    """
+    """Whether objects of the kind are namespaced. The author may choose only for the role
+    Resource."""
     machine_kind: str | None
-    """Kind of a pool's machines; None if several kinds match and the author names none."""
+    """Kind of a pool's machines; None if several kinds match and the author specifies none."""
     bootstrap: GroupKind | None
     """Kind of the bootstrap configurations for a control plane's Machines; None if unknown or if
     the control plane has no Machines."""
@@ -106,10 +106,10 @@ class Draft(NamedTuple):
     components: tuple[tuple[SectionType, ...], ...]
     """Sections of each component. The first section determines the component's type."""
     groups: Mapping[str, str]
-    """API group of each section, including sections that the author did not write; empty for a
+    """API group of each section, including sections missing from the description; empty for a
     section that cannot have kinds."""
     namespaces: Mapping[str, str]
-    """Namespace of each section, including sections that the author did not write."""
+    """Namespace of each section, including sections missing from the description."""
     kinds: tuple[DraftKind, ...]
     machine_kinds: tuple[str, ...]
     """Names of the kinds that implement InfraMachine."""
@@ -125,5 +125,5 @@ class Draft(NamedTuple):
     """Singular and plural names of all kinds, including templates and identities."""
 
     def kinds_of(self, section: str) -> tuple[DraftKind, ...]:
-        """Return the kinds that the author describes in a section."""
+        """Return the kinds described in a section."""
         return tuple(kind for kind in self.kinds if kind.section == section)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from capsmith.provider.draft import DraftHook
 
 SERVICE = "webhook"
-"""Name of the extension's Service, before the namespace is prefixed (CC-31)."""
+"""Name of the extension's Service, before the namespace prefix is added (CC-31)."""
 _TIMEOUT_SECONDS = 10
 """Default hook timeout in core, in seconds (RX-04)."""
 
@@ -86,7 +86,7 @@ def build_hooks(hooks: Iterable[DraftHook], contract: Contract) -> tuple[Hook, .
 
 
 def list_author_classes(component: Component) -> dict[SafeText, list[Identifier]]:
-    """Return the classes that a component's hooks use, keyed by the module of ``extension``."""
+    """Return the classes that a component's hooks use, keyed by their module in ``extension``."""
     found: dict[str, set[str]] = {"responses": {"HookError"}}
     for module in {str(hook.module) for hook in component.hooks}:
         for where, names in _EXPORTS[module].items():
@@ -98,7 +98,7 @@ def list_author_classes(component: Component) -> dict[SafeText, list[Identifier]
 
 
 def list_author_names(component: Component) -> list[Identifier]:
-    """Return the names that the author's module must import, sorted, including the base class."""
+    """Return the names that the author's module must import, sorted. The base class is included."""
     names = {name for classes in list_author_classes(component).values() for name in classes}
     return sorted({*names, Identifier("RuntimeExtension")})
 

@@ -1,4 +1,4 @@
-"""What the author's code adds to a manager: flags, feature gates and health checks."""
+"""The author's additions to a manager: flags, feature gates and health checks."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class ManagerFlag(NamedTuple):
     class_name: Identifier
     """Name of the flag's class in the runtime library, such as ``IntegerFlag``."""
     default: str | int | float | bool
-    """Value in generated code: a duration is in seconds."""
+    """Value in generated code. A duration is in seconds."""
     text: str
-    """The default as a string on the command line."""
+    """The default as a command line argument."""
     description: str
     choices: tuple[str, ...]
     minimum: int | float | None
     maximum: int | float | None
     variable: Identifier | None
-    """Variable of clusterctl that sets the flag; None if there is none."""
+    """clusterctl variable that sets the flag; None if there is none."""
 
     @property
     def argument(self) -> SafeText:
-        """Return the argument in the manager's manifest; requires a variable."""
+        """Return the argument in the manager's manifest. The flag must have a variable."""
         return SafeText(f"--{self.name}=${{{self.variable}:={self.text}}}")
 
 
 class FeatureGate(NamedTuple):
-    """A feature gate that the author declares."""
+    """A feature gate declared by the author."""
 
     name: KindName
     constant: Identifier
@@ -52,7 +52,7 @@ class FeatureGate(NamedTuple):
 
 
 class Manager(NamedTuple):
-    """Flags, gates and checks of all managers of a provider."""
+    """Flags, feature gates and health checks of all of a provider's managers."""
 
     flags: tuple[ManagerFlag, ...] = ()
     feature_gates: tuple[FeatureGate, ...] = ()
@@ -65,12 +65,12 @@ class Manager(NamedTuple):
 
     @property
     def flag_classes(self) -> tuple[Identifier, ...]:
-        """Return the names of the flags' classes, sorted and each once."""
+        """Return the names of the flags' classes, sorted and without duplicates."""
         return tuple(sorted({flag.class_name for flag in self.flags}))
 
     @property
     def variables(self) -> tuple[ManagerFlag, ...]:
-        """Return the flags that variables of clusterctl set."""
+        """Return the flags that clusterctl variables set."""
         return tuple(flag for flag in self.flags if flag.variable is not None)
 
 
@@ -85,20 +85,20 @@ def name_gate_constant(gate: str) -> str:
 
 
 def default_of(flag: FlagSpec) -> str | int | float | bool | None:
-    """Return a flag's default as written; None if the author has to write one."""
+    """Return a flag's default as written; None if the author must specify one."""
     if flag.default is None and flag.type == "string":
         return ""
     return False if flag.default is None and flag.type == "boolean" else flag.default
 
 
 def has_variable(flag: FlagSpec) -> bool:
-    """Return whether a variable of clusterctl sets a flag."""
+    """Return whether a clusterctl variable sets a flag."""
     # clusterctl requires a value for a variable whose default is empty.
     return flag.variable if flag.variable is not None else default_of(flag) != ""
 
 
 def parse_duration(text: str) -> float | None:
-    """Return the seconds in a duration such as ``1m30s``; None if it is none."""
+    """Parse a duration such as ``1m30s`` into seconds; return None if it is invalid."""
     if not text or _PART.sub("", text):
         return None
     return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Hook(NamedTuple):
-    """A Cluster API runtime hook, and how the extension handles it (RX-04, RX-05)."""
+    """A Cluster API runtime hook, and its handler in the extension (RX-04, RX-05)."""
 
     hook: Identifier
     """Name of the hook, such as ``GeneratePatches``."""
@@ -48,7 +48,7 @@ class Hook(NamedTuple):
     request: Identifier
     """Class of the method's parameter."""
     answer: SafeText
-    """Return type of the method, such as ``Proceed | RetryAfter``."""
+    """Return type of the author's method, such as ``Proceed | RetryAfter``."""
     timeout_seconds: int
     ignore_failures: bool
     since: str
@@ -70,7 +70,7 @@ Schema = Mapping[str, Any]
 
 
 class Role(StrEnum):
-    """The role that Cluster API gives a kind, named as on the contract's pages."""
+    """The role of a kind in Cluster API, with the name used on the contract's pages."""
 
     INFRA_CLUSTER = "InfraCluster"
     INFRA_CLUSTER_TEMPLATE = "InfraClusterTemplate"
@@ -103,15 +103,14 @@ class Role(StrEnum):
 
 
 class Field(NamedTuple):
-    """A field that the author declared, in the vocabulary of Kubernetes' structural schemas."""
+    """A field declared by the author, in the vocabulary of Kubernetes' structural schemas."""
 
     name: str
     """Name in YAML, by convention in camelCase."""
     attribute: Identifier  # snake_case, as in Python; never a keyword
     schema: Schema
-    """Schema, in which nested objects list their required fields. The field's own ``required`` is
-    separate.
-    """
+    """Schema of the field. Nested objects list their required fields in it; whether this field
+    itself is required is stored separately."""
     required: bool
 
 
@@ -134,7 +133,7 @@ class ApiVersion(NamedTuple):
     contract: Contract
     deprecated: bool = False
     deprecation_warning: str = ""
-    """Warning that API clients see; empty if the API server's default warning applies."""
+    """Warning for API clients; empty for the API server's default warning."""
 
 
 class GroupKind(NamedTuple):
@@ -145,7 +144,7 @@ class GroupKind(NamedTuple):
 
 
 class OwnField(NamedTuple):
-    """The author's schema for a field of the contract."""
+    """The author's schema for a field that the contract defines."""
 
     schema: Schema
     required: bool
@@ -154,14 +153,14 @@ class OwnField(NamedTuple):
 
 
 class ContractFields(NamedTuple):
-    """The author's schemas for fields of the contract, by field name."""
+    """The author's schemas for fields that the contract defines, by field name."""
 
     spec: Mapping[str, OwnField]
     status: Mapping[str, OwnField]
     metadata: OwnField | None = None
     """Schema of ``spec.template.metadata``; only for templates."""
     without: frozenset[str] = frozenset()
-    """Paths of contract fields that the CRD leaves out, such as ``status.failureReason``."""
+    """Paths of contract fields that the CRD lacks, such as ``status.failureReason``."""
     has_own_spec: bool = False
     """Whether a template's spec differs from the spec of its kind."""
 
@@ -171,20 +170,21 @@ class CrdOptions(NamedTuple):
 
     contract_columns: bool = True
     required_parts: frozenset[str] | None = None
-    """Top-level parts, such as ``spec``, that objects must have; None if the contract decides."""
+    """Top-level parts, such as ``spec``, that objects must have; None for the contract's
+    default."""
     part_limits: Mapping[str, Mapping[str, Any]] = {}
     """Additional schema keywords by part of the object, such as ``status`` or ``spec.template``."""
     transition_rules: bool = False
     """Whether a template also gets the CEL rules of its kind that use ``oldSelf``."""
 
     def limits(self, part: str) -> dict[str, Any]:
-        """Return additional schema keywords for ``part``, such as ``status``; empty if none."""
+        """Return the additional schema keywords for ``part``, such as ``status``; empty if none."""
         return dict(self.part_limits.get(part, {}))
 
     def with_parts(
         self, required: Sequence[str] | None, limits: Mapping[Any, PartLimits] | None
     ) -> CrdOptions:
-        """Return a copy with the settings for one version. None keeps the current setting."""
+        """Return a copy with the given settings for one version. None keeps the current setting."""
         found = self
         if required is not None:
             found = found._replace(required_parts=frozenset(required))
@@ -231,14 +231,14 @@ class Webhooks(NamedTuple):
     validation: bool
     defaulting: bool
     deletion: bool
-    """Whether the author's code validates deletions, too."""
+    """Whether the author's code also validates deletions."""
     templates: bool
     """Whether the author's code also validates templates and sets their defaults."""
     timeout_seconds: int
 
 
 POOL_FLAVOR = "machinepool"
-"""Flavor whose workers are a machine pool. ``machinepool-<kind>`` uses a pool of the kind named."""
+"""Flavor whose workers are a machine pool. ``machinepool-<kind>`` uses a pool of that kind."""
 TOPOLOGY_FLAVOR = "topology"
 """Flavor whose cluster template uses the provider's first ClusterClass."""
 WORKLOAD_CLIENT = "workloadClient"
@@ -250,7 +250,7 @@ SECRET_REF = "secretRef"
 
 
 class Identity(NamedTuple):
-    """An identity kind, and the keys that a Secret for it must have."""
+    """An identity kind, and the keys that its Secrets must have."""
 
     kind: KindName
     keys: tuple[str, ...]
@@ -260,7 +260,7 @@ class Identity(NamedTuple):
 
 
 class Resource(NamedTuple):
-    """A custom resource: a kind and everything that capsmith derives from it."""
+    """A custom resource: a kind, and everything that capsmith derives from it."""
 
     kind: KindName
     role: Role
@@ -281,26 +281,25 @@ class Resource(NamedTuple):
     """The author's ``x-kubernetes-validations`` for the whole spec."""
     printer_columns: tuple[PrinterColumn, ...]  # the author's own, besides the contract's
     features: frozenset[str]
-    """Optional features of the contract that are enabled, named as in ``schemas/contracts``."""
+    """Enabled optional features of the contract, named as in ``schemas/contracts``."""
     versions: tuple[ApiVersion, ...]
     bootstrap: GroupKind | None = None
-    """Kind of the bootstrap configurations for a control plane's Machines (CP-19); None for
-    anything other than a control plane with Machines."""
+    """Kind of the bootstrap configurations for a control plane's Machines (CP-19); None unless the
+    resource is a control plane with Machines."""
     machine_kind: KindName | None = None
-    """Kind of a pool's machines (MP-07); None for anything other than a pool with Machines."""
+    """Kind of a pool's machines (MP-07); None unless the resource is a pool with Machines."""
     object_validations: tuple[Schema, ...] = ()  # x-kubernetes-validations on the whole object
     name_schema: Schema | None = None  # limits for metadata.name
     watches: tuple[Watch, ...] = ()  # further kinds whose changes enqueue objects of this one
     provider_type: str = "infrastructure"
-    """Provider type that the kind belongs to, such as ``control-plane``."""
+    """Provider type to which the kind belongs, such as ``control-plane``."""
     webhooks: Webhooks | None = None  # of the kind itself, never of its template
     contract_fields: ContractFields | None = None  # the author's schemas of contract fields
     options: CrdOptions = CrdOptions()
     version_fields: Mapping[str, VersionFields] | None = None
-    """The author's fields by API version, for versions whose fields differ from the attributes
-    above.
+    """The author's fields by API version, for versions that differ from the attributes above.
 
-    Empty if the kind had such versions only in an earlier release, None if it never had any.
+    Empty if only earlier releases of the kind had such versions, and None if it never had any.
     """
 
     @property
@@ -315,7 +314,7 @@ class Resource(NamedTuple):
 
     @property
     def finalizer(self) -> DnsSubdomain:
-        """Return ``<kind>.<group>`` in lower case (IC-21).
+        """Return the finalizer's name without its group: ``<kind>.<group>`` in lower case (IC-21).
 
         Blueprints print the finalizer as the group, a slash and this name.
         """
@@ -332,7 +331,7 @@ class PolicyRule(NamedTuple):
 
 
 class Component(NamedTuple):
-    """A provider as clusterctl installs it: one components file, one namespace, one manager.
+    """A unit that clusterctl installs: one components file, one namespace, one manager.
 
     A repository with an infrastructure and a bootstrap provider has two components, unless the
     author combines them.
@@ -350,11 +349,11 @@ class Component(NamedTuple):
     """Path to the folder of the kustomize tree in the repository, such as ``config``."""
     resources: tuple[Resource, ...]
     words: str
-    """What to call the component in a sentence, such as ``infrastructure provider``."""
+    """Noun phrase for the component in sentences, such as ``infrastructure provider``."""
     kind: KindName
     """Provider type in clusterctl's configuration, such as ``InfrastructureProvider`` (CC-50)."""
     hooks: tuple[Hook, ...] = ()
-    """Runtime hooks that a runtime extension handles (RX-05), in the author's order."""
+    """Runtime hooks of a runtime extension (RX-05), in the author's order."""
     further_types: tuple[DnsLabel, ...] = ()
     """Other provider types whose kinds the component's manager reconciles."""
 
@@ -364,7 +363,7 @@ class Component(NamedTuple):
         return (self.type, *self.further_types)
 
     def part(self, type: str) -> Component:
-        """Return a copy that has only the kinds belonging to provider type ``type``."""
+        """Return a copy with only the kinds that belong to provider type ``type``."""
         kinds = tuple(each for each in self.resources if each.provider_type == type)
         return self._replace(resources=kinds) if self.further_types else self
 
@@ -392,7 +391,7 @@ class Component(NamedTuple):
 
     @property
     def features(self) -> frozenset[str]:
-        """Return every feature that at least one of the component's kinds has."""
+        """Return every feature of at least one of the component's kinds."""
         return frozenset[str]().union(*(resource.features for resource in self.resources))
 
     def role(self, role: Role) -> tuple[Resource, ...]:
@@ -400,7 +399,7 @@ class Component(NamedTuple):
         return tuple(resource for resource in self.resources if resource.role is role)
 
     def find_template(self, kind: Resource) -> Resource | None:
-        """Return the resource for a kind's template, or None if the kind has no template."""
+        """Return the template of ``kind``, or None if it has none."""
         templates = self.role(kind.role.template)
         return next((each for each in templates if each.kind == f"{kind.kind}Template"), None)
 
@@ -415,7 +414,7 @@ class Component(NamedTuple):
 
     @property
     def has_workload_client(self) -> bool:
-        """Return whether author code for any of the kinds gets a client for workload clusters."""
+        """Return whether the author's code for any kind gets a client for workload clusters."""
         return WORKLOAD_CLIENT in self.features
 
     @property
@@ -428,7 +427,7 @@ class Component(NamedTuple):
 
 
 class Provider(NamedTuple):
-    """A provider's repository: everything that blueprints need to generate it."""
+    """A provider's repository: all data that blueprints need to generate it."""
 
     name: DnsLabel
     title: str
@@ -449,7 +448,7 @@ class Provider(NamedTuple):
     releases: tuple[Release, ...]
     """Release series, newest first."""
     former_contracts: tuple[Contract, ...]
-    """Contracts that only earlier release series followed, newest first."""
+    """Contracts followed only by earlier release series, newest first."""
     components: tuple[Component, ...]
     identities: tuple[Identity, ...]
     """Identity kinds, in the author's order. Samples use the first one."""
@@ -478,7 +477,7 @@ class Provider(NamedTuple):
         return known[release.contract]
 
     def component(self, type: str) -> Component | None:
-        """Return the component that has the kinds of a provider type, or None if there is none."""
+        """Return the component with the kinds of a provider type, or None if there is none."""
         return next((each for each in self.components if type in each.types), None)
 
     @property
@@ -487,7 +486,7 @@ class Provider(NamedTuple):
         return self.identities[0] if self.identities else None
 
     def identity(self, kind: str) -> Identity:
-        """Return the identity kind named ``kind``, or raise LookupError if there is none."""
+        """Return the identity kind named ``kind``. Raises LookupError if there is none."""
         for identity in self.identities:
             if identity.kind == kind:
                 return identity

@@ -55,12 +55,12 @@ WORDS: Final = _pairs("""
 ALONE: Final = _words("""
     ox louse die axis alias use toe
     """)
-"""Words that are not matched as endings of longer words."""
+"""Words that do not match as endings of longer words."""
 
 ONE_WAY: Final = _words("""
     blues medium ellipsis basis
     """)
-"""Words that get this plural, although the plural alone is not recognised as one."""
+"""Words with this plural, although the plural alone is not recognised as one."""
 
 OTHER_PLURALS: Final = _words("""
     beefs fishes salmons shrimps swines trouts tunas adieus bureaux ganglions lexicons
@@ -96,7 +96,7 @@ _SOFT_KEYWORDS = frozenset({"match", "case", "type", "_"})
 
 @cache
 def pluralise(word: str) -> str:
-    """Return the plural of a kind in lower case, as Cluster API core computes it (CRD-02).
+    """Return the plural of a kind's name in lower case, as Cluster API core computes it (CRD-02).
 
     ``foogateway`` -> ``foogateways``, ``fooproxy`` -> ``fooproxies``.
     """
@@ -179,7 +179,7 @@ def _ordered_rules() -> Iterator[tuple[str, str]]:
 
 
 def name_attributes(names: Iterable[str]) -> dict[str, Identifier]:
-    """Return a unique Python identifier for each name, adding a number if two would be equal."""
+    """Return a unique Python identifier for each name. A number is appended to duplicates."""
     found: dict[str, Identifier] = {}
     for name in names:
         chosen, taken, number = name_attribute(name), set(found.values()), 2

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def convert_contract_fields(written: ContractFieldsSpec | None) -> ContractFields | None:
-    """Convert `contractFields` of `provider.yaml`; return None if it is not given."""
+    """Convert `contractFields` of `provider.yaml`; return None if the key is missing."""
     if written is None:
         return None
     exact = bool(written.exact)
@@ -64,7 +64,7 @@ def build_template_fields(
 ) -> ContractFields | None:
     """Return the contract fields that the author declares for a template, or else for its kind.
 
-    For each setting, the first entry of ``written`` that sets it takes precedence.
+    Each setting comes from the first entry of ``written`` that has it.
     """
     described = [each for each in written if each is not None]
     fields = next((each.contract_fields for each in described if each.contract_fields), None)
@@ -94,7 +94,7 @@ def _fields(fields: Mapping[str, FieldLike] | None, exact: bool) -> dict[str, Ow
 def build_template(
     kind: Resource, described: KindSpec, name: str, versions: tuple[ApiVersion, ...]
 ) -> Resource:
-    """Build the resource for the template of ``kind``, whose own name is ``name``."""
+    """Build the template's resource for ``kind``; ``name`` is the kind's name."""
     written = None if isinstance(described.template, bool) else described.template
     options = build_template_options(described, written)
     status = convert_fields(written.status) if written is not None else ()
@@ -263,9 +263,9 @@ def create_resource(
 
 
 def convert_fields(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:
-    """Convert the author's fields to schemas, with a unique Python attribute for each field.
+    """Convert the author's fields to schemas, each with a unique Python attribute.
 
-    A number is added if two names would give the same attribute.
+    A number is appended if two names would give the same attribute.
     """
     written = fields or {}
     return tuple(
@@ -275,7 +275,7 @@ def convert_fields(fields: Mapping[str, FieldLike] | None) -> tuple[Field, ...]:
 
 
 def convert_columns(columns: Sequence[PrinterColumnSpec] | None) -> tuple[PrinterColumn, ...]:
-    """Convert the author's printer columns, in order; empty if there are none."""
+    """Convert the author's printer columns, keeping their order; empty if there are none."""
     return tuple(
         PrinterColumn(c.name, c.type, c.json_path, c.priority, c.description or "")
         for c in columns or ()
@@ -289,7 +289,7 @@ _WITHOUT_SECRET = "{kind} says with which identity the infrastructure is used."
 def build_resources(
     kind: DraftKind, draft: Draft, versions: Versions, template_versions: Versions
 ) -> tuple[Resource, ...]:
-    """Return the resource for a kind and, if the kind has a template, the template's resource."""
+    """Return the resource for a kind, followed by its template's resource if it has a template."""
     own = _build_resource(kind, draft, versions)
     if not kind.has_template:
         return (own,)
@@ -418,7 +418,7 @@ def _labels(names: Sequence[str]) -> tuple[DnsLabel, ...]:
 
 
 def convert_watches(described: KindSpec) -> tuple[Watch, ...]:
-    """Convert the watches that a kind declares, in the author's order."""
+    """Convert the watches that a kind declares, keeping the author's order."""
     return tuple(
         Watch(
             group=each.api_version.rpartition("/")[0],

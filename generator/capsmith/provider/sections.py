@@ -1,8 +1,8 @@
 """The sections of provider.yaml, and the component that clusterctl installs for each.
 
 The folder and namespace of a component never depend on other components, so adding a component
-moves nothing.  The key ``components`` combines sections into one component, which takes its folder,
-namespace and type from the first of them.
+moves nothing.  The key ``components`` combines sections into one component, whose folder, namespace
+and type come from the first of them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class SectionType(NamedTuple):
     """A provider type as clusterctl defines it (CC-20, CC-50, CC-51)."""
 
     section: ComponentSection
-    """Name of the section's key in provider.yaml."""
+    """Key of the section in provider.yaml."""
     type: str
     """Provider type. The manifest label and the name of the components file start with it."""
     group: str
@@ -28,7 +28,7 @@ class SectionType(NamedTuple):
     config: str
     """Path to the folder of the kustomize tree in the repository."""
     words: str
-    """What to call the section's component in a sentence."""
+    """Noun phrase for the section's component in sentences."""
     kind: str
     """Provider type in clusterctl's configuration (CC-50)."""
 

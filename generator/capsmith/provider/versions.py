@@ -79,13 +79,13 @@ class VersionChanges(NamedTuple):
 
 
 def find_former_kubernetes(provider: Provider) -> ReleaseVersion:
-    """Return the Kubernetes version of the minor release before the one in samples."""
+    """Return a Kubernetes version one minor release before the version used in samples."""
     major, minor, patch = provider.kubernetes.split(".")
     return ReleaseVersion(f"{major}.{int(minor) - 1}.{patch}")
 
 
 def find_core_release(provider: Provider) -> ReleaseVersion:
-    """Return the release of core with which end-to-end tests run, such as ``v1.14.2``."""
+    """Return the release of core that end-to-end tests run with, such as ``v1.14.2``."""
     return ReleaseVersion(provider.contracts[0].core_release)
 
 
@@ -113,7 +113,7 @@ def compare_versions(resource: Resource) -> tuple[VersionChanges, ...]:
 
 
 def compare_parts(part: str, spoke: tuple[Field, ...], hub: tuple[Field, ...]) -> PartChanges:
-    """Compare a version's spec or status fields with the hub's fields by name and type."""
+    """Compare the spec or status fields of a version with the hub's, by name and type."""
     return PartChanges(part, spoke, _not_in(spoke, hub), _not_in(hub, spoke))
 
 

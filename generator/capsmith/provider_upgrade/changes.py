@@ -1,4 +1,4 @@
-"""List, field by field, the changes between two contracts that affect a provider's kinds."""
+"""List the changes between two contracts that affect a provider's kinds, field by field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capsmith.safetext import VersionName
 
 
 class KindChanges(NamedTuple):
-    """What changes in one kind. Its template has the same changes below ``spec.template``."""
+    """The changes in one kind. Its template has the same changes below ``spec.template``."""
 
     resource: Resource
     template: Resource | None
@@ -21,7 +21,7 @@ class KindChanges(NamedTuple):
 
     @property
     def wanted(self) -> tuple[FieldChange, ...]:
-        """Return the changes in ``spec``, which has the fields that users write."""
+        """Return the changes in ``spec``, whose fields users write."""
         return tuple(change for change in self.changes if _part(change) == "spec")
 
     @property
@@ -31,7 +31,7 @@ class KindChanges(NamedTuple):
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Return the paths that the old shape has and the new shape lacks."""
+        """Return the paths in the old shape that the new shape lacks."""
         return tuple(change.old for change in self.changes if is_lost(change))
 
 
@@ -70,7 +70,7 @@ def list_kind_changes(provider: Provider, step: Step) -> tuple[KindChanges, ...]
 def list_changes(resource: Resource, step: Step) -> tuple[FieldChange, ...]:
     """Return the fields of one kind that change, in the order of ``schemas/upgrades``.
 
-    Raises KeyError if there are no data for the step.
+    Raises KeyError if no data describe the step.
     """
     old, new = (_schema(resource, contract) for contract in (step.old, step.new))
     upgrade = step.new.upgrades[step.old.version]
@@ -88,9 +88,9 @@ def is_lost(change: FieldChange) -> bool:
 
 
 def find_lost_fields(provider: Provider, step: Step) -> tuple[str, ...]:
-    """Return the fields written by users that are lost unless they are converted.
+    """Return the fields written by users that are lost without conversion.
 
-    Each is a kind and a path.  Fields that the manager writes again are not included.
+    Each is a string of a kind and a path.  Fields that the manager writes again are not included.
     """
     return tuple(
         f"{each.resource.kind} {change.old}"

@@ -17,7 +17,7 @@ _REMARKS = {"done": "", "preview": " (preview)", "conflicts": " (unfinished: con
 
 
 def describe_step(provider: Provider, step: Step) -> Data:
-    """Return which stages of a step are complete, and which is next, as JSON data."""
+    """Return the stages of a step as JSON data: which are complete, and which is next."""
     way = find_simpler_way(provider, step)
     all_stages = list_stages(provider, step)
     return {

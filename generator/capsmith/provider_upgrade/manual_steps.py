@@ -1,4 +1,4 @@
-"""Find the steps of an upgrade that capsmith cannot take, and the files that they concern."""
+"""Find the steps of an upgrade that capsmith cannot take, and the affected files."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class ManualStep:
     who: str
     """Who must act: ``author`` or ``user``."""
     when: str
-    """When the task is due, such as ``before you release this``; empty if it is not tied to a
+    """When the task is due, such as ``before you release this``; empty if it does not depend on a
     stage."""
     what: str
     kinds: tuple[str, ...]
     places: tuple[str, ...]
-    """Paths to files in the repository, some with a line:
+    """Paths to files in the repository, some with a line number:
     ``templates/cluster-template.yaml:12``."""
 
 
 def list_manual_steps(
     provider: Provider, step: Step, paths: Collection[str], manifests: Mapping[str, str]
 ) -> tuple[ManualStep, ...]:
-    """Return the tasks that are left to the author and to users.
+    """Return the tasks that remain for the author and for users.
 
     ``paths`` are the author's files in the repository.  ``manifests`` maps the paths of files with
     Kubernetes objects to their content.

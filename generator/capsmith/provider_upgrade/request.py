@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeRequest:
-    """The options of ``capsmith update`` that change contracts. An option not given is empty."""
+    """The options of ``capsmith update`` that change contracts. Options not given are empty."""
 
     contracts: tuple[str, ...] = ()
-    """Contracts that the provider is to follow after the change."""
+    """Contracts that the provider will follow after the change."""
     api_version: str = ""
     """Name of the API version to add for the new contract."""
     keep_api_version: bool = False
-    """Whether API versions keep their names, while their fields change."""
+    """Whether API versions keep their names although their fields change."""
     drop: tuple[str, ...] = ()
     """Names of the API versions to remove."""
     release: str = ""
@@ -59,7 +59,7 @@ def validate_request(
 
 
 def adds_contract(request: UpgradeRequest, draft: Draft) -> bool:
-    """Return whether the request adds a contract newer than all that the provider follows."""
+    """Return whether the request adds a contract newer than any that the provider follows."""
     return max(request.contracts) > max(draft.spec.contracts)
 
 
@@ -197,7 +197,7 @@ def _is(form: type[VersionName] | type[SeriesName], text: str) -> bool:
 
 
 Items = list[Any]
-"""API versions as an author writes them: names, or mappings with a name."""
+"""API versions in the author's form: names, or mappings with a name."""
 
 
 def update_values(request: UpgradeRequest, draft: Draft, document: Document) -> Mapping[str, Any]:
@@ -237,12 +237,12 @@ def update_values(request: UpgradeRequest, draft: Draft, document: Document) -> 
 
 
 def increment_version(names: Iterable[str]) -> str:
-    """Return the version after the greatest, at the same level: ``v1alpha1`` -> ``v1alpha2``."""
+    """Return the version after the highest one, at the same level: ``v1alpha1`` -> ``v1alpha2``."""
     return _counted_on(max(names, key=version_order))
 
 
 def increment_series(names: Iterable[str]) -> str:
-    """Return the release series that follows the greatest: ``v0.1`` -> ``v0.2``."""
+    """Return the release series after the highest one: ``v0.1`` -> ``v0.2``."""
     return _counted_on(max(names, key=series_order))
 
 

@@ -24,15 +24,15 @@ _UPDATE = "capsmith update"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage of an upgrade, which a single command completes."""
+    """A stage of an upgrade. A single command completes it."""
 
     title: str
     command: str
     series: str
-    """Release series that completed the stage; empty if provider.yaml no longer contains it."""
+    """Release series that completed the stage; empty if provider.yaml no longer lists it."""
     contracts: tuple[str, ...]
     asks: tuple[str, ...]
-    """What the stage requires of management clusters, and of authors of manifests."""
+    """Requirements of the stage for management clusters, and for authors of manifests."""
     done: bool
 
 
@@ -47,7 +47,7 @@ class Way:
 def find_next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | None:
     """Return the last step that a provider has begun, even if it is complete.
 
-    A provider that has followed only one contract gets the step to the next one; None if no
+    A provider that has followed only one contract gets the step to the next one. Return None if no
     contract is newer.
     """
     followed = [*provider.former_contracts, *provider.contracts]
@@ -61,7 +61,7 @@ def find_next_step(provider: Provider, known: tuple[Contract, ...]) -> Step | No
 
 
 def list_stages(provider: Provider, step: Step) -> tuple[Stage, ...]:
-    """Return the stages of ``step``, marking those that provider.yaml has completed as done."""
+    """Return the stages of ``step``. Stages that provider.yaml has completed are marked as done."""
     at = _position(provider, step)
     both = tuple(sorted((step.old.version, step.new.version)))
     series = _series(provider, at)
@@ -109,7 +109,7 @@ def find_simpler_way(provider: Provider, step: Step) -> Way | None:
 
 
 def list_costs(provider: Provider, step: Step) -> tuple[str, ...]:
-    """Return sentences that say how an upgrade in place affects the provider's operators."""
+    """Return sentences about how an upgrade in place affects the provider's operators."""
     kinds = list_kind_changes(provider, step)
     newest, former = _releases(provider, step)
     moved = [

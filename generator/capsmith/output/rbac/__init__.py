@@ -40,7 +40,7 @@ def select_kinds(
 def group_kinds(resources: Iterable[Resource]) -> dict[str, tuple[Resource, ...]]:
     """Return kinds by API group, sorted by group.
 
-    They are not combined, because an RBAC rule that lists several groups grants each resource name
+    Groups stay separate, because an RBAC rule that lists several groups grants each resource name
     in every one of them.
     """
     found: dict[str, tuple[Resource, ...]] = {}
@@ -89,9 +89,9 @@ _FEATURES: Mapping[Feature, Callable[[Resource, Provider, Component], bool]] = {
 def grant_rule(
     rule: DeclaredRule, provider: Provider, component: Component
 ) -> tuple[Permission, ...]:
-    """Return the permissions that a component's manager gets from a declared rule.
+    """Return the permissions that a declared rule gives a component's manager.
 
-    There is one permission for each API group of the rule's kinds, or one in total if the rule
+    There is one permission for each API group of the rule's kinds, or a single one if the rule
     names groups.  Empty if the manager does not need the rule.
     """
     if not _applies(rule, provider, component):
@@ -178,7 +178,7 @@ _VERSION_IS_READ: Final = (
 def list_manager_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return the cluster-wide permissions for a component's manager; the author's come last."""
+    """Return the cluster-wide permissions of a component's manager; the author's come last."""
     found: list[Permission] = []
     # In a fixed order: the first of several reasons for a permission is the one that is printed.
     folders = ("reconcile", *list_slices(component), "kube", "migration", "conversion")
@@ -194,9 +194,9 @@ def list_manager_permissions(
 def list_client_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return the permissions for the author's code, which are a subset of the manager's.
+    """Return the permissions of the author's code, which are a subset of the manager's.
 
-    These are the manager's permissions for the component's own kinds, and the author's rules.
+    These are the manager's permissions on the component's own kinds, and the author's rules.
     """
     kinds, names = group_kinds(component.resources).keys(), set(list_plurals(component.resources))
     authors = tuple(_declared(provider, component))
@@ -211,7 +211,7 @@ def list_client_permissions(
 def list_namespace_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return the permissions that a component's manager has only in its own namespace."""
+    """Return the permissions that a component's manager needs only in its own namespace."""
     folders = ("kube", *list_slices(component))
     rules = (rule for folder in folders for rule in declared[folder].namespace)
     return tuple(found for rule in rules for found in grant_rule(rule, provider, component))
@@ -242,12 +242,12 @@ def list_kubeadm_bootstrap_permissions(component: Component) -> tuple[Permission
 
 
 def list_viewer_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions for users who may only read."""
+    """Return the permissions of users who may only read."""
     return tuple(_people(component.resources, _READ, "Read the provider's objects."))
 
 
 def list_editor_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions for users who may read all kinds and write all kinds but identities.
+    """Return the permissions of users who may read all kinds, and write all except identities.
 
     A user who may write an identity decides which namespaces may use its credentials.
     """
@@ -260,7 +260,7 @@ def list_editor_permissions(component: Component) -> tuple[Permission, ...]:
 
 
 def list_identity_editor_permissions(component: Component) -> tuple[Permission, ...]:
-    """Return the permissions for users who manage identities; empty if there are no identities."""
+    """Return the permissions of users who manage identities; empty if there are no identities."""
     return tuple(_people(_identities(component), _ALL, "Create, change and delete identities."))
 
 

@@ -1,4 +1,4 @@
-"""Permissions as RBAC rules, and as the runtime library declares them."""
+"""Permissions as RBAC rules, and in the form that the runtime library declares."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Permission(NamedTuple):
-    """An RBAC rule, and the reason why it is needed."""
+    """An RBAC rule, and the reason for it."""
 
     groups: tuple[str, ...]
     resources: tuple[str, ...]
@@ -62,11 +62,11 @@ Feature = Literal[
     "withStatus",
     "withoutMachines",
 ]
-"""Feature that permissions can depend on: a feature of the contract, or one defined in
+"""Feature on which permissions can depend: a feature of the contract, or one defined in
 :mod:`.kinds`."""
 
 Placeholder = Literal["bootstrap_group", "migrated_crd", "namespace", "provider"]
-"""Placeholder in a group or an object name, such as ``$namespace``, which stands for one or more
+"""Placeholder in a group or an object name, such as ``$namespace``. It stands for one or more
 values."""
 
 _STRICT: Final = {"extra": "forbid"}
@@ -74,7 +74,7 @@ _STRICT: Final = {"extra": "forbid"}
 
 @dataclass(frozen=True, slots=True)
 class KindSelector:
-    """Selects kinds that have all of ``features`` and one of ``roles``; without roles, any role."""
+    """Selector of kinds with all of ``features`` and one of ``roles``, or any role if empty."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
@@ -93,19 +93,18 @@ class DeclaredRule:
     rules: tuple[str, ...] = ()
     """Ids of the contract rules that ``reason`` mentions."""
     when: KindSelector | None = None
-    """Condition: the rule is left out if this selects none of the component's kinds."""
+    """Condition: the rule is left out if this matches none of the component's kinds."""
     kinds: KindSelector | None = None
-    """The component's own kinds that the rule is about; the rule is left out if none is selected.
-    """
+    """The component's own kinds to which the rule applies; the rule is left out if none matches."""
     subresource: str = ""
-    """Subresource of ``kinds`` that the rule is about; empty for the kinds themselves."""
+    """Subresource of ``kinds`` to which the rule applies; empty for the kinds themselves."""
     groups: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    """Names of the objects that the rule applies to; empty if it applies to all objects. Like
-    ``groups``, this may contain placeholders."""
+    """Names of the objects to which the rule applies; empty for all objects. As in ``groups``,
+    placeholders are allowed."""
     uncalled: Mapping[str, str] = field(default_factory=dict)
-    """Verbs that the rule grants although the library sends no such request, each with the reason.
+    """Verbs that the rule grants although the library sends no such request, each with a reason.
 
     A key such as ``get machines`` names a single resource, for a rule with several ``resources``
     where the library uses the verb with only some of them.
@@ -130,11 +129,11 @@ class DeclaredPermissions:
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     manager: tuple[DeclaredRule, ...] = ()
-    """Rules for the manager, in the whole cluster."""
+    """Rules for the manager in the whole cluster."""
     namespace: tuple[DeclaredRule, ...] = ()
-    """Rules for the manager, in its own namespace only."""
+    """Rules for the manager in its own namespace only."""
     aggregate: tuple[DeclaredRule, ...] = ()
-    """Rules for other Cluster API managers, on each of ``kinds``."""
+    """Rules for other Cluster API managers, which apply to each of ``kinds``."""
 
     def __post_init__(self) -> None:
         if any(rule.kinds is None for rule in self.aggregate):
@@ -153,9 +152,9 @@ def _adapter() -> TypeAdapter[DeclaredPermissions]:
 
 
 def parse_permissions(data: Any, file: str) -> DeclaredPermissions:
-    """Validate the data from one ``permissions.yaml`` of the runtime library.
+    """Validate the data of one ``permissions.yaml`` in the runtime library.
 
-    ``file`` is the name to use in error messages.  Raises UnreadableInput, with all errors in its
+    ``file`` is the name to use in error messages.  Raises UnreadableInput with all errors in its
     message.
     """
     from pydantic import ValidationError
