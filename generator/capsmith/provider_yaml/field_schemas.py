@@ -13,7 +13,7 @@ _FORMATS = {
     "int64": {"type": "integer", "format": "int64"},
 }
 JUNCTORS = {"all_of": "allOf", "any_of": "anyOf", "one_of": "oneOf"}
-"""Attributes of a field that hold alternatives, with the schema keyword for each."""
+"""Attributes of a field that hold alternatives, with their schema keywords."""
 _OWN = frozenset(
     {"required", "immutable", "items", "properties", "additional_properties", "validations"}
     | {*JUNCTORS, "not_"}
@@ -31,8 +31,8 @@ def convert_field(field: FieldLike) -> dict[str, Any]:
     """Return the structural schema for one field.
 
     Whether the field is required is part of its parent's schema.  Nested objects list their
-    required properties, ``immutable`` becomes a CEL rule, and every list gets a list type, by
-    default ``atomic``.
+    required properties, ``immutable`` becomes a CEL rule, and every list has a list type, which is
+    ``atomic`` by default.
     """
     if isinstance(field, str):
         return _shorthand(field)

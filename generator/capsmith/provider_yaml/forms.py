@@ -2,8 +2,8 @@
 
 Each string type takes its pattern and length limit from a class in :mod:`capsmith.safetext`, so
 every accepted string is safe in generated code.  The type also holds the id and the hint of the
-finding that an invalid string causes.  Fields use the vocabulary of Kubernetes' structural schemas,
-or a shorthand such as ``string!``.
+finding for an invalid string.  Fields use the vocabulary of Kubernetes' structural schemas, or a
+shorthand such as ``string!``.
 """
 
 from __future__ import annotations
@@ -314,7 +314,7 @@ Text = Annotated[
 
 T = TypeVar("T")
 Many = Annotated[tuple[T, ...], Strict(False)]
-"""A list in provider.yaml, kept as a tuple."""
+"""A list in provider.yaml, stored as a tuple."""
 
 TEXT, MAPPING, FLAG, LIST = "<text>", "<mapping>", "<flag>", "<list>"
 """Tags for the members of unions. They appear in pydantic's error locations, so no key in
@@ -360,7 +360,10 @@ def _flag_or_list(value: Any) -> str | None:
 
 
 def choose_by_tag(tag: Any, expected: str) -> Discriminator:
-    """Return a union discriminator that reports a value without a tag as ``spec-wrong-type``."""
+    """Return a union discriminator that reports a value without a tag as ``spec-wrong-type``.
+
+    ``expected`` completes the message "must be ...".
+    """
     return Discriminator(
         tag, custom_error_type="spec-wrong-type", custom_error_message=f"must be {expected}"
     )

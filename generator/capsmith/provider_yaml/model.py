@@ -747,12 +747,12 @@ class ProviderSpec(SpecModel):
         return getattr(self, _ATTRIBUTES[section]) is not None
 
     def section(self, name: Section) -> Mapping[str, KindSpec]:
-        """Return a section's kinds by name; empty if provider.yaml lacks the section."""
+        """Return the kinds in a section by name; empty if provider.yaml lacks the section."""
         kinds: Mapping[str, KindSpec] | None = getattr(self, _ATTRIBUTES[name])
         return kinds or {}
 
     def identities(self) -> Iterator[tuple[tuple[str | int, ...], str | CredentialsSpec]]:
-        """Yield the path in provider.yaml to each identity kind, with the kind's description."""
+        """Yield the path to each identity kind in provider.yaml, with the kind's description."""
         written = self.credentials
         if isinstance(written, tuple):
             yield from ((("credentials", index), each) for index, each in enumerate(written))

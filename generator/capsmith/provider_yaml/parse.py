@@ -1,4 +1,4 @@
-"""Parse provider.yaml and convert pydantic's errors to findings with a position and a hint."""
+"""Parse provider.yaml, and convert pydantic's errors to findings with a position and a hint."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ class Parsed(NamedTuple):
 
 
 def parse(text: str, file: str) -> Parsed:
-    """Parse and validate provider.yaml; ``file`` is the name to use in findings.
+    """Parse and validate a provider.yaml; ``file`` is the name to use in findings.
 
-    Never raises an exception for bad input.  Finding ids: ``yaml-*``, ``spec-*``, ``field-*``,
-    ``schema-*`` and the ids of contract rules about names (CC-50, CRD-04 …).
+    Invalid input does not raise, but results in findings with these ids: ``yaml-*``, ``spec-*``,
+    ``field-*``, ``schema-*`` and the ids of contract rules about names (CC-50, CRD-04 …).
     """
     document, findings = parse_document(text, file)
     if document is None:
@@ -102,7 +102,7 @@ def parse(text: str, file: str) -> Parsed:
 
 
 def validate_document(document: Document) -> Parsed:
-    """Validate provider.yaml after its YAML is parsed.
+    """Validate a provider.yaml whose YAML has already been parsed.
 
     Reports the same findings as :func:`parse`, except for syntax errors.
     """
@@ -116,7 +116,7 @@ def validate_document(document: Document) -> Parsed:
 
 
 def translate(error: ErrorDetails, document: Document) -> Finding | None:
-    """Convert one pydantic error to a finding, or to None if another error already explains it."""
+    """Convert a pydantic error to a finding, or to None if another error already explains it."""
     is_key = error["loc"][-1:] == ("[key]",)
     # pydantic puts the tags of unions into the location, although they are in no file.
     path: Path = tuple(part for part in error["loc"] if part not in _TAGS)

@@ -1,4 +1,4 @@
-"""RE2 regular expressions, the only dialect that the API server accepts.
+"""Regular expressions in RE2 syntax, the only syntax that the API server accepts.
 
 Pydantic's linear-time engine compiles and matches them.  Python's engine accepts patterns that the
 API server refuses, and takes exponential time for some.

@@ -20,7 +20,7 @@ _FIELD_PATH = re.compile(f"(?:{_STEP.pattern})+")
 
 
 class UnknownField(NamedTuple):
-    """A step of a field path that names no property, and the names that exist at that step."""
+    """A step of a field path that is not a declared property, and the names that are declared."""
 
     name: str
     known: tuple[str, ...]
@@ -129,10 +129,10 @@ def check_form(rule: Validation, reporter: PathReporter) -> None:
 def check_expressions(
     rules: Sequence[tuple[int, Validation]], schema: Mapping[str, Any], reporter: PathReporter
 ) -> None:
-    """Compile rules against their schema, and report what the API server would refuse.
+    """Compile rules against their schema, and report errors that the API server would report.
 
-    Each rule comes with its index in the list at the path of ``reporter``.  Finding ids:
-    ``schema-rule`` and ``schema-rule-unchecked``.
+    Each rule comes with its index in the list at the reporter's path.  Finding ids: ``schema-rule``
+    and ``schema-rule-unchecked``.
     """
     if not rules:
         return

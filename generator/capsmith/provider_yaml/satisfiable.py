@@ -1,4 +1,4 @@
-"""Detect schemas whose limits no value can satisfy, for the cases that are simple to decide."""
+"""Detect schemas with limits that no value can satisfy, in cases that are simple to decide."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _Schema = Mapping[str, Any]
 
 
 def explain_empty_range(schema: _Schema) -> str:
-    """Return why no number satisfies the limits of ``schema``; empty if one does.
+    """Explain why no number satisfies the limits of ``schema``; return "" if a number does.
 
     Limits that the API server refuses anyway, such as a minimum above the maximum, are not judged.
     """
@@ -47,7 +47,7 @@ def _find_number(schema: _Schema, key: str) -> int | float | None:
 
 
 def explain_few_properties(schema: _Schema) -> str:
-    """Return why no object can have ``minProperties`` properties; empty if one can."""
+    """Explain why no object can have ``minProperties`` properties; return "" if an object can."""
     # Alternatives such as anyOf have no type, and their properties are not all that there are.
     properties = schema.get("properties") if schema.get("type") == "object" else None
     is_open = "additionalProperties" in schema or schema.get("x-kubernetes-preserve-unknown-fields")
@@ -58,7 +58,7 @@ def explain_few_properties(schema: _Schema) -> str:
 
 
 def explain_many_required(schema: _Schema) -> str:
-    """Return why ``maxProperties`` leaves no room for the required properties; empty if it does."""
+    """Explain why required properties exceed ``maxProperties``; return "" if they do not."""
     required, most = len(schema.get("required", ())), schema["maxProperties"]
     if required <= most:
         return ""
@@ -66,7 +66,7 @@ def explain_many_required(schema: _Schema) -> str:
 
 
 def explain_empty_set(schema: _Schema) -> str:
-    """Return why no list of type ``set`` satisfies the limits of ``schema``; empty if one does."""
+    """Explain why no list of type ``set`` satisfies the limits; return "" if one does."""
     items = schema.get("items", {})
     values = items.get("enum", [True, False] if items.get("type") == "boolean" else None)
     least = schema.get("minItems", 0)

@@ -1,7 +1,7 @@
 """Check that the fields of all kinds form structural schemas that the API server accepts.
 
-The findings point at lines of provider.yaml, so that authors need not wait for ``kubectl apply`` to
-refuse a CRD.  CEL rules are checked in :mod:`capsmith.provider_yaml.rules`.
+The findings refer to lines of provider.yaml, so that authors learn of an error before ``kubectl
+apply`` refuses the CRD.  CEL rules are checked in :mod:`capsmith.provider_yaml.rules`.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def check_limits(schema: Mapping[str, Any], reporter: PathReporter) -> None:
 
 
 def check_junctors(field: FieldSchema, schema: Mapping[str, Any], reporter: PathReporter) -> None:
-    """Check ``allOf``, ``anyOf``, ``oneOf`` and ``not`` of a field; id ``schema-junctor``."""
+    """Report ``schema-junctor`` for invalid ``allOf``, ``anyOf``, ``oneOf`` and ``not``."""
     for key, below in _junctors(field):
         _check(below, schema, reporter.at(*key))
 

@@ -27,9 +27,9 @@ _GO_TIME = re.compile(
 
 
 def is_duration(text: str) -> bool:
-    """Return whether Go's ``time.ParseDuration`` accepts the syntax of ``text``.
+    """Return whether ``text`` has the syntax that Go's ``time.ParseDuration`` accepts.
 
-    Durations that are too large for Go pass as well.
+    Durations that are too large for Go are accepted too.
     """
     return _DURATION.fullmatch(text) is not None
 
@@ -218,9 +218,9 @@ _MANY = 1_000_000
 
 
 def find_value_errors(value: Any, schema: Schema, path: Path = ()) -> Iterator[Mismatch]:
-    """Yield the path and the reason for each place where ``value`` violates ``schema``.
+    """Yield a path and a reason for each place where ``value`` violates ``schema``.
 
-    Paths start with ``path``, the path to ``value`` itself.
+    ``path`` is the path to ``value`` itself, with which all yielded paths start.
     """
     if value is None:
         if not schema.get("nullable"):
@@ -248,7 +248,7 @@ def find_value_errors(value: Any, schema: Schema, path: Path = ()) -> Iterator[M
 
 
 def is_of_type(value: Any, name: str) -> bool:
-    """Return whether a YAML value has the JSON type ``name``; booleans are not numbers."""
+    """Return whether a YAML value has the JSON type ``name``. Booleans are not numbers."""
     if name == "integer":
         return isinstance(value, int) and not isinstance(value, bool)
     if name == "number":
@@ -258,7 +258,7 @@ def is_of_type(value: Any, name: str) -> bool:
 
 
 def is_same_json(one: Any, other: Any) -> bool:
-    """Return whether two values are equal in JSON, where ``true`` differs from 1."""
+    """Return whether two values are equal as JSON, in which ``true`` differs from 1."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 

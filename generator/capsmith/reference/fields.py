@@ -1,4 +1,4 @@
-"""List a role's fields, from the shape of the role and from rules that name a path."""
+"""List the fields of a role, from the role's shape and from rules that name a path."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ class DocumentedField(NamedTuple):
     """A row in a field table."""
 
     path: str
-    """Path such as ``status.addresses[].type``; ``[]`` means list items, ``{}`` map values."""
+    """Path such as ``status.addresses[].type``; ``[]`` means list items, ``{}`` means map
+    values."""
     type: str
     limits: tuple[str, ...]
     """Limits in words, without the pattern."""
     pattern: str
     required: bool
-    """Whether an object that has the field's parent must have the field, too."""
+    """Whether an object that has the field's parent must also have the field."""
     rules: tuple[Rule, ...]
-    """Rules that name the field, or else the rule that applies to its parent."""
+    """Rules that name the field or, if there are none, the rule for its parent."""
     inherited: bool
-    """Whether ``rules`` comes from the field's parent, because no rule names the field itself."""
+    """Whether ``rules`` holds the parent's rule, because no rule names the field itself."""
     meaning: str
 
     @property
     def necessity(self) -> str:
-        """Return the RFC 2119 keyword that says whether CRDs must declare the field."""
+        """Return in words whether CRDs must declare the field, by RFC 2119 if possible."""
         if self.inherited:
             return "required in its parent" if self.required else "optional in its parent"
         words = list(dict.fromkeys(_necessity(rule, self.path) for rule in self.rules))
@@ -42,10 +43,10 @@ class DocumentedField(NamedTuple):
 
 
 def list_fields(contract: Contract, role: str) -> list[DocumentedField]:
-    """Return a role's fields in one contract version, sorted by path.
+    """Return the fields of a role in one contract version, sorted by path.
 
-    Fields that capsmith adds are left out.  Fields come from the shape of the role, and from rules
-    that name a path outside the shape.
+    Fields that capsmith adds are left out.  Fields come from the role's shape, and from rules that
+    name a path outside the shape.
     """
     named: dict[str, list[tuple[Rule, str]]] = {}
     for rule in contract.rules.values():
@@ -61,7 +62,7 @@ def list_fields(contract: Contract, role: str) -> list[DocumentedField]:
 
 
 def list_named_paths(rule: Rule) -> Iterator[tuple[str, str]]:
-    """Yield the paths that a rule's check expects, each with its type."""
+    """Yield each path that a rule's check expects, with its type."""
     if rule.check is None:
         return
     params = rule.check.params

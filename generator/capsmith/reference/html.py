@@ -19,12 +19,12 @@ from capsmith.reference.model import (
 
 
 def name_file(path: str) -> str:
-    """Return the file name for a page, ending in ``.html``."""
+    """Return the name of the file for a page, ending in ``.html``."""
     return f"{path}.html"
 
 
 def render(page: ReferencePage) -> str:
-    """Render a page as HTML that ends with a newline."""
+    """Render a page as HTML, ending with a newline."""
 
     def address(link: Link) -> str:
         if link.url:

@@ -28,12 +28,12 @@ _WIDTH = 100
 
 
 def name_file(path: str) -> str:
-    """Return the file name for a page; the index of a folder is its ``README.md``."""
+    """Return the name of the file for a page. The index of a folder is its ``README.md``."""
     return "README.md" if path == INDEX else f"{path}.md"
 
 
 def render(page: ReferencePage) -> str:
-    """Render a page as Markdown that ends with a newline."""
+    """Render a page as Markdown, ending with a newline."""
     blocks = (_block(block, page.path) for block in page.blocks)
     return "\n".join((f"{MARK}\n", f"# {_escaped(page.title)}\n", *blocks))
 
@@ -91,7 +91,7 @@ def _escaped(text: str) -> str:
 
 
 def wrap_text(text: str, first: str = "", further: str = "") -> str:
-    """Wrap text at spaces; ``first`` and ``further`` are the indents of the lines.
+    """Wrap text at spaces. ``first`` indents the first line, and ``further`` all other lines.
 
     Lines with long links may exceed the width.
     """

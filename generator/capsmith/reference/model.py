@@ -27,7 +27,7 @@ class Link(NamedTuple):
     heading: str = ""
     """Text of a heading on the page; empty to link to the whole page."""
     url: str = ""
-    """Absolute URL; only set for links to other sites."""
+    """Absolute URL; set only for links to other sites."""
 
 
 Span = str | Code | Strong | Link
@@ -35,7 +35,7 @@ Spans = tuple[Span, ...]
 
 
 class Heading(NamedTuple):
-    """A heading within a page, below the page's title."""
+    """A heading within a page, below the title."""
 
     level: int
     """Level of the heading, from 2 to 4."""
@@ -94,5 +94,5 @@ def make_anchor(heading: str) -> str:
 
 
 def make_relative(source: str, target: str) -> str:
-    """Return the relative path that leads from the page ``source`` to the page ``target``."""
+    """Return the path of the page ``target`` relative to the page ``source``."""
     return "../" * source.count("/") + target

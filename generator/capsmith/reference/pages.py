@@ -1,4 +1,4 @@
-"""Build all pages: contents, access, a page for each contract and role, and the rules in full."""
+"""Build all pages: contents, access, a page for each contract and role, and the full rules."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _TESTS = {
 def build_access_page(
     table: AccessTable, core: Project, rules: Mapping[str, Rule]
 ) -> ReferencePage:
-    """Build the page about core's requests, with source links for all tested releases of core."""
+    """Build the page about core's requests, with links to the source of tested releases of core."""
     texts = Texts(rules)
     blocks: list[Block] = [
         Paragraph(tuple(_introduce_access(core))),
@@ -175,15 +175,16 @@ _FIELD_HEAD = ("Path", "Type", "Limits", "Necessity", "Rules", "Releases of core
 
 
 class Subject(NamedTuple):
-    """A topic of the contract; each contract version has one page about it."""
+    """A topic of the contract. Each contract version has a page about it."""
 
     name: str
     """Name of the page, and of the file with its rules."""
     title: str
     roles: tuple[str, ...]
-    """Roles that the page describes; empty for everything that is not on the page of a role."""
+    """Roles that the page describes; empty for the page with all rules that concern no role's
+    page."""
     table: ContractPage | None = None
-    """Rule table on the contract's own page; None if there is none."""
+    """Rule table on the contract's own page; None if that page has no table."""
 
 
 _OTHER_ROLES = (

@@ -35,7 +35,7 @@ _PART = re.compile(r"`([^`]+)`|\b([A-Z]{2,3}-[0-9]{2})\b")
 
 
 def format_heading(rule: Rule) -> str:
-    """Return the text of the heading of a rule's section."""
+    """Return the heading for a rule's section."""
     return f"{rule.id} {rule.title}"
 
 
@@ -45,7 +45,7 @@ def link_rule(rule: Rule) -> Link:
 
 
 class Texts:
-    """Converts strings that mention rules to spans with links."""
+    """Converter from strings that mention rules to spans with links."""
 
     def __init__(self, rules: Mapping[str, Rule]) -> None:
         self._rules = rules
@@ -69,7 +69,7 @@ class Texts:
 
 
 def link_rules(rules: Collection[Rule]) -> Spans:
-    """Return links to rules, or a dash if there are none."""
+    """Return links to rules, separated by commas, or a dash if there are none."""
     found: list[Span] = []
     for rule in rules:
         found += [", ", link_rule(rule)] if found else [link_rule(rule)]
@@ -77,7 +77,7 @@ def link_rules(rules: Collection[Rule]) -> Spans:
 
 
 def describe_releases(core: Mapping[str, Any]) -> str:
-    """Return releases of core for a table cell: ``since v1.13``, or ``all`` if unbounded."""
+    """Return the releases of core for a table cell: ``since v1.13``, or ``all`` if unlimited."""
     words = {"since": "since", "deprecated": "deprecated in", "until": "until"}
     found = [f"{words[name]} {core[name]}" for name in words if core.get(name)]
     return ", ".join(found) or "all"
@@ -129,7 +129,7 @@ def _section(rule: Rule, texts: Texts) -> Iterator[Block]:
 def build_level_blocks(
     rules: Iterable[Rule], roles: Sequence[str], texts: Texts, what: str
 ) -> Iterator[Block]:
-    """Yield a heading and a table for each level. The caption of each table ends with ``what``."""
+    """Yield a heading and a table for each level. ``what`` is the end of each table's caption."""
     by_level: dict[Level, list[Rule]] = {}
     for rule in rules:
         by_level.setdefault(rule.level, []).append(rule)
@@ -169,7 +169,7 @@ def _class(rule: Rule, roles: Sequence[str]) -> Spans:
 
 
 def name_source(url: str) -> str:
-    """Return a short name for a URL: the last parts of its path, and the release of the book."""
+    """Return a short name for a URL: the end of its path, and the release of the book, if any."""
     address, _, fragment = url.partition("#")
     name = address.rstrip("/").rpartition("/")[2]
     name = f"{name}#{fragment}" if fragment else name

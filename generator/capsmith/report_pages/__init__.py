@@ -1,1 +1,1 @@
-"""Reports as pages for people: one model, printed as Markdown or as a single HTML file."""
+"""Reports as pages for human readers: one model, rendered as Markdown or as a single HTML file."""

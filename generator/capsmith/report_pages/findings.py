@@ -1,4 +1,4 @@
-"""Make sections of findings, and name files without absolute paths."""
+"""Group findings into sections of a report, with relative file names."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _TITLES = {
 
 
 def make_sections(findings: Sequence[Finding], folder: str) -> Iterator[Section]:
-    """Yield one section for each severity, the most severe first.
+    """Yield one section for each severity that occurs, the most severe first.
 
-    Files are named relative to ``folder``.
+    File names become relative to ``folder``.
     """
     for severity, title in _TITLES.items():
         entries = tuple(
@@ -38,7 +38,7 @@ def make_sections(findings: Sequence[Finding], folder: str) -> Iterator[Section]
 
 
 def relocate(location: Location, folder: str) -> Location:
-    """Return the location with its file relative to ``folder``, if the file is an absolute path."""
+    """Return the location with its file relative to ``folder`` if the file has an absolute path."""
     if not location.file.startswith("/"):
         return location
     return replace(location, file=posixpath.relpath(location.file, folder))

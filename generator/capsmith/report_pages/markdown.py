@@ -1,7 +1,7 @@
-"""Print a report as Markdown for a job summary or a comment on GitHub.  Pure: data in, text out.
+"""Render a report as Markdown for a GitHub job summary or comment. Pure: data in, text out.
 
-Nothing that comes from a manifest becomes markup, HTML, a mention or a link: what is not plain
-prose is a code span or inside a fence, and both are longer than any run of backticks within.
+Nothing from a manifest becomes markup, HTML, a mention or a link.  Anything that is not plain prose
+is put into a code span or a fence, which are longer than any run of backticks inside.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from capsmith.report_pages.model import Entry, Excerpt, ReportPage, make_matrix
 from capsmith.report_pages.shorten import shorten, shorten_line
 
 MAX_CHARACTERS = 65_000
-"""GitHub accepts comments of 65,536 characters and job summaries of 1 MiB."""
+"""Maximum length of a report; GitHub accepts comments of 65,536 characters and summaries of 1
+MiB."""
 _RESERVED = 500
-"""Characters that are kept free for the note about what is left out."""
+"""Number of characters reserved for the note about findings that are left out."""
 _PROSE = re.compile(r"[A-Za-z0-9 ,;.'()/%+=?-]*(: [A-Za-z0-9 ,;.'()/%+=?-]+)*:?")
 _AUTOLINKED = re.compile(r"\b(www\.|GH-[0-9]|[0-9a-f]{7,40}\b)", re.IGNORECASE)
 _LINK = re.compile(r"https://[A-Za-z0-9./_~%#?=&+:-]+")
@@ -25,7 +26,7 @@ _LINK = re.compile(r"https://[A-Za-z0-9./_~%#?=&+:-]+")
 def render(page: ReportPage) -> str:
     """Return the report as Markdown without a final newline, within GitHub's limits.
 
-    Findings that do not fit are left out, and the last line says how many.
+    Findings that do not fit are left out, and the last line states their number.
     """
     head = "\n".join(_head(page))
     blocks, size = [head], len(head)
@@ -51,7 +52,7 @@ def render(page: ReportPage) -> str:
 
 
 def escape(text: str) -> str:
-    """Return ``text`` on one line as plain prose or, if it could be markup, as a code span."""
+    """Return ``text`` on one line, as plain prose or, if it could be markup, as a code span."""
     line = shorten(make_printable(text)).strip()
     if _PROSE.fullmatch(line) and not _AUTOLINKED.search(line):
         return line
@@ -103,7 +104,7 @@ def _cell(text: str) -> str:
 
 
 def _findings(page: ReportPage) -> Iterator[str]:
-    """Yield one text for each finding, with the headings that precede it."""
+    """Yield the text of each finding, including any headings that precede it."""
     for section in page.sections:
         heading = f"## {escape(section.title)} ({len(section.entries)})\n\n"
         for group in section.groups:

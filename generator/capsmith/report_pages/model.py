@@ -1,4 +1,4 @@
-"""A report as plain data.  Knows no command, no disk and no clock."""
+"""A report as plain data. Independent of commands, the disk and the clock."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import NamedTuple
 from capsmith.findings import Location
 
 LINES_AROUND = 3
-"""Lines that an excerpt shows before and after the marked line."""
+"""Number of lines that an excerpt shows before and after the marked line."""
 
 
 class Excerpt(NamedTuple):
     """Consecutive lines of a file, one of which is marked."""
 
     first: int
-    """Number of the first line."""
+    """Number of the first line in the file, starting at 1."""
     lines: tuple[str, ...]
     marked: int
-    """Number of the marked line."""
+    """Number of the marked line in the file, starting at 1."""
 
 
 class Entry(NamedTuple):
-    """One finding, with everything that a reader needs to understand and mend it."""
+    """One finding, with everything that a reader needs to understand and fix it."""
 
     id: str
     message: str
@@ -30,13 +30,13 @@ class Entry(NamedTuple):
     subject: str = ""
     """Kind and name of the object."""
     path: str = ""
-    """Place in the object, such as ``spec.versions[0].name``."""
+    """Path in the object, such as ``spec.versions[0].name``."""
     rule: str = ""
     """The violated rule in words."""
     when: str = ""
-    """Condition under which the consequence follows; empty if it always does."""
+    """Condition for the consequence; empty if there is always a consequence."""
     releases: tuple[str, ...] = ()
-    """Releases of core that are affected; empty if that is not known."""
+    """Affected releases of core; empty if they are not known."""
     hint: str = ""
     link: str = ""
     """URL of the rule's source."""
@@ -44,15 +44,15 @@ class Entry(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Findings that have the same consequence."""
+    """Findings with the same consequence."""
 
     consequence: str
-    """What happens, and to whom; empty if that is not known."""
+    """The consequence, and whom it affects; empty if it is not known."""
     entries: tuple[Entry, ...]
 
 
 class Section(NamedTuple):
-    """Findings of one class, such as everything that breaks."""
+    """Findings of one class, such as all breaking violations."""
 
     title: str
     groups: tuple[Group, ...]
@@ -64,7 +64,7 @@ class Section(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """A line of the head of a report, such as a version."""
+    """A line in the head of a report, such as a version."""
 
     name: str
     value: str
@@ -72,33 +72,33 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReportPage:
-    """A report: the sentence of verdict, what was judged, findings, and what held."""
+    """A report: the verdict, what was judged, the findings, and the checks that passed."""
 
     title: str
     verdict: str
-    """One sentence."""
+    """The verdict in one sentence."""
     has_failed: bool
     facts: tuple[Fact, ...] = ()
     command: str = ""
     """Command line that repeats the report."""
     sections: tuple[Section, ...] = ()
     releases: tuple[str, ...] = ()
-    """Releases of core that were judged: the columns of the matrix; empty for no matrix."""
+    """Releases of core that were judged, which are the matrix columns; empty for no matrix."""
     notes: tuple[str, ...] = ()
-    """What was not judged, with reasons."""
+    """Parts that were not judged, with reasons."""
     held: tuple[Fact, ...] = ()
-    """What was checked and found no violation: id, and rule or check in words."""
+    """Checks that found no violation: the id, and the rule or check in words."""
     held_title: str = "Checks that passed"
     held_note: str = "Show all"
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Return all findings, in the order of their numbers, which start at 1."""
+        """Return all findings in the order of their numbers, which start at 1."""
         return tuple(entry for section in self.sections for entry in section.entries)
 
 
 class MatrixRow(NamedTuple):
-    """The findings of one rule: for each release, the numbers of those that affect it."""
+    """The findings of one rule: for each release, the numbers of the findings that affect it."""
 
     id: str
     cells: tuple[tuple[int, ...], ...]
@@ -107,7 +107,7 @@ class MatrixRow(NamedTuple):
 def make_matrix(page: ReportPage) -> tuple[MatrixRow, ...]:
     """Return one row for each violated rule, sorted by id, with one cell for each release.
 
-    A finding without known releases affects all of them.
+    A finding without known releases affects all releases.
     """
     numbers: dict[str, list[tuple[int, Entry]]] = {}
     for number, entry in enumerate(page.entries, 1):

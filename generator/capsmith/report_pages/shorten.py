@@ -1,20 +1,20 @@
-"""Limits for strings that come from files: a report stays readable whatever a manifest holds."""
+"""Limit the length of strings from files, so that a report stays readable for any manifest."""
 
 from __future__ import annotations
 
 MAX_VALUE = 600
-"""Characters of a message, name or path."""
+"""Maximum length of a message, name or path, in characters."""
 MAX_LINE = 160
-"""Characters of a line of an excerpt."""
+"""Maximum length of a line in an excerpt, in characters."""
 
 
 def shorten(text: str, limit: int = MAX_VALUE) -> str:
-    """Return ``text``, or its first ``limit`` characters and how many are left out."""
+    """Return ``text``, or its first ``limit`` characters and the number of omitted characters."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]} ... ({len(text) - limit} more characters)"
 
 
 def shorten_line(text: str) -> str:
-    """Return a line of an excerpt, shortened."""
+    """Return a line of an excerpt, shortened to :data:`MAX_LINE` characters."""
     return shorten(text, MAX_LINE)

@@ -1,1 +1,1 @@
-"""Resolve a description into a provider: derive a draft, check it, build the model."""
+"""Resolve a description into a provider: derive a draft, check it, and build the model."""

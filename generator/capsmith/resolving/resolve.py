@@ -1,4 +1,4 @@
-"""Resolve a description into a :class:`Provider`: derive once, check, build.
+"""Resolve a description into a :class:`Provider`: derive a draft, check it, and build.
 
 Lists all checks that compare keys, in the order in which an author reads provider.yaml.  Checks of
 single keys run earlier, when the file is parsed.
@@ -55,7 +55,7 @@ __all__ = ["Resolved", "link_rules", "resolve"]
 
 
 class Resolved(NamedTuple):
-    """A description after resolving: the draft, the provider, and unsorted findings.
+    """A resolved description: the draft, the provider, and unsorted findings.
 
     ``provider`` is None if any finding is an error. The draft always exists.
     """
@@ -66,10 +66,10 @@ class Resolved(NamedTuple):
 
 
 def resolve(spec: ProviderSpec, document: Document, contracts: Mapping[str, Contract]) -> Resolved:
-    """Derive everything that the author left open, check it, and build the provider.
+    """Derive every setting that the author left out, check the result, and build the provider.
 
-    ``contracts`` maps every known version to its contract: the fields of all contracts are
-    reserved, whichever contracts the provider follows.
+    ``contracts`` maps every known version to its contract, because the fields of all contracts are
+    reserved, even of those that the provider does not follow.
     """
     draft = derive(spec, contracts)
     findings: list[Finding] = []
@@ -138,9 +138,9 @@ def _followed_first(draft: Draft, contracts: Mapping[str, Contract]) -> list[Con
 def link_rules(
     findings: list[Finding] | tuple[Finding, ...], contracts: Mapping[str, Contract]
 ) -> tuple[Finding, ...]:
-    """Return the findings, adding a link to the source where the id is that of a contract rule.
+    """Return the findings, with a link to the source added where the id is a contract rule's.
 
-    Rules are only read from disk if there are findings.
+    Rules are read from disk only if there are findings.
     """
     if not findings:
         return ()

@@ -45,7 +45,7 @@ Answer = str | bool
 
 @dataclass(frozen=True, slots=True)
 class ScaffoldOptions:
-    """The sources of answers besides prompts. Attributes are named like cookiecutter's options."""
+    """Sources of answers besides prompts. Attributes have the names of cookiecutter's options."""
 
     no_input: bool = False
     overrides: Mapping[str, Answer] | None = None
@@ -67,8 +67,8 @@ class ScaffoldOptions:
     def retry(self, proposal: Proposal, unusable: Collection[str] = ()) -> ScaffoldOptions:
         """Return options for another round, with the answers of ``proposal`` as defaults.
 
-        Answers to ``unusable`` questions are dropped.  Answers that were only defaults are dropped
-        too, because a default may depend on an answer that changes now.
+        Answers to ``unusable`` questions are discarded.  Answers that were only defaults are
+        discarded too, because a default may depend on an answer that changes now.
         """
         answers = {**(self.overrides or {}), **proposal.typed}
         kept = {key: answer for key, answer in answers.items() if key not in unusable}
@@ -77,13 +77,13 @@ class ScaffoldOptions:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A provider.yaml that was built from the answers and is not validated yet."""
+    """A provider.yaml built from the answers, before validation."""
 
     answers: Mapping[str, Answer]
     typed: Mapping[str, Answer]
     """Answers that differ from their defaults, which may depend on other answers."""
     folder: str
-    """Name for the repository's folder, unless the user specifies one."""
+    """Name of the repository's folder if the user does not specify one."""
     text: str
     """Content of provider.yaml."""
 
@@ -117,7 +117,7 @@ def propose_spec(options: ScaffoldOptions) -> Proposal:
 
 
 def check_answers(answers: Mapping[str, str | bool]) -> tuple[Finding, ...]:
-    """Return findings by question, for answers that provider.yaml cannot contain.
+    """Return a finding for each answer that provider.yaml cannot contain, located at its question.
 
     All findings have the id ``answer-unusable``.
     """
@@ -195,7 +195,7 @@ def _questions(defaults: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_questions() -> dict[str, str]:
-    """Return the keys of all questions in their order, each with the text of its prompt."""
+    """Return the keys of all questions in order, each with the text of its prompt."""
     questions = _questions({})
     prompts = questions["__prompts__"]
     texts = {key: prompts[key] for key in _public(questions)}

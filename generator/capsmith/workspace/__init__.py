@@ -1,1 +1,1 @@
-"""Access the disk: read input, apply changes, cache results."""
+"""Access the disk: read input, apply changes, and cache results."""

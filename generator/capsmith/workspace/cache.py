@@ -1,8 +1,8 @@
 """Cache slow results in a user's folder. Without the cache, everything works but is slower.
 
 Some entries are executed (compiled blueprints), so a folder that other users can write to is not
-used.  Any number of runs may share the folder.  Entries appear by rename and are only returned if
-their digest matches, so an entry that a full disk truncated counts as missing.
+used.  Any number of runs may share the folder.  Entries are renamed into place and are returned
+only if their digest matches, so an entry truncated by a full disk counts as missing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 
 class FolderCache:
-    """A cache with one file for each entry, written by rename and verified by digest."""
+    """A cache with one file for each entry, renamed into place and verified by digest."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

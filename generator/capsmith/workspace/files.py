@@ -1,11 +1,11 @@
 """Files in a repository: paths that cannot leave its folder, atomic writes, and safe moves.
 
-Paths come from a lock, a journal or an overlay that others may have written, as a repository can be
-cloned from anywhere.  No path may therefore lead out of the folder, through a symlink, or into
-``.git``, where git would execute a file such as ``hooks/post-checkout``.
+Paths come from a lock, a journal or an overlay that others may have written, because a repository
+can be cloned from anywhere.  No path may therefore lead out of the folder, through a symlink, or
+into ``.git``, where git would execute a file such as ``hooks/post-checkout``.
 
-A move must not lose changes that another program saves meanwhile.  Comparing a file and then
-renaming another file over it leaves a moment in which an editor's automatic save would be lost.
+A move must not lose changes that another program saves at the same time.  If a file were compared
+and another file then renamed over it, an editor's automatic save in between would be lost.
 Therefore, the two files are exchanged in one step and compared afterwards, when the other program
 can no longer reach the file under its name.
 """
@@ -34,7 +34,7 @@ def resolve_without_symlinks(folder: Path, path: str) -> Path:
     """Return the location of ``path`` in ``folder``, whether or not the file exists.
 
     Raises Refused if the file or a parent is a symlink, if a parent is not a folder, and for paths
-    in ``.git``.  ``path`` must be relative and without ``..``.
+    in ``.git``.  ``path`` must be relative and must not contain ``..``.
 
     This is a check, not a lock: a process that can write to the folder could replace a parent with
     a symlink between check and write.  Such a process needs no help from capsmith.
@@ -78,7 +78,7 @@ def resolve_inside(folder: Path, path: str) -> Path:
 
 
 def make_refusal(path: str, why: str) -> Refused:
-    """Return the exception to raise for a path that capsmith must not touch."""
+    """Create, but do not raise, the exception for a path that capsmith must not touch."""
     return Refused(
         "output-not-regular",
         why,
@@ -88,7 +88,7 @@ def make_refusal(path: str, why: str) -> Refused:
 
 
 def remove_empty_parents(folder: Path, target: Path) -> None:
-    """Remove the parents of ``target`` that are empty, up to ``folder``, which is kept."""
+    """Remove the empty parents of ``target`` below ``folder``. ``folder`` itself is kept."""
     # The folder itself stays, however empty it is: the author created it.
     for parent in target.parents:
         if parent == folder:
@@ -100,7 +100,7 @@ def remove_empty_parents(folder: Path, target: Path) -> None:
 
 
 def digest_file(file: Path) -> str:
-    """Return a regular file's digest, or an empty string if there is no such file."""
+    """Return the digest of a regular file, or an empty string if there is no such file."""
     return digest(file.read_bytes()) if file.is_file() else ""
 
 
@@ -110,7 +110,7 @@ def read_permissions(file: Path) -> int:
 
 
 def write_synced(target: Path, content: bytes, permissions: int) -> None:
-    """Write a file with the given permissions to a folder that exists, and sync the file.
+    """Write a file with the given permissions to an existing folder, and sync it to disk.
 
     On return, the content is on disk.  The name of a new file may still be lost in a power failure,
     because the folder is not synced: rename the file afterwards, or be able to write it again.
@@ -125,12 +125,12 @@ def write_synced(target: Path, content: bytes, permissions: int) -> None:
 
 
 def write_all(files: Iterable[tuple[Path, bytes, int]]) -> None:
-    """Write files in the same way as :func:`write_synced`, several at a time.
+    """Write files as :func:`write_synced` does, several at a time.
 
     Missing folders are created.  On return, all contents are on disk, so a later rename never
-    refers to a file that a power failure would leave empty.  Files are written in any order: until
-    this function returns, nothing may refer to them.  Raises the error of the first failed write,
-    after all other writes have ended.
+    refers to a file that a power failure would leave empty.  Files are written in any order, so
+    nothing may refer to them before this function returns.  Raises the error of the first failed
+    write after all other writes have ended.
     """
     # A file system commits files that are synced at the same time in one commit; one after the
     # other, each file would wait for its own commit.
@@ -168,7 +168,7 @@ def _write_share(files: Sequence[tuple[Path, bytes, int]], failures: list[BaseEx
 
 
 def replace_file(target: Path, content: bytes) -> None:
-    """Write a file atomically: at any time it has either the old or the new content.
+    """Write a file atomically, so that it always has either the old or the new content.
 
     Concurrent calls must not have the same target, because they would share a temporary file.
     """
@@ -181,7 +181,7 @@ def replace_file(target: Path, content: bytes) -> None:
 
 
 def create_file(target: Path, content: bytes) -> None:
-    """Create a file atomically, either with its whole content or not at all.
+    """Create a file atomically: with its whole content, or not at all.
 
     Raises FileExistsError if ``target`` exists.
     """
@@ -223,7 +223,7 @@ def replace_unchanged(staged: Path, target: Path, expected: str) -> bool:
     fails.
 
     If the operating system or the file system, such as NFS, cannot exchange files, a save between
-    the comparison and the rename is still lost: there is no way to detect it.
+    the comparison and the rename is lost: there is no way to detect it.
     """
     if not os.path.lexists(target):
         return _create(staged, target)

@@ -1,4 +1,4 @@
-"""Ask git for uncommitted changes. git is optional, and not used for anything else."""
+"""Ask git for uncommitted changes. git is optional, and used for nothing else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TIMEOUT = 120.0
 
 
 def list_uncommitted(folder: Path) -> tuple[str, ...]:
-    """Return the paths with uncommitted changes, relative to ``folder``, without ignored files.
+    """Return the paths with uncommitted changes, relative to ``folder``, except ignored files.
 
     Empty if git is missing or ``folder`` is not in a work tree.  Raises Refused (``git-unusable``)
     if git fails.

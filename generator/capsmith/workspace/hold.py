@@ -1,8 +1,8 @@
-"""Lock a folder for one run at a time, and convert OSError to DiskError.
+"""Lock a folder against other runs, and convert OSError to DiskError.
 
-The lock is an advisory flock on the folder itself, so a killed process cannot leave a lock file
-behind, and none can be committed by accident: the kernel releases the lock with the last
-descriptor.
+The lock is an advisory flock on the folder itself, which the kernel releases with the last
+descriptor.  A killed process therefore leaves no lock file behind, and none can be committed by
+accident.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from capsmith.errors import DiskError, Refused
 def hold_folder(folder: Path, *, writes: bool = True) -> Iterator[None]:
     """Return a context manager that locks ``folder`` against other runs of capsmith.
 
-    Runs that only read can share the folder.  The kernel unlocks it if this process dies.  Does not
+    Runs that only read can share the folder.  The lock is released if this process dies.  Does not
     wait: raises Refused (``output-busy``) if another run has the lock.  A folder that does not
     exist is not locked, because it appears completely or not at all.  Has no effect on Windows or
     on a file system without locks.
@@ -43,7 +43,7 @@ def hold_folder(folder: Path, *, writes: bool = True) -> Iterator[None]:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Return whether no run holds ``folder``, so that a killed run must have left it behind."""
+    """Return whether no run holds ``folder``. If a run created it, that run was killed."""
     # Only an answer for now: who acts on it must be sure that no run takes up the folder again.
     try:
         with hold_folder(folder):

@@ -48,14 +48,14 @@ from capsmith.workspace.files import (
 
 
 class Write(NamedTuple):
-    """A file's new content and permissions. None keeps the permissions of the existing file."""
+    """The new content and permissions of a file. None keeps an existing file's permissions."""
 
     content: bytes
     mode: int | None
 
 
 class Change:
-    """Files to write and files to remove, which take effect together or not at all."""
+    """Files to write and files to remove, all in one step that succeeds or fails as a whole."""
 
     def __init__(self) -> None:
         self.writes: dict[str, Write] = {}
@@ -64,7 +64,7 @@ class Change:
     def write(
         self, path: str, content: str | bytes, executable: bool | None = False, mode: int = 0
     ) -> None:
-        """Record that ``content`` is to be written to ``path``; a string is encoded as UTF-8.
+        """Add ``content`` to the change, to be written to ``path``; a string is encoded as UTF-8.
 
         If ``mode`` is not 0, it sets the permissions.  Otherwise ``executable`` does: None keeps
         the permissions of an existing file.
@@ -74,7 +74,7 @@ class Change:
         self.writes[str(RelativePath(path))] = Write(data, mode or usual)
 
     def remove(self, path: str) -> None:
-        """Record that ``path`` is to be removed."""
+        """Add the removal of ``path`` to the change."""
         self.removals.add(str(RelativePath(path)))
 
     def __bool__(self) -> bool:
@@ -100,7 +100,7 @@ class _Pending:
 
 
 class Journal:
-    """A folder's pending change, if there is one.
+    """The pending change of a folder, if there is one.
 
     The caller must hold the folder (:func:`capsmith.workspace.hold.hold_folder`): two processes
     that complete the same change would mistake each other's moves for edits.
@@ -111,7 +111,7 @@ class Journal:
 
     @property
     def is_pending(self) -> bool:
-        """Return whether a change was interrupted and is neither completed nor undone."""
+        """Return whether a change was interrupted and has been neither completed nor undone."""
         return resolve_inside(self._folder, _PENDING).is_file()
 
     @property
@@ -127,7 +127,7 @@ class Journal:
 
         ``read`` maps the paths of the files that the change was derived from to the digests of
         their contents, which are empty for files that did not exist.  Raises Refused
-        (``output-saved``) if one of the files has been saved since.  There must be no pending
+        (``output-saved``) if one of the files has been saved since then.  There must be no pending
         change.  If an exception is raised, nothing has changed.
         """
         self._discard_stage()
@@ -157,12 +157,12 @@ class Journal:
             raise
 
     def complete(self, *, is_resumed: bool = True) -> None:
-        """Complete the pending change or, if undoing has begun, complete the undoing.
+        """Complete the pending change or, if it is being undone, complete the undo.
 
-        Raises Refused if a file was edited since: before anything is moved (``output-edited``), or
-        after all other files have their former contents again (``output-saved``).  A change that
-        this run has staged (not ``is_resumed``) is then always undone.  Raises UnreadableInput for
-        an invalid list or damaged staged files.
+        Raises Refused if a file was edited since then: before anything is moved
+        (``output-edited``), or after all other files have their former contents again
+        (``output-saved``).  A change that this run has staged (not ``is_resumed``) is then always
+        undone.  Raises UnreadableInput for an invalid list or damaged staged files.
         """
         pending = self._load()
         if pending.undo:

@@ -41,7 +41,7 @@ _HINT = "Specify the folder of the kustomization that builds the release, or ver
 
 
 class KustomizeOutput(NamedTuple):
-    """What kustomize built from a folder."""
+    """The objects that kustomize built from a folder."""
 
     text: str
     folder: Path
@@ -49,7 +49,7 @@ class KustomizeOutput(NamedTuple):
 
 
 def find_kustomize() -> tuple[str, ...] | None:
-    """Return a command to which a folder must be appended, or None if PATH has no such program."""
+    """Return a command to which a folder must be appended, or None if PATH has no kustomize."""
     for program, command in _PROGRAMS:
         path = shutil.which(program)
         if path is not None:
@@ -60,7 +60,7 @@ def find_kustomize() -> tuple[str, ...] | None:
 def run_kustomize(command: tuple[str, ...], folder: Path) -> KustomizeOutput:
     """Return the objects that a kustomization builds, annotated with their source files.
 
-    Reads ``folder`` and all folders that it refers to, and writes nothing to them.  Raises
+    Reads ``folder`` and all folders that it refers to, and does not write to them.  Raises
     UnreadableInput if kustomize fails, or if it would have to download something.
     """
     _refuse_remote(folder)

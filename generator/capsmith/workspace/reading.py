@@ -1,7 +1,7 @@
 """Read untrusted input from the user, and capsmith's data files.
 
-No function hangs, follows links or reads without a limit: a repository can contain a pipe, a link
-to ``/dev/zero`` or a file of several gigabytes instead of a provider.yaml.
+No function blocks, follows links or reads without a limit: instead of a provider.yaml, a repository
+can contain a pipe, a link to ``/dev/zero`` or a file of several gigabytes.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Limit(NamedTuple):
 
 
 def find_yaml_files(folder: Path, limit: Limit, names: Container[str] = ()) -> Iterator[Path]:
-    """Yield the YAML files below ``folder``, and files with a name in ``names``, sorted by path.
+    """Yield the YAML files below ``folder`` and files with a name in ``names``, sorted by path.
 
     Symbolic links, hidden entries and dependency folders are skipped.  Raises UnreadableInput if
     there are more files than ``limit`` allows.
@@ -165,7 +165,7 @@ def read_texts(folder: Traversable) -> dict[str, str]:
 
 
 class LazyTexts(Mapping[str, str]):
-    """A folder's files by relative POSIX path, sorted. Each is read when first used."""
+    """The files of a folder by relative POSIX path, sorted. Each file is read when first used."""
 
     def __init__(self, folder: Traversable) -> None:
         self._files = dict(sorted(_data_files(folder, ""), key=lambda file: file[0]))
@@ -196,17 +196,17 @@ def _data_files(folder: Traversable, prefix: str) -> Iterator[tuple[str, Travers
 
 MOST_FILES = 500
 MOST_BYTES = 256 * 1024
-"""Maximum size of one file, in bytes."""
+"""Maximum size of one file in an overlay, in bytes."""
 _DEEPEST = 20
 _IGNORED = ("README", "LICENSE", "LICENCE", "COPYING", "NOTICE", "CHANGELOG")
 
 
 def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
-    r"""Return an overlay's files by POSIX path, and findings about files that cannot be read.
+    r"""Return the files of an overlay by POSIX path, with findings about files that cannot be read.
 
     Paths are sorted and line endings are ``\n``.  Hidden files and documents such as README.md at
-    the top of the folder are skipped.  Raises UnreadableInput if the folder does not exist.
-    Finding ids: ``overlay-path``, ``overlay-too-large`` and the ids of :func:`read_document`.
+    the top of the folder are skipped.  Raises UnreadableInput if the folder does not exist. Finding
+    ids: ``overlay-path``, ``overlay-too-large`` and the ids of :func:`read_document`.
     """
     _require_folder(folder)
     texts: dict[str, str] = {}
@@ -233,7 +233,7 @@ def read_overlay(folder: Path) -> tuple[dict[str, str], tuple[Finding, ...]]:
 
 
 def locate_overlay(repository: Path, named: str) -> Path:
-    """Return the path to the overlay folder that provider.yaml names.
+    """Return the path to the overlay folder named in provider.yaml.
 
     Raises UnreadableInput if it is outside ``repository`` or its path contains a symlink.
     """

@@ -29,7 +29,7 @@ __all__ = ["Change", "Repository"]
 
 
 class Repository:
-    """One provider's repository, as a folder."""
+    """The folder of a provider's repository."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,9 +41,9 @@ class Repository:
     def hold(self, *, writes: bool = True) -> Iterator[None]:
         """Return a context manager that locks the folder. Runs that do not write can share it.
 
-        A folder that did not exist at the start counts as new until the change is applied.  Raises
+        A folder that did not exist on entry counts as new until a change is applied.  Raises
         Refused if another run has the lock, UnreadableInput if the path is not a folder, and
-        DiskError for any OSError inside.
+        DiskError for any OSError inside the context.
         """
         # Remembered, not looked up again: another process may create the folder while this run
         # renders, and the rename at the end must then fail instead of mixing two trees.
@@ -60,13 +60,13 @@ class Repository:
             yield
 
     def list_names(self) -> tuple[str, ...]:
-        """Return the names of all entries at the top of the folder, sorted; empty if it is new."""
+        """Return the sorted names of all entries at the top of the folder; empty if it is new."""
         if self._new:
             return ()
         return tuple(sorted(entry.name for entry in self.folder.iterdir()))
 
     def read_beside(self, path: str) -> dict[str, bytes]:
-        """Return the content of all regular files in the folder that contains ``path``, sorted.
+        """Return the contents of all regular files in the same folder as ``path``, sorted by path.
 
         Used for the author's own files, whose names may contain any character.  Unreadable files
         count as empty.
@@ -122,17 +122,17 @@ class Repository:
     def watch(self, path: str) -> None:
         """Make :meth:`apply` refuse to replace a file that is saved after this call.
 
-        Needed only for files that were read elsewhere: files that this class reads are watched from
-        their first reading.
+        Needed only for files that were read elsewhere. Files that this class reads are watched from
+        the first time they are read.
         """
         with contextlib.suppress(Refused):  # another reader reports it better
             self._read.setdefault(path, digest_file(resolve_inside(self.folder, path)))
 
     def read_existing(self, paths: Iterable[str], theirs: Container[str] = ()) -> dict[str, bytes]:
-        """Return the contents of the given files that exist, by path.
+        """Return the contents of the given files, by path, leaving out files that do not exist.
 
-        ``theirs`` are the author's files, of which only the existence matters: symlinks and
-        unreadable files count as empty.  For other paths, raises the same errors as
+        ``theirs`` are the author's files.  Only their existence matters, so symlinks and unreadable
+        files among them count as empty.  For other paths, raises the same errors as
         :meth:`read_bytes`.
         """
         found: dict[str, bytes] = {}
@@ -160,8 +160,8 @@ class Repository:
         first, and :meth:`complete_pending` finishes it after an interruption.  The caller must hold
         the repository (:meth:`hold`).
 
-        Raises Refused (``output-saved``) if a file of the change was saved by another program after
-        it was read here: the change would replace content that it does not take into account.
+        Raises Refused (``output-saved``) if another program saved a file of the change after it was
+        read here: the change would replace content that it does not take into account.
         """
         # All paths are checked before the first write, so that a bad one refuses the whole change.
         for path in (*change.writes, *change.removals):
@@ -178,24 +178,24 @@ class Repository:
 
     @property
     def is_interrupted(self) -> bool:
-        """Return whether an interrupted change is pending."""
+        """Return whether a change was interrupted and is still pending."""
         return not self._new and self._journal.is_pending
 
     @property
     def is_undoing(self) -> bool:
-        """Return whether an interrupted change is being undone, so that it cannot be completed."""
+        """Return whether the pending change is being undone and therefore cannot be completed."""
         return self.is_interrupted and self._journal.is_undoing
 
     def complete_pending(self) -> bool:
-        """Finish a change that was interrupted, and return whether there was one.
+        """Complete an interrupted change, and return whether there was one.
 
-        Raises Refused, before anything is written, if a file was edited since, and UnreadableInput
-        for an invalid record or missing staged files.
+        Raises Refused, before anything is written, if a file was edited since then, and
+        UnreadableInput for an invalid record or missing staged files.
         """
         return self._settle(self._journal.complete)
 
     def undo_pending(self) -> bool:
-        """Undo a change that was interrupted, and return whether there was one.
+        """Undo an interrupted change, and return whether there was one.
 
         Raises the same errors as :meth:`complete_pending`.
         """

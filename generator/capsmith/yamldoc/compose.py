@@ -1,10 +1,10 @@
 """Compose plain data with positions from YAML parser events, within limits.
 
 PyYAML's own composer would check the limits too late.  For a list of 100,000 small mappings
-``yaml.compose`` takes seconds and 160 MB to build what this module refuses in a few milliseconds.
-It also raises RecursionError for deep nesting, reports a later syntax error instead of the limit
-that was exceeded before it, does not allow an anchor to be redefined, and reports the position of
-an anchor for each of its aliases.
+``yaml.compose`` takes seconds and 160 MB to build a tree that this module refuses in a few
+milliseconds.  It also raises RecursionError for deep nesting, reports a later syntax error instead
+of the limit that was exceeded before it, does not allow an anchor to be redefined, and reports the
+position of an anchor for each of its aliases.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Path = tuple[str | int, ...]
 MAX_NODES = 100_000
 """Maximum number of keys and values in a document, with aliases expanded."""
 MAX_DEPTH = 40
-"""Maximum nesting of mappings and lists."""
+"""Maximum nesting depth of mappings and lists."""
 MAX_ANCHORS = 100
 MAX_PROBLEMS = 50
 _LONGEST_NUMBER = 40
@@ -42,7 +42,7 @@ def format_path(path: Path) -> str:
 
 
 class Mark(NamedTuple):
-    """The positions of a key and its value, as line and column starting at 1.
+    """The positions of a key and its value, as lines and columns starting at 1.
 
     ``raw`` is the source of a plain scalar; None for other values.
     """
@@ -53,7 +53,7 @@ class Mark(NamedTuple):
 
 
 class Rejected(Exception):
-    """Raised if reading cannot continue; ``finding`` says why."""
+    """Raised if the document cannot be read further; ``finding`` says why."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)
@@ -70,7 +70,7 @@ class _Anchored:
 
 @dataclass(slots=True)
 class Composer:
-    """Composes a single YAML document; use a new instance for each document.
+    """Composer of a single YAML document; create a new instance for each document.
 
     ``file`` is only used in findings.  ``findings`` collects errors that do not stop the reading.
     """

@@ -1,8 +1,8 @@
 """Parse YAML into a :class:`Document`, plain data with positions, and report findings at its paths.
 
 Limits are checked on parser events before anything is built, and an alias counts as everything that
-it expands to, so hostile input is processed cheaply.  This module opens no files and is independent
-of the keys in a document.
+it expands to, so hostile input is processed cheaply.  This module opens no files and does not
+depend on the keys in a document.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _BLOCK = re.compile(r"\|([+-]?[1-9]?[+-]?)[ \t]*(#.*)?")
 def find_inside(source: str, start: Position, text: str, place: Position) -> Position | None:
     """Convert a position in a scalar's value to a position in the YAML source.
 
-    ``start`` is the position of the scalar in ``source``, ``text`` its value, ``place`` the
-    position in that value.  Returns None if the source does not contain the value literally, as
-    with escapes.
+    ``start`` is the position of the scalar in ``source``, ``text`` is its value, and ``place`` is
+    the position in that value.  Returns None if the value is not literally in the source, for
+    example because of escapes.
     """
     lines = source.split("\n")
     if start[0] > len(lines):
@@ -84,9 +84,9 @@ class Document(NamedTuple):
         return Location(self.file, *mark.value)
 
     def inside(self, path: Path, line: int, column: int) -> Location:
-        """Return the file position of a line and column (from 1) in the string at ``path``.
+        """Return the file position of a line and column (both from 1) in the string at ``path``.
 
-        If escapes or folded lines make that impossible, return the position of the value.
+        Return the position of the value if escapes or folded lines make that impossible.
         """
         value: Any = self.data
         for step in path:
@@ -109,9 +109,9 @@ class Document(NamedTuple):
 
 
 def parse_document(text: str, file: str) -> tuple[Document | None, tuple[Finding, ...]]:
-    """Return the document, or None and findings that say why it was refused.
+    """Parse YAML into a document, or return None and findings with the reasons for refusing it.
 
-    ``file`` is the name to use in findings.  Never raises an exception for bad input.  Finding ids:
+    ``file`` is the name to use in findings.  Invalid input does not raise.  Finding ids:
     ``yaml-too-large``, ``yaml-syntax``, ``yaml-empty``, ``yaml-not-a-mapping``,
     ``yaml-several-documents`` and the ids in :mod:`capsmith.yamldoc.compose`.
     """
@@ -177,7 +177,7 @@ def _upwards(path: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class PathReporter:
-    """Reports findings at a path of a document, or at paths below it.
+    """Reporter of findings at a path of a document, or at paths below it.
 
     Reporters of one document append to the same list ``findings``, so checks return nothing.  The
     list is unsorted and may contain duplicates; :class:`capsmith.report.Report` removes them.
@@ -193,19 +193,19 @@ class PathReporter:
     path: Path
     findings: list[Finding]
     correlated: bool = True
-    """Whether the API server can pair old and new values at the path, which it cannot inside atomic
+    """Whether the API server can pair old and new values at the path. It cannot inside atomic
     lists."""
     bounded: bool = True
-    """Whether all lists and maps that contain the path have a maximum size."""
+    """Whether all lists and maps around the path have a maximum size."""
 
     def at(self, *below: str | int) -> PathReporter:
         """Return a reporter for the path ``below`` this one, with the same list of findings."""
         return replace(self, path=self.path + below)
 
     def add_error(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report an error at the value of this path, or of the path ``below`` it.
+        """Report an error at the value of this path or, if given, of the path ``below`` it.
 
-        If the document lacks the path, the error is at its nearest parent that exists.
+        If the document lacks the path, the error is at its nearest existing parent.
         """
         self._add(Severity.ERROR, id, message, hint, self.document.value(self.path + below))
 
@@ -222,11 +222,11 @@ class PathReporter:
         self._add(Severity.ERROR, id, message, hint, where)
 
     def add_warning(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report a warning at the value of this path, or of the path ``below`` it."""
+        """Report a warning at the value of this path or, if given, of the path ``below`` it."""
         self._add(Severity.WARNING, id, message, hint, self.document.value(self.path + below))
 
     def add_error_at_key(self, id: str, message: str, hint: str, *below: str | int) -> None:
-        """Report an error at the key of this path, or of the path ``below`` it."""
+        """Report an error at the key of this path or, if given, of the path ``below`` it."""
         self._add(Severity.ERROR, id, message, hint, self.document.key(self.path + below))
 
     def _add(self, severity: Severity, id: str, message: str, hint: str, where: Location) -> None:

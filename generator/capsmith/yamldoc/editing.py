@@ -1,4 +1,4 @@
-"""Replace values in YAML source and keep everything around them byte for byte.
+"""Replace values in YAML source, and keep everything around them byte for byte.
 
 Lists and mappings are changed entry by entry: comments, order, quotes and line endings are kept,
 even the comments inside removed entries.  The result is parsed again.  Unless it means exactly what
@@ -35,7 +35,7 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The edited source, or the unchanged source with a finding that says why it was not edited."""
+    """The edited source, or the unchanged source and a finding with the reason."""
 
     text: str
     finding: Finding | None = None
@@ -144,11 +144,11 @@ def _not_editable(document: Document, values: Values, key: str) -> Finding:
 
 
 class Unsafe(Exception):
-    """Raised if a change would affect more of the source than it should."""
+    """Raised if a change would affect more of the source than intended."""
 
 
 class Splices:
-    """Collects changes to one source, to apply them together.
+    """Changes to one source, collected and then applied together.
 
     All positions refer to the original source.
     """
@@ -182,7 +182,7 @@ class Splices:
         self._put(node.start, node.end, format_value(value, node.style))
 
     def wrap(self, node: Node, others: Mapping[str, Any], key: str) -> None:
-        """Turn a scalar into a mapping with the scalar under ``key``, followed by ``others``."""
+        """Turn a scalar into a mapping: the scalar under ``key``, followed by ``others``."""
         style = '"' if node.style == '"' else ""
         more = "".join(f", {_entry(name, value, style)}" for name, value in others.items())
         self._put(node.start, node.start, f"{{{format_value(key, style)}: ")
@@ -217,7 +217,7 @@ class Splices:
                 self._remove_line(node, index)
 
     def add_entries(self, node: Node, entries: Mapping[str, Any], *, in_front: bool) -> None:
-        """Add entries at the end of a mapping, or at its start if ``in_front``."""
+        """Add entries to the end of a mapping, or to its start if ``in_front``."""
         if not entries:
             return
         first, (_, last) = node.children[0], node.entries[-1]
@@ -341,7 +341,7 @@ class Splices:
 
 
 def format_value(value: Any, style: str = "") -> str:
-    """Return ``value`` in YAML flow style. ``style`` is the quote character for strings."""
+    """Format ``value`` in YAML flow style. ``style`` is the quote character for strings."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

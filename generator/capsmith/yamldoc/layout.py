@@ -1,7 +1,7 @@
 """The layout of YAML source: a tree of nodes with character offsets, without comments.
 
 Use it only for source that :mod:`capsmith.yamldoc.document` has accepted, because that limits the
-depth.
+nesting depth.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Node:
     start: int
     end: int
     column: int
-    """Column of the node's first character, starting at 0, as for indentation."""
+    """Column of the node's first character, starting at 0 like an indentation."""
     style: str
     """Style of the node: ``'`` or ``"`` for a quoted scalar, ``|`` or ``>`` for a block scalar,
     ``[`` or ``{`` for a flow collection, ``-`` or ``:`` for a block collection, ``*`` for an alias;
@@ -38,7 +38,7 @@ class Node:
 
     @property
     def is_flow(self) -> bool:
-        """Return whether this is a flow collection, which is written in brackets or braces."""
+        """Return whether this is a flow collection, written in brackets or braces."""
         return self.style in ("[", "{")
 
     @property
@@ -48,11 +48,11 @@ class Node:
 
     @property
     def entries(self) -> tuple[tuple[Node, Node], ...]:
-        """Return a mapping's pairs of key node and value node, in source order."""
+        """Return the entries of a mapping, as pairs of key node and value node in source order."""
         return tuple(zip(self.children[::2], self.children[1::2], strict=True))
 
     def get(self, key: str) -> tuple[Node, Node] | None:
-        """Return the key node and value node of the entry ``key`` in a mapping, or None."""
+        """Return the key node and value node of the entry ``key``, or None if there is none."""
         return next((entry for entry in self.entries if entry[0].value == key), None)
 
     def leaves(self) -> Iterator[Node]:

@@ -14,8 +14,8 @@ UNPRINTABLE = re.compile(
     )
     + "]"
 )
-"""Control characters, direction characters and non-characters. Descriptions must not contain them.
-"""
+"""Control characters, direction characters and non-characters. Descriptions must not contain
+them."""
 
 _LONGEST = 60
 
@@ -27,18 +27,18 @@ def clip(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Return ``text`` in backticks, shortened to at most 60 characters."""
+    """Return ``text`` in backticks, clipped to at most 60 characters."""
     return f"`{clip(text)}`"
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Return quoted names, joined as in ``a, b and c``; "`nothing`" if there are none."""
+    """Return quoted names joined as in ``a, b and c``; "`nothing`" if there are none."""
     *most, last = [quote(name) for name in names] or ["nothing"]
     return f"{', '.join(most)} and {last}" if most else last
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return a hint that names the known word most similar to ``word``, or else all of them."""
+    """Return a hint that suggests the most similar known word or, without one, lists all words."""
     names = sorted(known)
     near = difflib.get_close_matches(clip(word).lower(), [n.lower() for n in names], n=1)
     if near:

@@ -1,1 +1,1 @@
-"""Validation rules in the Common Expression Language (CEL), compiled as by the API server."""
+"""Validation rules in the Common Expression Language (CEL), compiled as the API server does."""

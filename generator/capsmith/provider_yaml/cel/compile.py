@@ -1,7 +1,7 @@
 """Compile CEL rules against their schema, and report errors as the API server would.
 
 Importing this module loads the CEL library, which takes longer than all other checks together.
-Import it only when there is a rule to compile.
+Import it only if there is a rule to compile.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _METHODS = frozenset(_STANDARD.split())
 
 
 def may_be_function(name: str, expression: str) -> bool:
-    """Return whether an undeclared name could be a function that a newer Kubernetes release has.
+    """Return whether an undeclared name could be a function of a newer Kubernetes release.
 
     Newer releases add CEL functions, but never variables.
     """
@@ -47,7 +47,7 @@ _END = re.compile(r"\s*\)")
 
 
 def check_literals(expression: str) -> list[RuleProblem]:
-    """Return a problem for each literal that can never be converted, such as a bad duration."""
+    """Return a problem for each literal that cannot be converted, such as a bad duration."""
     return list(_check(expression))
 
 
@@ -104,14 +104,14 @@ _MOST_PROBLEMS = 5
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Compiles the CEL rules that belong to one schema."""
+    """Compiler of the CEL rules for one schema."""
 
     _declarations: Declarations
     _self_type: CelType | None
 
     @classmethod
     def of(cls, schema: Mapping[str, Any]) -> Compiler:
-        """Create a compiler for the rules that belong to ``schema``."""
+        """Create a compiler for the CEL rules of ``schema``."""
         declarations = Declarations()
         return cls(declarations, declarations.declare(schema))
 
@@ -120,7 +120,8 @@ class Compiler:
     ) -> list[RuleProblem]:
         """Return the reasons why the API server would refuse ``expression``, in source order.
 
-        ``result`` is the type that the expression must return.
+        ``result`` is the type that the expression must return.  With ``optional_old_self``,
+        ``oldSelf`` is an optional value.
         """
         if self._self_type is None:
             message = "a rule cannot read a value whose structure is not declared"
@@ -138,9 +139,9 @@ class Compiler:
         return check_literals(expression)
 
     def is_broken_by(self, expression: str, value: Any) -> bool:
-        """Return whether ``value`` is known to violate a rule that compiles.
+        """Return whether ``value`` certainly violates a rule that compiles.
 
-        Returns False if that cannot be decided here: if the rule calls a Kubernetes function, which
+        Returns False if this cannot be decided here: if the rule calls a Kubernetes function, which
         is not implemented here, uses an escaped name, or reads a string that the API server parses
         first.
         """
@@ -260,4 +261,4 @@ class RuleProblem:
     undecided: bool = False
     """Whether some API servers may accept the rule."""
     is_foreign: bool = False
-    """Whether the cause may be a function that only another Kubernetes release has."""
+    """Whether the cause may be a function that exists only in another Kubernetes release."""

@@ -1,9 +1,9 @@
 """The environment of CEL rules: Kubernetes' functions, and CEL types for structural schemas.
 
 A rule that calls a function added after :data:`RELEASE` is refused, as an API server of
-:data:`RELEASE` refuses it.  Schemas are converted as by the API server: objects become protocol
-buffer messages, because CEL has no other types with named fields.
-Source: k8s.io/apiserver/pkg/cel, the packages library, environment and common (``SchemaDeclType``).
+:data:`RELEASE` would.  Schemas are converted as in the API server: objects become protocol buffer
+messages, because CEL has no other types with named fields. Source: k8s.io/apiserver/pkg/cel, the
+packages library, environment and common (``SchemaDeclType``).
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def build_environment() -> dict[str, Any]:
 
 
 def parse_type(text: str) -> dict[str, Any]:
-    """Convert a type name such as ``list<string>`` to the form that the configuration uses."""
+    """Convert a type name such as ``list<string>`` to the form used in configurations."""
     if text.startswith("~"):
         return {"type_name": text[1:], "is_type_param": True}
     name, _, inner = text.partition("<")
@@ -214,11 +214,11 @@ _MESSAGES = {
 }
 
 CelType = dict[str, Any]
-"""A type in the form that environment configurations use."""
+"""A type in the form used in environment configurations."""
 
 
 def escape(name: str) -> str | None:
-    """Return the name by which a rule refers to a property, or None if no rule can refer to it."""
+    """Return the name for a property in rules, or None if rules cannot refer to it."""
     # As cel.Escape in k8s.io/apiserver/pkg/cel: rules see these names, not the ones of the schema.
     if name in _KEYWORDS:
         return f"__{name}__"
@@ -231,7 +231,7 @@ def escape(name: str) -> str | None:
 class Declarations:
     """The CEL types that one schema declares.
 
-    ``fields`` holds the fields that rules can select, by message name.
+    ``fields`` holds the names of the fields that rules can select, by message name.
     """
 
     fields: dict[str, list[str]] = field(default_factory=dict)
@@ -247,7 +247,7 @@ class Declarations:
     )
 
     def declare(self, schema: Mapping[str, Any]) -> CelType | None:
-        """Declare a schema, and return its values' CEL type; None if rules cannot read them."""
+        """Declare a schema and return the CEL type of its values; None if rules cannot read it."""
         # Checked first, because such a schema has no type.
         if schema.get("x-kubernetes-int-or-string"):
             return {"type_name": "dyn"}

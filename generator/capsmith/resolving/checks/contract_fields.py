@@ -1,4 +1,5 @@
-"""Check that the author's schemas for contract fields accept what core and the manager write."""
+"""Check that the author's schemas for contract fields accept all values that are written to
+them."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def check_template_fields(
 def check_contract_fields(
     draft: Draft, kind: DraftKind, contracts: Mapping[str, Contract], reporter: PathReporter
 ) -> None:
-    """Report schemas for contract fields with which core or the manager could not work.
+    """Report the author's schemas for contract fields if core or the manager could not use them.
 
     Ids: ``contract-field-unknown``, ``contract-field-unwritten``, ``contract-field-type``,
     ``contract-field-limits``, ``contract-field-needed`` and ``contract-field-dropped``.

@@ -15,7 +15,7 @@ _ROLE = "Identity"
 
 
 def check_identities(draft: Draft, contracts: list[Contract], top: PathReporter) -> None:
-    """Check the identity kinds.
+    """Report invalid or unused identity kinds.
 
     Ids: ``credentials-keys``, ``credentials-unused``, and the ids of field checks.
     """

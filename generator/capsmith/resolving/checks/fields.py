@@ -1,4 +1,5 @@
-"""Check that the author's fields clash neither with the contract's nor with each other."""
+"""Check that the author's fields conflict neither with the contract's fields nor with each
+other."""
 
 from __future__ import annotations
 
@@ -52,8 +53,8 @@ def check_fields(
     ``described`` is the kind's entry, or that entry with the fields of another API version.
 
     Ids: ``field-reserved``, ``field-attribute-clash``, ``field-example``, ``field-required``, ST-04
-    and ST-05.  A field of any contract version is reserved in all of them: it must not have another
-    meaning when the provider moves to that version (IM-07).
+    and ST-05.  A field of any contract version is reserved in all of them, so that its meaning does
+    not change when the provider moves to that version (IM-07).
     """
     for part, fields in (("spec", described.spec), ("status", described.status)):
         reserved = _reserved(part, described.implements, contracts)
@@ -75,7 +76,11 @@ def check_fields(
 def check_own_fields(
     fields: Mapping[str, FieldLike], reserved: Mapping[str, str], reporter: PathReporter
 ) -> None:
-    """Report fields with a name in ``reserved``, which maps contract fields to rule ids."""
+    """Report fields whose name is in ``reserved``, which maps contract fields to rule ids.
+
+    Also reports fields with the same Python attribute. Ids: ``field-reserved`` and
+    ``field-attribute-clash``.
+    """
     for name in fields:
         if name in reserved:
             reporter.add_error_at_key(
@@ -106,7 +111,10 @@ def _check_required_status(fields: Mapping[str, FieldLike], reporter: PathReport
 
 
 def check_examples(fields: Mapping[str, FieldLike], reporter: PathReporter) -> None:
-    """Report required fields for which no valid example is known, for samples and templates."""
+    """Report required fields for which no valid example can be derived for samples and templates.
+
+    Id: ``field-example``.
+    """
     for name, field in fields.items():
         if is_required(field):
             _check_example(name, convert_field(field), reporter.at(name))

@@ -1,4 +1,4 @@
-"""Check kinds: unique names, existing templates and features, webhooks."""
+"""Check kinds: unique names, existing templates and features, and webhooks."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _named_kinds(draft: Draft) -> Iterator[tuple[str, Path]]:
 
 
 def check_kind_names(draft: Draft, top: PathReporter) -> None:
-    """Report kinds whose name is reserved or makes a derived name too long.
+    """Report kinds whose name is reserved or would make a derived name too long.
 
     Ids: CRD-02 (CRD name), CRD-04 (list kind), IC-21 (finalizer), TP-02 (suffixes) and
     ``kind-reserved``.
@@ -171,7 +171,10 @@ def check_clashes(draft: Draft, top: PathReporter) -> None:
 
 
 def check_short_names(draft: Draft, top: PathReporter) -> None:
-    """Report short names of other kinds: ``short-name-clash`` and ``short-name-taken``."""
+    """Report short names that another kind uses.
+
+    Ids: ``short-name-clash`` and ``short-name-taken``.
+    """
     taken = set(draft.kubectl_names)
     for kind in draft.kinds:
         reporter = top.at(kind.section, kind.name)
@@ -202,7 +205,7 @@ def _check_short_names(
 
 
 def check_scope(kind: DraftKind, reporter: PathReporter) -> None:
-    """Report a scope, group or plural that the contract determines, so authors cannot set it.
+    """Report a scope, group or plural that the author sets although the contract determines it.
 
     Ids: ``kind-scope``, ``kind-group`` and ``kind-plural``.
     """
@@ -218,7 +221,7 @@ def check_scope(kind: DraftKind, reporter: PathReporter) -> None:
 
 
 def check_features(kind: DraftKind, reporter: PathReporter) -> None:
-    """Report features that the kind's role does not have: ``feature-unknown``."""
+    """Report ``feature-unknown`` for features that the kind's role does not have."""
     known = kind.known_features
     for name in kind.spec.features or {}:
         if name == CREDENTIALS_FEATURE and name not in known:

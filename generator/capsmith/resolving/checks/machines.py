@@ -23,8 +23,8 @@ def check_pools(draft: Draft, top: PathReporter) -> None:
 
     Ids: ``pool-machine-kind``, ``pool-field-missing``, ``pool-field-differs``.
 
-    A pool with Machines creates objects of another kind.  The pool must have all fields that are
-    required in that kind, and a field in both must have the same meaning.
+    A pool with Machines creates objects of another kind.  The pool must have every field that this
+    kind requires, and a field of both must have the same meaning.
     """
     for kind in draft.kinds:
         reporter = top.at(kind.section, kind.name)

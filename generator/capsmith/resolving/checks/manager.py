@@ -1,4 +1,4 @@
-"""Check flags and feature gates: names, defaults, limits, and variables of clusterctl."""
+"""Check flags and feature gates: names, defaults, limits, and clusterctl variables."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _FLAG_LIST: Final = """
     webhook-url
     """
 OWN_FLAGS: Final = frozenset(_FLAG_LIST.split())
-"""Flags of the runtime library, which each manager may have."""
+"""Flags of the runtime library, which any manager may have."""
 OWN_VARIABLES: Final = frozenset(
     {"LEASE_DURATION", "LEASE_RENEW_DEADLINE", "LEASE_RETRY_PERIOD", "LOG_LEVEL", "NAMESPACES"}
 )
-"""Variables of the manager's manifest, without prefix, that are not named after their flag."""
+"""Variables in the manager's manifest that are not named after their flag, without prefix."""
 _FLAGS: Final = "FLAGS"
 """Name in generated code of the collection of all flags."""
 _NOUNS: Final = {
@@ -56,7 +56,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def check_manager(draft: Draft, top: PathReporter) -> None:
-    """Report flags and gates that the manager or clusterctl cannot have.
+    """Report flags and feature gates that the manager or clusterctl does not support.
 
     Ids: ``flag-taken``, ``flag-default``, ``flag-limits``, ``flag-variable`` and
     ``manager-name-clash``.

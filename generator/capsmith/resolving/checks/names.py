@@ -35,7 +35,10 @@ _TAKEN_PACKAGES = frozenset({"capsmith", "lightkube", "prometheus_client", "test
 
 
 def check_names(draft: Draft, top: PathReporter) -> None:
-    """Check all names that the provider has. Ids: CC-*, CRD-05 and ``*-reserved``."""
+    """Check all of the provider's names.
+
+    Ids: CC-*, CRD-05 and ``*-reserved``.
+    """
     _check_name(draft, top)
     _check_repository(draft, top)
     _check_package(draft, top)
@@ -243,7 +246,7 @@ def _check_wildcard(values: Sequence[str], reporter: PathReporter) -> None:
 
 
 def check_repeats(names: Sequence[str], reporter: PathReporter) -> None:
-    """Report each name that occurs more than once in a list."""
+    """Report ``spec-repeated`` for each name that occurs more than once in a list."""
     seen: set[str] = set()
     for index, name in enumerate(names):
         if name in seen:

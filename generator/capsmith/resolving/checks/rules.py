@@ -36,8 +36,8 @@ _KEYS: Final = {_OF_SPEC: "validations", "objectValidations": "object_validation
 def check_kind_rules(spec: ProviderSpec, provider: Provider, top: PathReporter) -> None:
     """Compile each kind's CEL rules against every CRD schema that contains them.
 
-    Every schema counts: versions may have different fields, and a template has only some of its
-    kind's fields.  Finding ids are the same as for field rules.
+    Every schema matters: versions may have different fields, and a template has only some of its
+    kind's fields.  Finding ids are the same as for rules of fields.
     """
     for section, kind, described in spec.kinds():
         here = top.at(section, kind)
@@ -133,7 +133,7 @@ _RULES = "x-kubernetes-validations"
 
 
 def check_part_limits(spec: ProviderSpec, provider: Provider, top: PathReporter) -> None:
-    """Report limits on a spec or status that the manager's own writes would violate.
+    """Report limits on a spec or status that the manager itself would violate when it writes.
 
     Ids: ``part-limits-required``, ``part-limits-zero``, ``schema-bounds`` and the ids of rules.
     """

@@ -25,7 +25,7 @@ _ITSELF: Final = "kubeadm"
 
 
 def check_bootstrap(draft: Draft, top: PathReporter) -> None:
-    """Report a KubeadmConfig in the group of the kubeadm bootstrap provider: ``kind-taken``.
+    """Report ``kind-taken`` for a KubeadmConfig in the group of the kubeadm bootstrap provider.
 
     Core treats templates of that kind specially (BC-17).
     """
@@ -200,9 +200,9 @@ _VARIABLE = re.compile(r"\$\{|\$\$")
 
 
 def check_variables(reporter: PathReporter, value: Any) -> None:
-    """Report strings in ``value``, at any depth, that clusterctl alters.
+    """Report strings in ``value``, at any depth, that clusterctl would alter.
 
-    Id: ``clusterctl-variable``.  ``reporter`` has the path to ``value``.  clusterctl treats
+    Id: ``clusterctl-variable``.  The reporter's path is the path to ``value``.  clusterctl treats
     ``${X}`` as a variable that the user must set, and replaces ``$$`` with ``$``, even in the
     descriptions and patterns of a CRD.
     """

@@ -1,4 +1,4 @@
-"""Check the API versions of the provider and its kinds, and fields that differ by version."""
+"""Check the API versions of the provider and of its kinds, and fields that differ by version."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from capsmith.provider_yaml.model import ApiVersionSpec, VersionFieldsSpec
 
 _LABEL_LIMIT = 63
-"""Maximum length of a label's value."""
+"""Maximum length of a label value, in characters."""
 
 
 def check_versions(draft: Draft, contracts: Mapping[str, Contract], top: PathReporter) -> None:
     """Report contracts, API versions and releases that contradict each other.
 
-    Ids: ``contract-unknown``, GEN-02 (the storage version is served), GEN-08 (each contract has a
-    version), GEN-09 (the newest release has a contract that is served), ``api-version-*``,
+    Ids: ``contract-unknown``, GEN-02 (the storage version must be served), GEN-08 (each contract
+    needs a version), GEN-09 (the contract of the newest release must be served), ``api-version-*``,
     ``contract-label-too-long`` and ``release-order``.
     """
     _check_contracts(draft, contracts, top.at("contracts"))
@@ -80,7 +80,7 @@ def _check_api_versions(draft: Draft, reporter: PathReporter) -> None:
 
 
 def check_contract_labels(versions: Sequence[DraftVersion], reporter: PathReporter) -> None:
-    """Report versions that do not fit into a CRD's contract label: ``contract-label-too-long``."""
+    """Report ``contract-label-too-long`` if the served versions do not fit into a label."""
     for contract in sorted({each.contract for each in versions if each.contract}):
         served = [each.name for each in versions if each.served and each.contract == contract]
         # Core splits the value of the label at underscores, which names of versions cannot contain.
@@ -149,7 +149,7 @@ def _check_releases(draft: Draft, reporter: PathReporter) -> None:
 
 
 def check_kind_versions(draft: Draft, kind: DraftKind, reporter: PathReporter) -> None:
-    """Report API versions that a kind or template must not have, and versions that it must have.
+    """Report API versions that a kind or template must not have, and required ones that it lacks.
 
     Ids: ``kind-version-*``, GEN-02, GEN-08, and MP-07 for a pool and its machines.
     """
@@ -218,7 +218,7 @@ def _check_machines(draft: Draft, pool: DraftKind, named: Set[str], reporter: Pa
 def check_version_fields(
     draft: Draft, kind: DraftKind, contracts: list[Contract], reporter: PathReporter
 ) -> None:
-    """Report invalid declarations of fields under a kind's ``versions``.
+    """Report invalid fields and settings under a kind's ``versions``.
 
     Ids: ``version-fields-unknown``, ``version-fields-stored``, ``version-fields-required``, and the
     ids of field and column checks.

@@ -1,4 +1,4 @@
-"""Check additional watches: each must lead from a changed object to objects to enqueue."""
+"""Check additional watches: a changed object must lead to the objects to enqueue."""
 
 from __future__ import annotations
 
