@@ -388,7 +388,7 @@ def list_hub_types(component: Component) -> dict[Identifier, tuple[Identifier, .
 
 
 def generate_version_module(converted: ConvertedVersion) -> PythonModule:
-    """Return a module with a version's classes and the return types of the author's functions."""
+    """Return a module with a version's classes and the types that author functions return."""
     classes: list[PythonClass] = []
     # One builder for spec and status, so that a nested class has one name in the module even if
     # both parts contain an object of the same name.

@@ -48,7 +48,7 @@ class Hook(NamedTuple):
     request: Identifier
     """Class of the method's parameter."""
     answer: SafeText
-    """Return type of the author's method, such as ``Proceed | RetryAfter``."""
+    """Return type of the method, such as ``Proceed | RetryAfter``."""
     timeout_seconds: int
     ignore_failures: bool
     since: str

@@ -194,7 +194,7 @@ def list_manager_permissions(
 def list_client_permissions(
     provider: Provider, component: Component, declared: Declarations
 ) -> tuple[Permission, ...]:
-    """Return the permissions of the author's code, which are a subset of the manager's.
+    """Return the permissions for the author's code, which are a subset of the manager's.
 
     These are the manager's permissions on the component's own kinds, and the author's rules.
     """
