@@ -1,1 +1,1 @@
-"""Judge providers by the contract: by static rules, by their releases, and while they run."""
+"""Judge providers by the contract: with static rules, by their releases, and while they run."""

@@ -1,7 +1,7 @@
 """Ask a running API server about a release, and leave nothing behind.
 
 All writes are dry runs, with one exception: if allowed, CRDs that are not installed are created and
-removed again.  Existing CRDs are never changed.
+then removed again.  Existing CRDs are never changed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CORE_LABEL = "cluster.x-k8s.io/provider=cluster-api"
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _REFUSALS = (400, 409, 422)
 _NO_TYPE = "failed to create typed patch object"
-"""Text in a 500 response if the applied object has a field that the schema lacks."""
+"""Text in a 500 response for an applied object with a field that the schema lacks."""
 _ESTABLISHED_SECONDS = 60.0
 
 
@@ -55,11 +55,11 @@ class Unreachable(CapsmithError):
 
 @dataclass
 class Review:
-    """Reviews one release by asking one API server."""
+    """A review of a release with the help of one API server."""
 
     client: KubeClient
     install: bool = False
-    """Whether to install missing CRDs, which are removed when the review ends."""
+    """Whether to install missing CRDs for the duration of the review."""
     _name: str = field(default_factory=lambda: uuid.uuid4().hex)
     _unanswered: list[str] = field(default_factory=list)
 
@@ -210,7 +210,7 @@ class Review:
         self.wait_removed(name)
 
     def wait_decided(self, name: str) -> None:
-        """Wait until a CRD is either established and served, or definitively refused.
+        """Wait until a CRD is either established and served, or permanently refused.
 
         Raises TimeoutError if neither happens in time.
         """

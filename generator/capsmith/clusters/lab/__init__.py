@@ -1,5 +1,5 @@
 """A management cluster on this computer for developing a provider.
 
-Its servers are child processes of a background process, the supervisor.  However the supervisor
-ends, no server keeps running.  Prints nothing to the console.
+Its servers are child processes of a background process, the supervisor.  No server outlives the
+supervisor, no matter how it ends.  Prints nothing to the console.
 """

@@ -39,17 +39,17 @@ class LabConnection(Connection):
 
     @property
     def client(self) -> KubeClient:
-        """Return a client that has all permissions."""
+        """Return a client with all permissions."""
         return self._client
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the path to a kubeconfig that has all permissions."""
+        """Return the path to a kubeconfig with all permissions."""
         return Path(self.state.kubeconfig)
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Return the paths to the certificate and key with which managers serve webhooks."""
+        """Return the paths to the certificate and key that managers use to serve webhooks."""
         return self.pki.serving.cert, self.pki.serving.key
 
 

@@ -34,7 +34,7 @@ _KUBEADM = "KubeadmConfig"
 
 
 def observe(client: KubeClient, namespace: str, name: str) -> Cluster:
-    """Return a Cluster and its related objects, without those that do not exist."""
+    """Return a Cluster with its related objects. Objects that do not exist are left out."""
     core = client.preferred_version(_GROUP)
     cluster = client.find(core, "Cluster", name, namespace)
     if cluster is None:
@@ -104,9 +104,9 @@ def check_template(provider: ProviderRepository, state: LabState) -> None:
 def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress) -> RunState:
     """Return the state of the provider's run once its managers are ready.
 
-    If the provider in this folder is already running, that run is used.  Otherwise a run is started
-    in the background.  ``progress`` receives messages about the current step.  Raises LabError if
-    the run does not become ready, after stopping it.
+    A run that is already active for the provider in this folder is used.  Otherwise a run is
+    started in the background.  ``progress`` receives messages about the current step.  Raises
+    LabError if the run does not become ready, after stopping it.
     """
     if is_held(lab.run_lock):
         state = _wait_ready(lab, None)
@@ -138,7 +138,7 @@ def ensure_run(provider: ProviderRepository, lab: LabFolder, progress: Progress)
 
 
 def create(provider: ProviderRepository, lab: LabFolder, name: str, progress: Progress) -> None:
-    """Create what a user would create: identities, and a cluster from the template.
+    """Create the objects that a user would create: identities, and a cluster from the template.
 
     If a cluster named ``name`` exists, it is left unchanged.  ``progress`` receives messages about
     the current step.
@@ -169,8 +169,8 @@ def _apply(connection: LabConnection, obj: JSON) -> None:
 def watch(lab: LabFolder, name: str, show: Show) -> Cluster:
     """Show a cluster until all its Machines run, and return the cluster.
 
-    ``show`` receives the cluster after each change.  Raises LabError if it takes more than ten
-    minutes, or if the lab ends.
+    ``show`` receives the cluster repeatedly.  Raises LabError if this takes more than ten minutes,
+    or if the lab ends.
     """
     deadline = time.monotonic() + _RUNNING_SECONDS
     with connect(lab) as connection:
@@ -261,7 +261,7 @@ def _tail(path: Path) -> str:
 
 
 def format_hints(lab: str, state: LabState, run: RunState, found: Cluster) -> list[str]:
-    """Return lines with commands that a user can try after a demo."""
+    """Return lines with commands that a user can try after the demo."""
     tool, command, name = find_kubectl_command(), _capsmith(), _name(found.cluster)
     restarts = f"it restarts: {command} lab status --name {lab}"
     kinds = ["cluster", "machine", *_kinds(found)]

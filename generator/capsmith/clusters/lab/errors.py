@@ -18,13 +18,13 @@ def keep_tail(text: str, lines: int = 30) -> str:
 
 
 def lab_not_running(name: str) -> LabError:
-    """Return the error for a lab that does not exist or has ended unexpectedly."""
+    """Create the error for a lab that does not exist or has ended unexpectedly."""
     message = f"the lab {name} is not running"
     return LabError("lab-not-running", message, hint=f"Run capsmith lab up --name {name}.")
 
 
 def lab_already_running(name: str) -> Refused:
-    """Return the error for starting a lab under a name that is in use."""
+    """Create the error for starting a lab under a name that is already in use."""
     return Refused(
         "lab-exists",
         f"a lab named {name} is already running",
@@ -33,9 +33,9 @@ def lab_already_running(name: str) -> Refused:
 
 
 def lab_not_chosen(names: list[str]) -> LabError:
-    """Return the error for a command that does not name a lab while there are none or several.
+    """Create the error for a command without a lab's name if there are no labs, or several.
 
-    ``names`` are the names of the labs.
+    ``names`` are the names of the existing labs.
     """
     if not names:
         hint = "Run capsmith lab up in the folder of a provider."
@@ -45,7 +45,7 @@ def lab_not_chosen(names: list[str]) -> LabError:
 
 
 def provider_missing(folder: Path) -> UnreadableInput:
-    """Return the error for a folder that is not a provider repository."""
+    """Create the error for a folder that is not a provider repository."""
     return UnreadableInput(
         "lab-no-provider",
         "no provider.yaml found",
@@ -55,7 +55,7 @@ def provider_missing(folder: Path) -> UnreadableInput:
 
 
 def provider_not_generated(folder: Path, missing: str) -> UnreadableInput:
-    """Return the error for a folder that has a provider.yaml but no generated provider.
+    """Create the error for a folder that has a provider.yaml but no generated provider.
 
     ``missing`` names the missing part.
     """
@@ -68,13 +68,13 @@ def provider_not_generated(folder: Path, missing: str) -> UnreadableInput:
 
 
 def disk_full(folder: Path) -> DiskError:
-    """Return the error for a file system without free space."""
+    """Create the error for a full file system that contains ``folder``."""
     hint = "Make room, or set XDG_STATE_HOME and CAPSMITH_TOOLS_CACHE to folders on another disk."
     return DiskError("lab-disk-full", "the disk is full", file=str(folder), hint=hint)
 
 
 def convert_os_error(error: OSError, folder: Path) -> CapsmithError:
-    """Convert an OSError that concerns a lab's files to an error with a finding."""
+    """Convert an OSError about a lab's files to an error with a finding."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full(folder)
     message = f"a file of the lab cannot be used: {error.strerror or error}"
@@ -83,7 +83,7 @@ def convert_os_error(error: OSError, folder: Path) -> CapsmithError:
 
 
 def convert_api_error(error: Exception, what: str) -> LabError:
-    """Convert an API server request that was refused or failed to an error with a finding.
+    """Convert an API request that was refused or failed to an error with a finding.
 
     ``what`` describes the request.
     """

@@ -1,4 +1,4 @@
-"""Run a command with a provider in a lab, which ends with the command if it was started for it."""
+"""Run a command with a provider in a lab. A lab that was started for the command ends with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from capsmith.clusters.lab.up import UpRequest, start_lab
 from capsmith.clusters.processes.repository import ClusterctlRepository
 
 CONFIG = "CLUSTERCTL_CONFIG"
-"""Environment variable with the path to the lab's clusterctl configuration."""
+"""Environment variable for the path to the lab's clusterctl configuration."""
 
 
 def execute(
@@ -29,11 +29,11 @@ def execute(
 ) -> int:
     """Run ``command`` while the provider's managers run in a lab; return the command's exit code.
 
-    A lab that is running is used, whatever ``request`` says, and goes on running.  Otherwise, a lab
-    is started as ``request`` says, and is ended after the command, with all its clusters.  The
-    command finds the lab through the environment: KUBECONFIG, and :data:`CONFIG` for clusterctl.
-    ``progress`` receives messages about the current step.  Raises LabError if the lab or the
-    provider does not start, or if there is no such command.
+    A lab that is already running is used, regardless of ``request``, and keeps running.  Otherwise,
+    a lab is started according to ``request``, and ends after the command together with all its
+    clusters.  The command finds the lab through the environment: KUBECONFIG, and :data:`CONFIG` for
+    clusterctl.  ``progress`` receives messages about the current step.  Raises LabError if the lab
+    or the provider does not start, or if there is no such command.
     """
     provider.check_manager()
     with ExitStack() as ends:

@@ -1,7 +1,7 @@
 """The folders of labs, and how to find out whether a lab is running.
 
-A lab is running while a process holds the lock on its folder; the kernel releases the lock when the
-supervisor ends, for whatever reason.
+A lab is running while a process holds the lock on its folder.  The kernel releases the lock when
+the supervisor ends for any reason.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class LabFolder:
         return is_held(self.lock)
 
     def create(self) -> int:
-        """Create the folder and lock it; return a file descriptor that holds the lock until closed.
+        """Create and lock the folder, and return a descriptor that holds the lock until closed.
 
         Files of a crashed lab are removed.  Raises Refused if a lab with this name is running.
         """
@@ -113,7 +113,7 @@ def list_labs(labs: Path) -> list[str]:
 
 
 def resolve_lab(labs: Path, name: str) -> LabFolder:
-    """Return the folder for a lab of this name, whether or not it exists.
+    """Return the folder of the lab with this name, whether or not it exists.
 
     Raises UnreadableInput if the name is invalid.
     """
@@ -124,7 +124,7 @@ def resolve_lab(labs: Path, name: str) -> LabFolder:
 
 
 def choose_lab(labs: Path, name: str | None, provider: str | None) -> LabFolder:
-    """Return the named lab, or else the current folder's provider's lab, or else the only lab.
+    """Return the named lab, else the lab of the current folder's provider, else the only lab.
 
     Raises LabError if there is no lab, or if there are several to choose from.
     """

@@ -34,7 +34,7 @@ _FLAGS = ("--v=4",)
 
 
 class InstalledProvider:
-    """One provider's installed release, and its managers."""
+    """The installed release of one provider, and its managers."""
 
     def __init__(
         self,
@@ -68,11 +68,11 @@ class InstalledProvider:
 
     @property
     def is_installed(self) -> bool:
-        """Return whether a release is installed, so that the managers are known."""
+        """Return whether a release is installed. Only then are the managers known."""
         return bool(self._managers)
 
     def install(self) -> None:
-        """Build a release and install it with clusterctl, replacing a release that is installed."""
+        """Build a release and install it with clusterctl, unless it is already installed."""
         record = self._lab.folder / "installed.json"
         installed = read_record(record)
         digest, version = self._provider.released_digest(), installed.get("version", "")
@@ -120,7 +120,7 @@ class InstalledProvider:
             each.look(time.monotonic(), self._progress)
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes with the code of the managers."""
+        """Return a value that changes whenever the code of the managers changes."""
         return self._provider.code_stamp()
 
     def stop(self) -> None:
@@ -176,7 +176,7 @@ class InstalledProvider:
 
 
 def choose_next_version(first: str, installed: str) -> str:
-    """Return the version that follows ``installed``, in the same release series as ``first``."""
+    """Return the version after ``installed``, or ``first`` if its release series differs."""
     series, match = _PATCH.fullmatch(first), _PATCH.fullmatch(installed)
     if series is None or match is None or match[1] != series[1]:
         return first
@@ -192,7 +192,7 @@ def _crashed(error: CapsmithError, log: Path, before: int) -> LabError:
 
 
 def read_record(path: Path) -> dict[str, str]:
-    """Return digest and version of the release that was installed last; empty if there is none."""
+    """Return the digest and version of the last installed release; empty if there is none."""
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""A lab's servers if it has a node, on which core and the kubeadm providers run as Pods.
+"""The servers of a lab with a node, on which core and the kubeadm providers run as Pods.
 
 All servers are in the node's namespaces; see :mod:`capsmith.clusters.node`.
 """
@@ -45,7 +45,7 @@ _VARIABLES = {
 
 
 class NodeServers:
-    """Starts the servers of a lab with a node in order, and restarts those that end."""
+    """The servers of a lab with a node, started in order and restarted if they end."""
 
     def __init__(
         self, lab: LabFolder, series: str, tools: Toolbox, node_tools: NodeTools, port: int

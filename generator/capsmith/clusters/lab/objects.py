@@ -1,4 +1,4 @@
-"""A cluster's objects, for the demo's table: whether they are ready, and what they wait for."""
+"""A cluster's objects for the demo's table: whether they are ready, and what they wait for."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NEGATIVE = {
 
 @dataclass(frozen=True)
 class MachineObjects:
-    """A Machine, and the objects that providers create for the Machine."""
+    """A Machine, and the objects that providers create for it."""
 
     machine: JSON
     infrastructure: JSON | None = None
@@ -55,7 +55,7 @@ class Cluster:
 
     @property
     def wanted(self) -> int:
-        """Return how many Machines the objects request."""
+        """Return how many Machines the cluster's objects request."""
         sized = [*self.deployments, *([self.control_plane] if self.control_plane else [])]
         return sum(int(each["spec"].get("replicas") or 0) for each in sized)
 
@@ -66,7 +66,7 @@ class Cluster:
 
     @property
     def is_running(self) -> bool:
-        """Return whether exactly the requested Machines exist and all of them are running."""
+        """Return whether exactly the requested Machines exist, and all of them are running."""
         return 0 < self.wanted == self.running == len(self.machines)
 
 
@@ -148,7 +148,7 @@ def _row(depth: int, obj: JSON, state: str, *, is_done: bool) -> ObjectRow:
 
 
 def describe_wait(obj: JSON) -> str:
-    """Return the message of the condition that blocks an object; empty if there is none."""
+    """Return the message of the condition that blocks an object; empty if none does."""
     conditions = {each["type"]: each for each in (obj.get("status") or {}).get("conditions") or []}
     open_ = {
         type: each

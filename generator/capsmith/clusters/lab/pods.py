@@ -1,6 +1,6 @@
 """Install one provider in a lab with a node, where its managers run as Pods.
 
-Image and release are the repository's own: the Dockerfile and `hack/release.py`, both unchanged.
+The image and the release are built by the repository's own Dockerfile and `hack/release.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOOK_SECONDS = 2.0
 
 
 class InstalledPods:
-    """One provider's installed release, and the Deployments of its managers."""
+    """The installed release of one provider, and the Deployments of its managers."""
 
     def __init__(
         self,
@@ -60,16 +60,16 @@ class InstalledPods:
 
     @property
     def components(self) -> tuple[ComponentState, ...]:
-        """Return the state of each Deployment, as :meth:`look` found it."""
+        """Return the state of each Deployment, as last read by :meth:`look`."""
         return self._components
 
     @property
     def is_installed(self) -> bool:
-        """Return whether what is installed was built from the present files."""
+        """Return whether the installed release was built from the current files."""
         return bool(self.version) and read_record(self._record).get("digest") == self._digest()
 
     def install(self) -> None:
-        """Build an image and a release, and install them, unless they are installed already."""
+        """Build and install an image and a release, unless they are already installed."""
         record, digest = read_record(self._record), self._digest()
         version, out = record.get("version", ""), self._release.folder
         if record.get("digest") == digest:
@@ -89,7 +89,7 @@ class InstalledPods:
         write_text(self._record, json.dumps({"digest": digest, "version": version}))
 
     def start(self) -> None:
-        """Do nothing but look: the kubelet starts the Pods."""
+        """Read the state of the Deployments. The kubelet starts the Pods."""
         self._looked = 0.0
         self.look()
 
@@ -111,11 +111,11 @@ class InstalledPods:
             )
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes with the files that the image is built from."""
+        """Return a value that changes whenever the image's source files change."""
         return self._provider.image_stamp()
 
     def stop(self) -> None:
-        """Do nothing: the Pods go on until the lab ends."""
+        """Do nothing: the Pods keep running until the lab ends."""
 
     def _digest(self) -> str:
         return f"{self._provider.released_digest()}-{self._provider.image_digest()}"
@@ -191,13 +191,13 @@ def list_images(release: ProviderRelease) -> Iterator[str]:
 
 
 def require_node(lab: LabConnection) -> None:
-    """Raise LabError if the lab has no node, so that Pods cannot run."""
+    """Raise LabError if the lab has no node on which Pods can run."""
     if not lab.state.node:
         raise build_no_node_error(lab.name)
 
 
 def build_no_node_error(lab: str) -> LabError:
-    """Return the error for Pods in a lab without a node."""
+    """Create the error for Pods in a lab without a node."""
     message = f"the lab {lab} has no node on which Pods could run"
     hint = "Run capsmith lab down, then capsmith lab up --node; or leave out --pod."
     return LabError("lab-no-node", message, hint=hint)

@@ -1,4 +1,4 @@
-"""A provider's generated repository, as a lab uses it: name, releases, manager and samples."""
+"""A provider's generated repository, as used by a lab: name, releases, manager and samples."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _IMAGE = "capsmith.invalid/lab"
 
 
 class ProviderRepository:
-    """A provider's repository that :func:`read_provider` found."""
+    """A provider's repository. :func:`read_provider` creates instances."""
 
     def __init__(self, folder: Path, spec: dict[str, Any], package: str) -> None:
         self.folder = folder
@@ -52,7 +52,7 @@ class ProviderRepository:
 
     @property
     def has_infrastructure(self) -> bool:
-        """Return whether the provider has machine kinds, and therefore a cluster template."""
+        """Return whether the provider has an infrastructure section, and so a cluster template."""
         return bool(self.spec.get("infrastructure"))
 
     @property
@@ -67,13 +67,13 @@ class ProviderRepository:
 
     @property
     def import_path(self) -> str:
-        """Return the PYTHONPATH with which the provider's manager runs."""
+        """Return the PYTHONPATH for running the provider's manager."""
         folders = [self.folder / "src", self.folder / "vendor"]
         return os.pathsep.join(str(each) for each in folders if each.is_dir())
 
     @property
     def prerequisites(self) -> list[JSON]:
-        """Return the sample objects to create before a cluster: identities and what they need.
+        """Return the sample objects to create before a cluster: identities and their Secrets.
 
         If a sample file contains an object of a cluster-scoped kind, all its objects are included.
         """
@@ -105,8 +105,8 @@ class ProviderRepository:
     def release(self, version: str, out: Path, *, has_own_image: bool = False) -> ProviderRelease:
         """Build the assets of a release with version ``version`` in the folder ``out``.
 
-        Unless `has_own_image`, the image is one of which no Pod can be started.  Raises LabError if
-        the build fails.
+        Unless `has_own_image`, the release refers to an image that cannot be pulled.  Raises
+        LabError if the build fails.
         """
         image = [] if has_own_image else [f"--image={_IMAGE}"]
         command = [self.python, "hack/release.py", "build", version, *image]
@@ -141,27 +141,27 @@ class ProviderRepository:
             raise LabError("lab-command", message, file=str(self.folder), hint=hint) from error
 
     def released_digest(self) -> str:
-        """Return a digest of the files that a release is built from."""
+        """Return a digest of the source files of a release."""
         return self._digest(self._released_files())
 
     def image_digest(self) -> str:
-        """Return a digest of the files that an image is built from."""
+        """Return a digest of the source files of an image."""
         return self._digest(self._files(*_IN_IMAGE))
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes with any code file."""
+        """Return a value that changes whenever a code file changes."""
         return frozenset(_stamps(self._files("src")))
 
     def image_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes with the files that an image is built from."""
+        """Return a value that changes whenever an image's source files change."""
         return frozenset(_stamps(self._files(*_IN_IMAGE)))
 
     def release_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes with the files that a release is built from."""
+        """Return a value that changes whenever a release's source files change."""
         return frozenset(_stamps(self._released_files()))
 
     def description_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes with provider.yaml."""
+        """Return a value that changes whenever provider.yaml changes."""
         return frozenset(_stamps(self._files("provider.yaml")))
 
     def _digest(self, paths: Iterator[Path]) -> str:
@@ -202,7 +202,7 @@ class ProviderRepository:
 def read_provider(folder: Path) -> ProviderRepository:
     """Return the repository of the provider in a folder.
 
-    Raises UnreadableInput if there is none.
+    Raises UnreadableInput if the folder contains no generated provider.
     """
     folder = folder.resolve()
     spec = _spec(folder)

@@ -1,4 +1,4 @@
-"""Run a lab in a real cluster, which exists already or is created with docker and kind.
+"""Run a lab in a real cluster, which already exists or is created with docker and kind.
 
 Only the provider's manager is then a local process.
 """
@@ -27,7 +27,7 @@ _CORE = "cluster-api"
 
 
 class ExistingCluster:
-    """Checks that an existing cluster can host a provider, and starts no processes."""
+    """A cluster of the user that can host a provider. Starts no processes."""
 
     def __init__(self, lab: LabFolder, series: str, tools: Toolbox, pid: int) -> None:
         """Use the cluster to which the kubeconfig in the lab's folder refers.

@@ -59,13 +59,13 @@ class ProviderRun:
         self._say("running")
 
     def code_stamp(self) -> frozenset[tuple[str, int, int]]:
-        """Return a value that changes with the files after whose change the managers restart."""
+        """Return a value that changes whenever a file changes after which managers must restart."""
         return self._installed.code_stamp()
 
     def restart(self, failed: Failed, *, is_release: bool) -> bool:
         """Restart the managers, and return whether they are running.
 
-        If `is_release`, a new release is installed first.  ``failed`` receives the reason if the
+        If `is_release`, a new release is installed first.  ``failed`` receives the error if the
         managers are not running.
         """
         try:
@@ -127,9 +127,10 @@ def run(
 ) -> None:
     """Run a provider until a signal arrives or the lab ends.
 
-    ``progress`` is called with messages about the current step, and ``failed`` with each error that
+    ``progress`` receives messages about the current step, and ``failed`` receives each error that
     keeps the provider from running. The provider runs as Pods if the lab has a node. Raises Refused
-    if another run is active, and LabError if the lab is not running, or has no node `as_pods`.
+    if another run is active, and LabError if the lab is not running, or if it has no node and
+    `as_pods` is set.
     """
     with _ended_by_signals(), _only_one(lab), ExitStack() as ends:
         connection = ends.enter_context(connect(lab))

@@ -1,4 +1,4 @@
-"""A lab's servers: etcd, API server, core, the kubeadm providers, simulated machines."""
+"""The servers of a lab: etcd, API server, core, the kubeadm providers, simulated machines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def module_names(series: str) -> list[str]:
 
 
 class LabServers:
-    """Starts a lab's servers in order, and restarts those that end."""
+    """The servers of a lab, started in order and restarted if they end."""
 
     def __init__(
         self, lab: LabFolder, series: str, tools: Toolbox, pid: int, gates: str = ""

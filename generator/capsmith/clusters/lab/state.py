@@ -1,4 +1,4 @@
-"""State that a lab's processes share, as JSON files that are replaced atomically."""
+"""The state shared by a lab's processes, as JSON files that are replaced atomically."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ class ComponentState:
 
     name: str
     state: str
-    """``running``, ``restarting``, ``stopped``, or ``unknown``: the API server does not respond."""
+    """``running``, ``restarting``, ``stopped``, or ``unknown`` if the API server does not
+    respond."""
     pid: int = 0
     restarts: int = 0
     log: str = ""
     """Path to the process's log file."""
     reason: str = ""
-    """Why the process is not running, such as the last line of its log; empty if it is running."""
+    """Reason why the process is not running, such as the last line of its log; empty if it is."""
 
 
 @dataclass(frozen=True)
 class LabState:
-    """The state of a lab, as its supervisor reports it."""
+    """The state of a lab, as reported by its supervisor."""
 
     pid: int
     core: str
@@ -57,7 +58,7 @@ class LabState:
 
 @dataclass(frozen=True)
 class RunState:
-    """The state of a running provider, as `lab run` reports it."""
+    """The state of a running provider, as reported by `lab run`."""
 
     pid: int
     folder: str

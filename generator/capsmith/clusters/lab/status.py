@@ -25,7 +25,7 @@ class Status:
 
     @property
     def components(self) -> tuple[ComponentState, ...]:
-        """Return the lab's processes, then the provider's.
+        """Return the lab's processes, followed by the provider's.
 
         If the lab is not running, its processes are returned as ``stopped``, without a pid.
         """
@@ -38,14 +38,14 @@ class Status:
 
     @property
     def is_healthy(self) -> bool:
-        """Return whether all processes that were started are running."""
+        """Return whether the lab, all its processes and the provider, if started, are running."""
         states = {each.state for each in self.components}
         is_provided = self.run is None or self.run.state == "running"
         return self.is_running and states <= {"running"} and is_provided
 
 
 def read_status(lab: LabFolder) -> Status:
-    """Return a lab's status, as its files and locks show it."""
+    """Return the status of a lab according to its files and locks."""
     run = read_run(lab.run_state) if is_held(lab.run_lock) else None
     return Status(lab.name, lab.is_running, read_lab(lab.state), run)
 
@@ -57,7 +57,7 @@ def format_table(status: Status) -> list[tuple[str, ...]]:
 
 
 def format_lines(status: Status) -> list[str]:
-    """Return the lines that `capsmith lab status` prints about the lab as a whole."""
+    """Return the lines of `capsmith lab status` about the lab as a whole."""
     if status.lab is None:
         state = "starts" if status.is_running else "has not started"
         return [f"lab {status.name}: {state}"]
@@ -116,7 +116,7 @@ _STEP_SECONDS = 0.3
 
 
 def select_logs(lab: LabFolder, component: str | None) -> dict[str, Path]:
-    """Return logs by component name: only that of ``component``, or all if it is None.
+    """Return logs by component name: only the log of ``component``, or all logs if it is None.
 
     `manager` selects all managers of the provider.  Raises LabError if there is no such log.
     """
@@ -159,7 +159,10 @@ def follow(
 
 
 def read_new_text(path: Path, position: int) -> tuple[str, int]:
-    """Return the complete lines after a position, and the position after those lines."""
+    """Return the complete lines after a byte offset, and the offset after those lines.
+
+    A log that is shorter than the offset is read from its start, because it was rotated.
+    """
     try:
         with path.open("rb") as file:
             # A log that has been rotated begins again.

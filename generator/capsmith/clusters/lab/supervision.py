@@ -19,7 +19,7 @@ _MAX_REASON = 200
 
 @dataclass
 class SupervisedProcess:
-    """A process to keep running, and how often it was restarted."""
+    """A process to keep running, and the number of its restarts."""
 
     name: str
     process: Process
@@ -31,7 +31,7 @@ class SupervisedProcess:
     def look(self, now: float, note: Callable[[str], None]) -> None:
         """Restart the process if it has ended and its back-off is over.
 
-        ``note`` receives messages about restarts.
+        ``now`` is a monotonic time in seconds, and ``note`` receives messages about restarts.
         """
         if self.process.running:
             # A component that has run for a minute counts as healthy: its next end is a new
@@ -90,7 +90,7 @@ class SupervisedServers:
         self._written: LabState | None = None
 
     def add(self, name: str, process: Process) -> None:
-        """Supervise a process that has been started."""
+        """Supervise a process that has already been started."""
         self._processes.append(SupervisedProcess(name, process))
 
     def list_states(self) -> tuple[ComponentState, ...]:

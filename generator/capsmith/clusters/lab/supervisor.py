@@ -30,7 +30,7 @@ from capsmith.clusters.processes.tools import Toolbox
 from capsmith.errors import CapsmithError
 
 MAX_BYTES = 20 * 1024 * 1024
-"""Size in bytes at which a log is rotated."""
+"""Size of a log, in bytes, at which it is rotated."""
 _FORMER = ".1"
 _LOGS = ("*.log", "*/*.log")
 
@@ -38,10 +38,10 @@ _LOGS = ("*.log", "*/*.log")
 # Processes go on writing into the same file, so a large log is copied and emptied instead of
 # renamed. Lines written in between are lost.
 def rotate_logs(root: Path, max_bytes: int = MAX_BYTES) -> None:
-    """Rotate all logs in a folder and its subfolders that have at least `max_bytes` bytes.
+    """Rotate every log in a folder and its subfolders that has at least `max_bytes` bytes.
 
-    The logs must be open for appending.  A log that cannot be copied, as on a full disk, is
-    truncated.
+    The logs must be open for appending.  A log that cannot be copied, for example because the disk
+    is full, is truncated.
     """
     for pattern in _LOGS:
         for path in root.glob(pattern):
@@ -89,7 +89,7 @@ class _Ending:
 
 
 def main() -> int:
-    """Start the lab that the arguments describe, and supervise it until a signal arrives."""
+    """Start the lab described by the arguments, and supervise it until a signal arrives."""
     settings = json.loads(sys.argv[1])
     lab = LabFolder(Path(settings["root"]))
     ending = _Ending()

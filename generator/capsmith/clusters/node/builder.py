@@ -1,4 +1,4 @@
-"""Build a provider's image from its Dockerfile, with the tool that this computer has."""
+"""Build a provider's image from its Dockerfile, with a tool installed on this computer."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def find_builder(
     find: Callable[[str], str | None] = shutil.which,
     responds: Callable[[list[str]], bool] | None = None,
 ) -> ImageBuilder:
-    """Return the first tool of buildah, podman and docker that works here.
+    """Return the first of buildah, podman and docker that works here.
 
-    ``find`` returns the path to an executable; ``responds`` decides whether a command succeeds.
-    Raises ImageNotBuilt if there is none.
+    ``find`` returns the path to an executable, and ``responds`` returns whether a command succeeds.
+    Raises ImageNotBuilt if no tool works.
     """
     succeeds = responds or _succeeds
     for name in ("buildah", "podman"):

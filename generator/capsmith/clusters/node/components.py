@@ -1,4 +1,4 @@
-"""The releases that clusterctl installs on a node, unchanged, and the images of their Pods."""
+"""The unchanged releases that clusterctl installs on a node, and the images of their Pods."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _STAGED = re.compile(r"gcr\.io/k8s-staging-cluster-api/([a-z-]+):main")
 
 
 def release_manifest(text: str, version: str) -> str:
-    """Return the components of core's project with the images of a release.
+    """Return a manifest from the Cluster API repository with the images of release ``version``.
 
-    The sources name images of the development branch; upstream's build of a release replaces them
+    The sources refer to images of the development branch; the upstream release build replaces them
     in the same way.
     """
     named = _STAGED.sub(rf"{_REGISTRY}/\1:{version}", text)

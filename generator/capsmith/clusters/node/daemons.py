@@ -43,7 +43,7 @@ _USERS = {
 
 
 class NodeProcesses:
-    """The processes of a node, and the images that its Pods are created from."""
+    """The processes of a node, and the images for its Pods."""
 
     def __init__(
         self, paths: NodePaths, lab: Path, tools: NodeTools, pki: Pki, server: str
@@ -98,9 +98,10 @@ class NodeProcesses:
         eventually(is_ready, what="the Node is ready")
 
     def add_images(self, images: list[Image], progress: Callable[[str], None]) -> None:
-        """Make images available to Pods, and the image that each Pod needs besides its own.
+        """Make images available to Pods, along with the pause image that every Pod needs.
 
-        ``progress`` receives messages about the current step.  Raises NodeError if it fails.
+        ``progress`` receives messages about the current step.  Raises NodeError if the import
+        fails.
         """
         progress(f"importing {len(images)} images that were built from source")
         pause = Image(PAUSE_IMAGE, self._tools.containerd / "pause", "/pause", "65535:65535")

@@ -17,7 +17,7 @@ class NodeError(CapsmithError):
 
 
 class HostUnsuitable(CapsmithError):
-    """Raised if this computer lacks what a node needs; the message lists all that is missing."""
+    """Raised if this computer cannot run a node; the message lists everything that is missing."""
 
     def __init__(self, missing: list[str]) -> None:
         message = f"this computer cannot run a node: {'; '.join(missing)}"
@@ -26,7 +26,7 @@ class HostUnsuitable(CapsmithError):
 
 
 def report_error(error: CapsmithError) -> None:
-    """Report an error as the lab's supervisor does, to the command that waits for the lab.
+    """Report an error in the form that the waiting command expects from the lab's supervisor.
 
     Does nothing if that command has ended.
     """

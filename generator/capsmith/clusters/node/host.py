@@ -16,10 +16,10 @@ from capsmith.clusters.node.errors import HostUnsuitable
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _UNIFIED = "cgroup.controllers"
-"""File that the root of a cgroup v2 hierarchy has."""
+"""File at the root of a cgroup v2 hierarchy."""
 _CONTROLLERS = ("cpu", "memory", "pids")
 _DELEGATED = ("cpu", "cpuset", "hugetlb", "memory", "pids")
-"""Controllers that the kubelet needs wherever the kernel has them."""
+"""Controllers that the kubelet needs if the kernel has them."""
 _ENABLED = "cgroup.subtree_control"
 
 # Each with the Debian package that has it.
@@ -39,20 +39,20 @@ _ATTEMPT_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class HostFacts:
-    """What :func:`find_missing` needs to know about a computer."""
+    """The properties of a computer that :func:`find_missing` needs."""
 
     is_root: bool
     may_unshare: bool
-    """Whether processes can have their own namespaces; containers often forbid it."""
+    """Whether processes can have their own namespaces, which containers often forbid."""
     has_overlay: bool
     cgroups: tuple[str, ...]
-    """Names of the cgroup controllers whose groups this process can create."""
+    """Names of the cgroup controllers in which this process can create groups."""
     tools: Mapping[str, str | None]
     """Paths to the executables in `TOOLS`, or None if there is none."""
 
 
 def find_missing(facts: HostFacts) -> list[str]:
-    """Return what a computer lacks for a node, in words; empty if it lacks nothing."""
+    """Return a sentence for each requirement of a node that a computer does not meet."""
     missing = []
     if not facts.is_root:
         missing.append("root is needed, for namespaces, mounts and cgroups")
@@ -78,7 +78,7 @@ def require_host() -> None:
 
 
 def read_facts() -> HostFacts:
-    """Return what holds for this computer."""
+    """Determine the properties of this computer."""
     is_root = os.geteuid() == 0
     return HostFacts(
         is_root=is_root,
@@ -90,7 +90,7 @@ def read_facts() -> HostFacts:
 
 
 def find_tool(name: str) -> str | None:
-    """Return the path to a tool of the host, also if its folder is not on PATH."""
+    """Return the path to a tool of the host, even if its folder is not on PATH; None if missing."""
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{_SYSTEM_PATH}")
 
 
@@ -110,7 +110,7 @@ def _is_writable(controller: str) -> bool:
 
 
 def find_hierarchies(root: Path = _CGROUPS) -> list[Path]:
-    """Return the folders of the cgroup hierarchies with controllers: several for version 1."""
+    """Return the folders of the cgroup hierarchies with controllers; cgroup v1 has several."""
     if (root / _UNIFIED).is_file():
         return [root]
     return [each for each in sorted(root.iterdir()) if each.is_dir() and each.name != "unified"]
@@ -159,10 +159,10 @@ def _read_words(file: Path) -> list[str]:
 def remove_cgroups(
     name: str, root: Path = _CGROUPS, wait: Callable[[float], None] = time.sleep
 ) -> None:
-    """Remove a cgroup and those below it from all hierarchies; do nothing if there is none.
+    """Remove a cgroup, and all groups below it, from all hierarchies; do nothing if there is none.
 
-    Waits up to five seconds for processes that are ending.  Groups that still have processes then
-    stay.  ``wait`` is called with seconds.
+    Waits up to five seconds for processes that are ending.  Groups that still have processes after
+    that remain.  ``wait`` is called with a number of seconds.
     """
     for _ in range(_ATTEMPTS):
         # runc creates groups in the hierarchy of version 2 too, wherever it is mounted.

@@ -1,6 +1,6 @@
 """Write archives of images that contain one executable each.
 
-These are the images of components that a lab builds from source: none is pulled.
+These are the images of components that a lab builds from source. None of them is pulled.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _MODE = 0o755
 
 @dataclass(frozen=True)
 class Image:
-    """An image that consists of one executable and the libraries that it loads."""
+    """An image with one executable and the libraries that it loads."""
 
     reference: str
-    """Name with tag, as Pods refer to the image."""
+    """Name and tag of the image, as used in Pods."""
     binary: Path
     path: str
     """Path to the executable in the image, which is its entry point."""
@@ -35,7 +35,7 @@ class Image:
 def write_archive(target: Path, images: Sequence[Image], architecture: str) -> None:
     """Write an archive in docker's format that contains ``images``.
 
-    ``architecture`` is Go's name of the processor, such as ``amd64``.
+    ``architecture`` is the processor architecture in Go's naming, such as ``amd64``.
     """
     entries = []
     with tarfile.open(target, "w") as archive:
@@ -66,7 +66,7 @@ def build_config(image: Image, digest: str, architecture: str) -> dict[str, obje
 
 
 def parse_libraries(output: str) -> list[str]:
-    """Return the paths to the libraries that ldd prints; empty for a static executable."""
+    """Return the paths to the libraries in the output of ldd; empty for a static executable."""
     return _LIBRARY.findall(output)
 
 

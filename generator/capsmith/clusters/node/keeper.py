@@ -1,8 +1,8 @@
 """`python -m capsmith.clusters.node.keeper`: the process of a node that stays on the host.
 
 It starts the namespaces, makes the API server reachable on the host, and removes the cgroups of the
-node's Pods when the namespaces have ended.  If the command that waits for
-the lab has ended, it removes the lab's folder as well.
+node's Pods when the namespaces have ended.  If the command that waits for the lab has ended, it
+removes the lab's folder as well.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ The command cannot remove the folder itself, because it contains mount points of
 
 @dataclass(frozen=True)
 class KeeperSettings:
-    """What a keeper needs to know."""
+    """The settings of a keeper."""
 
     lab: str
     """Path to the lab's folder."""
     node: str
     """Path to the folder of the node's files."""
     pid: str
-    """Path to the file into which the keeper writes its process id."""
+    """Path to the file in which the keeper writes its process id."""
     port: int
     """Port of the API server, on the host and in the namespaces."""
 

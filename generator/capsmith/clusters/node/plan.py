@@ -1,4 +1,4 @@
-"""What a node consists of, as data: addresses, mounts, network, configuration files and commands.
+"""The configuration of a node as data: addresses, mounts, network, files and commands.
 
 Nothing here starts a process or changes a file.
 """
@@ -17,10 +17,10 @@ NAME: Final = "node"
 ADDRESS: Final = "10.10.0.2"
 """Address of the node, in a network namespace of its own."""
 SERVICE: Final = "10.96.0.1"
-"""Address of the Service `kubernetes`, at which Pods reach the API server."""
+"""Address of the Service `kubernetes`, which Pods use to reach the API server."""
 SOCKET: Final = "/run/containerd/containerd.sock"
 KUBELET_ROOT: Final = "/var/lib/kubelet"
-"""Folder of the kubelet's files, as the node's namespaces have it."""
+"""Folder of the kubelet's files inside the node's namespaces."""
 PAUSE_IMAGE: Final = "registry.k8s.io/pause:3.10"
 
 _GATEWAY = "10.10.0.1"
@@ -47,7 +47,7 @@ class NodePaths:
 
     @property
     def init_pid(self) -> Path:
-        """Return the path to the file with the id, on the host, of the node's first process."""
+        """Return the path to a file with the host's process id of the node's first process."""
         return self.root / "init.pid"
 
     @property
@@ -77,7 +77,7 @@ class NodePaths:
 
     @property
     def sysctls(self) -> Path:
-        """Return the path to the folder with the files that hide the host's settings."""
+        """Return the path to the folder with files that are mounted over the host's settings."""
         return self.root / "sysctl"
 
 
@@ -93,7 +93,7 @@ def name_cgroup(lab: Path) -> str:
 
 
 def plan_network() -> list[list[str]]:
-    """Return the commands that create the node's own network, in order."""
+    """Return the commands, in order, that create the node's own network."""
     return [
         ["ip", "link", "set", "lo", "up"],
         # Some kernels have no dummy interfaces: one end of a pair carries the address.
@@ -107,10 +107,10 @@ def plan_network() -> list[list[str]]:
 
 
 def plan_mounts(paths: NodePaths, lab: Path, sysctls: list[str]) -> list[list[str]]:
-    """Return the commands that hide the host's writable folders, in order.
+    """Return the commands, in order, that hide the host's writable folders.
 
-    ``lab`` is the path to the lab's folder, without symbolic links; the folder stays visible
-    wherever it is.  ``sysctls`` are the keys of `SYSCTLS` that exist on this computer.
+    ``lab`` is the path to the lab's folder, without symbolic links; the folder stays visible at its
+    path.  ``sysctls`` are the keys of `SYSCTLS` that exist on this computer.
     """
     libraries, run = paths.root / "var-lib", paths.root / "run"
     options = f"lowerdir=/var/lib,upperdir={paths.root / 'upper'},workdir={paths.root / 'work'}"
@@ -143,15 +143,15 @@ def _replace(hidden: str, shown: Path, lab: Path) -> list[list[str]]:
 
 
 def list_folders(paths: NodePaths) -> list[Path]:
-    """Return the folders that have to exist before :func:`plan_mounts` is executed."""
+    """Return the folders that must exist before the commands of :func:`plan_mounts` are run."""
     names = ("upper", "work", "var-lib", "run", "containerd", "kubelet")
     return [paths.logs, paths.network, paths.sysctls, *(paths.root / name for name in names)]
 
 
 def render_containerd(paths: NodePaths, runc: str, plugins: Path) -> str:
-    """Return containerd's configuration.
+    """Return containerd's configuration in TOML.
 
-    ``runc`` is the path to runc, ``plugins`` that to the folder with network plugins.
+    ``runc`` is the path to runc, and ``plugins`` is the path to the folder with network plugins.
     """
     runtime = 'plugins."io.containerd.cri.v1.runtime"'
     images = 'plugins."io.containerd.cri.v1.images"'
@@ -200,7 +200,7 @@ def _quote(value: Path | str) -> str:
 
 
 def render_network(paths: NodePaths) -> str:
-    """Return the configuration of the Pods' network: a bridge, with addresses from one range."""
+    """Return the configuration of the Pods' network: a bridge with addresses from one range."""
     ipam = {
         "type": "host-local",
         "dataDir": str(paths.root / "addresses"),
@@ -222,7 +222,7 @@ def render_network(paths: NodePaths) -> str:
 def render_kubelet(paths: NodePaths, lab: Path, ca: Path, cert: Path, key: Path, files: int) -> str:
     """Return the kubelet's configuration.
 
-    ``lab`` is the path to the lab's folder, and ``files`` the highest number of open files that
+    ``lab`` is the path to the lab's folder, and ``files`` is the maximum number of open files that
     this computer allows a process.
     """
     config = {
@@ -259,9 +259,9 @@ def render_kubelet(paths: NodePaths, lab: Path, ca: Path, cert: Path, key: Path,
 
 
 def build_api_server_flags(ca: Path, cert: Path, key: Path) -> list[str]:
-    """Return the flags of the API server that differ if there is a node.
+    """Return the API server flags that a node requires.
 
-    ``cert`` and ``key`` are those with which the API server calls the kubelet.
+    ``cert`` and ``key`` are the files with which the API server authenticates to the kubelet.
     """
     return [
         "--bind-address=0.0.0.0",
@@ -278,7 +278,7 @@ def build_api_server_flags(ca: Path, cert: Path, key: Path) -> list[str]:
 
 
 CONTROLLER_FLAGS: Final = ["--controllers=*", "--use-service-account-credentials=true"]
-"""The flags of kube-controller-manager that differ if there is a node."""
+"""Flags of kube-controller-manager that a node requires."""
 
 
 def build_kubelet_command(binary: Path, paths: NodePaths, kubeconfig: Path) -> list[str]:
@@ -306,7 +306,7 @@ def build_scheduler_command(binary: Path, kubeconfig: Path) -> list[str]:
 
 
 def build_proxy_command(binary: Path, kubeconfig: Path) -> list[str]:
-    """Return the command that runs kube-proxy, which sets no limits of the host."""
+    """Return the command that runs kube-proxy. It does not change the host's limits."""
     return [
         str(binary),
         f"--kubeconfig={kubeconfig}",

@@ -1,7 +1,7 @@
-"""`python -m capsmith.clusters.node.relay PID PORT`: a port of a node, also on the host.
+"""`python -m capsmith.clusters.node.relay PID PORT`: make a port of a node available on the host.
 
-The socket that accepts connections belongs to the host's network, and those that the relay opens
-belong to the network of process PID.  So the host needs no further interface or route.
+The socket that accepts connections belongs to the host's network, and the sockets that the relay
+opens belong to the network of process PID.  The host therefore needs no further interface or route.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def main() -> None:
 
 
 def enter_network(pid: int) -> None:
-    """Create all further sockets of this thread in the network namespace of a process.
+    """Make this thread create all further sockets in the network namespace of a process.
 
-    Raises OSError if the kernel refuses it.
+    Raises OSError if the kernel refuses.
     """
     descriptor = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     try:
@@ -41,7 +41,7 @@ def enter_network(pid: int) -> None:
 
 
 async def serve(listener: socket.socket, port: int) -> None:
-    """Connect each client of ``listener`` with a local port, until cancelled."""
+    """Forward each client of ``listener`` to a port in the node's network, until cancelled."""
 
     async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

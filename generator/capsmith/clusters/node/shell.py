@@ -13,7 +13,7 @@ _SECONDS = 300
 
 
 def build_enter_command(paths: NodePaths) -> list[str]:
-    """Return the start of a command that runs in the namespaces of a node.
+    """Return the beginning of a command that runs in the namespaces of a node.
 
     Raises NodeError if the node is not running.
     """
@@ -28,17 +28,17 @@ def build_enter_command(paths: NodePaths) -> list[str]:
 def import_images(ctr: Path, archive: Path, prefix: list[str]) -> None:
     """Import the images in an archive into containerd.
 
-    ``prefix`` is the result of :func:`build_enter_command`, or empty in the node's namespaces.
-    Raises NodeError if it fails.
+    ``prefix`` is the result of :func:`build_enter_command`, or empty inside the node's namespaces.
+    Raises NodeError if the import fails.
     """
     command = [str(ctr), f"--address={SOCKET}", "--namespace=k8s.io", "images", "import"]
     run(prefix, [*command, "--local", "--snapshotter=overlayfs", str(archive)])
 
 
 def run(prefix: list[str], command: list[str]) -> str:
-    """Run a command and return its output.
+    """Run a command and return its standard output.
 
-    ``prefix`` is the start of the command.  Raises NodeError if it fails.
+    ``prefix`` is put before the command.  Raises NodeError if the command fails.
     """
     hint = "Correct what it reports; capsmith lab logs shows what the node's processes report."
     try:

@@ -1,4 +1,4 @@
-"""Forward SIGTERM to a process, even if the signal arrives before the process is there."""
+"""Forward SIGTERM to a process, even if the signal arrives before the process exists."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class SigtermForwarder:
-    """Remembers a SIGTERM until there is a process to forward it to."""
+    """Storage for a SIGTERM until there is a process to forward it to."""
 
     def __init__(self) -> None:
         self.is_requested = False
@@ -16,7 +16,7 @@ class SigtermForwarder:
         self._send: Callable[[], None] | None = None
 
     def install(self) -> None:
-        """Handle SIGTERM, also one that was blocked by :func:`hold_sigterm` in the parent."""
+        """Handle SIGTERM, including a signal that :func:`hold_sigterm` blocked in the parent."""
         signal.signal(signal.SIGTERM, self._handle)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
@@ -37,10 +37,10 @@ class SigtermForwarder:
 
 @contextmanager
 def hold_sigterm() -> Iterator[None]:
-    """Block SIGTERM in processes that are started meanwhile, until they unblock it.
+    """Return a context manager that blocks SIGTERM in processes started in it.
 
     The kernel discards a signal to the first process of a namespace that does not handle it yet,
-    unless the signal is blocked.
+    unless the signal is blocked.  The started process must unblock it.
     """
     former = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:

@@ -1,6 +1,6 @@
-"""The executables of a node, built with Go like those of a lab; runc is a package of the system.
+"""The executables of a node, built with Go like those of a lab. runc is a system package.
 
-cert-manager is its last release whose commands are in a Go module that other modules can require.
+cert-manager is pinned to the last release whose commands other Go modules can require.
 """
 
 from __future__ import annotations

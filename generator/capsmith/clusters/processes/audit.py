@@ -61,7 +61,7 @@ def count_requests(log: Path, users: Collection[str]) -> Counter[AuditedRequest]
 
 
 def collect_used(log: Path, user: str) -> set[ResourceAttributes]:
-    """Return the permissions that a user needed for the requests that were allowed."""
+    """Return the permissions that a user needed for its allowed requests."""
     return {each.access for each in count_requests(log, [user]) if each.is_allowed}
 
 
@@ -83,7 +83,7 @@ def collect_granted(client: KubeClient, user: str) -> set[ResourceAttributes]:
 def find_unused(
     allowed: set[ResourceAttributes], requested: set[ResourceAttributes]
 ) -> set[ResourceAttributes]:
-    """Return which of the permissions in ``allowed`` no request in ``requested`` used."""
+    """Return those permissions in ``allowed`` that no request in ``requested`` needed."""
     return {
         each
         for each in allowed

@@ -18,7 +18,7 @@ from capsmith.clusters.processes.tools import Toolbox
 
 @dataclass(frozen=True)
 class Base:
-    """The tools, certificates, etcd and folder that a session's management clusters share."""
+    """The tools, certificates, etcd and folder shared by a session's management clusters."""
 
     tools: Toolbox
     pki: Pki
@@ -27,7 +27,7 @@ class Base:
 
 
 class ManagementCluster(Connection):
-    """A management cluster that the real `clusterctl init` initializes."""
+    """A management cluster, initialized by the real `clusterctl init`."""
 
     def __init__(
         self,
@@ -58,17 +58,17 @@ class ManagementCluster(Connection):
 
     @property
     def client(self) -> KubeClient:
-        """Return a client that has all permissions."""
+        """Return a client with all permissions."""
         return self.apiserver.client
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the path to a kubeconfig that has all permissions."""
+        """Return the path to a kubeconfig with all permissions."""
         return self.apiserver.kubeconfig
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Return the paths to the certificate and key with which managers serve webhooks."""
+        """Return the paths to the certificate and key that managers use to serve webhooks."""
         return self.pki.serving.cert, self.pki.serving.key
 
     def start(

@@ -18,7 +18,7 @@ _AWAITED = ("--wait-providers", "--wait-provider-timeout=300")
 
 
 class Clusterctl:
-    """Runs one release of clusterctl, appending its output to a log.
+    """One release of clusterctl, whose output is appended to a log.
 
     All methods raise ClusterctlError if clusterctl fails or takes longer than ten minutes.
     """
@@ -28,7 +28,7 @@ class Clusterctl:
 
     @classmethod
     def installed(cls, binary: Path, config: Path, folder: Path) -> Clusterctl:
-        """Return an instance that runs a binary which is not one of the built tools."""
+        """Return an instance for an installed binary, instead of a built tool."""
         clusterctl = cls.__new__(cls)
         clusterctl._start(binary, config, folder)
         return clusterctl
@@ -65,10 +65,10 @@ class Clusterctl:
         *types: str,
         is_awaited: bool = False,
     ) -> None:
-        """Install another provider in a cluster that has core.
+        """Install another provider in a cluster that already has core.
 
-        ``types`` are the provider types to install, by default infrastructure.  Before each call,
-        wait with `Connection.wait_clusterctl`.  `is_awaited` is that of :meth:`init`.
+        ``types`` are the provider types to install; the default is infrastructure.  Before each
+        call, wait with `Connection.wait_clusterctl`.  `is_awaited` is described at :meth:`init`.
         """
         flags = [f"--{type}={name}" for type in types or ("infrastructure",)]
         if is_awaited:
@@ -84,14 +84,17 @@ class Clusterctl:
     ) -> list[JSON]:
         """Return the objects that `generate cluster` prints.
 
-        The names of options have no leading dashes.
+        ``options`` maps option names, without leading dashes, to values.
         """
         flags = [f"--{name}={value}" for name, value in options.items()]
         text = self._run(["generate", "cluster", cluster, *flags], kubeconfig, variables)
         return [document for document in yaml.safe_load_all(text) if document]
 
     def move(self, kubeconfig: Path, target: Path, namespace: str) -> None:
-        """Move the clusters in a namespace to the management cluster of kubeconfig ``target``."""
+        """Move the clusters in a namespace to another management cluster.
+
+        ``target`` is the path to its kubeconfig.
+        """
         self._run(["move", f"--to-kubeconfig={target}", f"--namespace={namespace}"], kubeconfig)
 
     def upgrade(
@@ -102,9 +105,9 @@ class Clusterctl:
         *,
         is_awaited: bool = False,
     ) -> None:
-        """Run `upgrade apply` with ``targets`` by type: `{"core": "cluster-api:v1.13.6"}`.
+        """Run `upgrade apply` with the target versions by type: `{"core": "cluster-api:v1.13.6"}`.
 
-        `is_awaited` is that of :meth:`init`.
+        `is_awaited` is described at :meth:`init`.
         """
         flags = [f"--{type}={target}" for type, target in targets.items()]
         if is_awaited:

@@ -1,4 +1,4 @@
-"""A provider's release, and the components that it contains."""
+"""A release of a provider, and the components in it."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class ReleaseComponent:
 
     @cached_property
     def label(self) -> str:
-        """Return the manifest label, or a guess from the type and namespace if no object has it.
+        """Return the provider label of the manifests, guessed from type and namespace if missing.
 
-        Generated managers use the label as their field manager, too.
+        Generated managers also use the label as their field manager.
         """
         for each in self.of("Namespace") + self.crds:
             found = (each["metadata"].get("labels") or {}).get("cluster.x-k8s.io/provider")
@@ -71,7 +71,7 @@ class ReleaseComponent:
 
     @property
     def name(self) -> str:
-        """Return the name under which clusterctl knows the provider."""
+        """Return the provider's name in clusterctl."""
         return self.label.removeprefix(f"{self.type}-")
 
     @property
@@ -87,7 +87,7 @@ class ReleaseComponent:
 
     @property
     def listed(self) -> list[tuple[str, str]]:
-        """Return the group and plural of all kinds that the manager may list cluster-wide."""
+        """Return the group and plural of every kind that the manager may list cluster-wide."""
         bound = {
             each["roleRef"]["name"]
             for each in self.of("ClusterRoleBinding")
@@ -134,7 +134,10 @@ class ReleaseComponent:
 
     @property
     def port_variable(self) -> str:
-        """Return the name of the clusterctl variable for the webhook port in the added release."""
+        """Return the name of the clusterctl variable for the webhook port.
+
+        :meth:`ProviderRelease.add_to` adds this variable to the release.
+        """
         return f"{self.type.replace('-', '_').upper()}_WEBHOOK_PORT"
 
     def of(self, kind: str) -> list[JSON]:
@@ -158,7 +161,7 @@ class ProviderRelease:
         )
 
     def component(self, type: str) -> ReleaseComponent:
-        """Return the component that has a provider type.
+        """Return the component of a provider type.
 
         Raises UnreadableInput if there is none.
         """
@@ -180,9 +183,9 @@ class ProviderRelease:
     ) -> None:
         """Add the release to a clusterctl repository, with webhooks that call this computer.
 
-        ``ca_bundle`` is the CA certificate in base64; if it is empty, the webhooks stay those of a
-        Service in the cluster.  ``change`` receives the name and content of
-        each asset, and returns the content to store.
+        ``ca_bundle`` is the CA certificate in base64.  If it is empty, the webhooks keep calling a
+        Service in the cluster.  ``change`` receives the name and content of each asset, and returns
+        the content to store.
         """
         paths = [path for path in sorted(self.folder.iterdir()) if path.is_file()]
         files = {path.name: change(path.name, path.read_text()) for path in paths}

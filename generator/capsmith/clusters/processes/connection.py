@@ -9,45 +9,45 @@ from capsmith.clusters.processes.kube import JSON, ApiError, KubeClient
 from capsmith.clusters.processes.wait import NotYet, eventually
 
 CORE_USER = "system:serviceaccount:capi-system:capi-manager"
-"""User name of the ServiceAccount that core runs as."""
+"""User name of core's ServiceAccount."""
 
 _CLUSTERCTL_NAMESPACE = "cert-manager-test"
 _MOVE = "clusterctl.cluster.x-k8s.io/move"
 
 
 class Connection:
-    """A management cluster's API server, and a folder for files about the connection."""
+    """A connection to a management cluster's API server, with a folder for its files."""
 
     name: str
     folder: Path
 
     @property
     def client(self) -> KubeClient:
-        """Return a client that has all permissions."""
+        """Return a client with all permissions."""
         raise NotImplementedError
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the path to a kubeconfig that has all permissions."""
+        """Return the path to a kubeconfig with all permissions."""
         raise NotImplementedError
 
     @property
     def serving(self) -> tuple[Path, Path]:
-        """Return the paths to the certificate and key with which local managers serve webhooks."""
+        """Return the paths to the certificate and key that local managers use to serve webhooks."""
         raise NotImplementedError
 
     def wait_core_permitted(self) -> None:
         """Wait until the API server grants core's permissions.
 
-        If core started earlier, its informers would be refused and back off for many seconds.
+        If core started earlier, its informers would be refused and would back off for many seconds.
         """
         self.wait_permitted(CORE_USER, list(self.provider_resources()))
 
     def wait_permitted(self, user: str, resources: Iterable[tuple[str, str]]) -> None:
         """Wait until a user may list ``resources``, which are pairs of group and plural.
 
-        It takes some time until new roles are aggregated and reach the authorizer.  Raises
-        TimeoutError with the missing permissions.
+        It takes some time until new roles are aggregated and become effective.  Raises TimeoutError
+        with the missing permissions.
         """
 
         def permitted() -> bool:
@@ -63,7 +63,7 @@ class Connection:
         return self.may(CORE_USER, verb, group, plural)
 
     def may(self, user: str, verb: str, group: str, plural: str) -> bool:
-        """Ask the API server whether a user has a permission, and return its answer."""
+        """Return whether a user has a permission, according to the API server."""
         attributes = {"verb": verb, "group": group, "resource": plural}
         review: JSON = {
             "apiVersion": "authorization.k8s.io/v1",
@@ -74,7 +74,7 @@ class Connection:
         return bool(self.client.create({**review, "metadata": {}})["status"]["allowed"])
 
     def provider_resources(self) -> Iterable[tuple[str, str]]:
-        """Yield the group and plural of each kind that a provider defines and core reads."""
+        """Yield the group and plural of each provider-defined kind that core reads."""
         for crd in self.client.list("apiextensions.k8s.io/v1", "CustomResourceDefinition"):
             labels, spec = crd["metadata"].get("labels", {}), crd["spec"]
             label = labels.get("cluster.x-k8s.io/provider", "")

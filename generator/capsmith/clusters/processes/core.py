@@ -77,7 +77,7 @@ class CapiCore:
         self.process.wait_ready(probe_port(self.webhook_port))
 
     def restart_with_default_gates(self) -> None:
-        """Restart with the default feature gates, which is slower and disables ClusterClasses."""
+        """Restart with core's default feature gates: slower, and without ClusterClasses."""
         self.stop()
         self.process = self._process()
         self.start()

@@ -1,4 +1,4 @@
-"""Run the credential command that a kubeconfig names, as used with EKS, GKE and AKS.
+"""Run the credential command in a kubeconfig, as used with EKS, GKE and AKS.
 
 Source: Kubernetes, client-go credential plugins; API group client.authentication.k8s.io.
 """
@@ -19,7 +19,7 @@ from capsmith.manifests.parse import list_of, mapping_of, text_of
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _MARGIN = timedelta(seconds=30)
-"""Remaining lifetime below which a token is not used, as it may expire during a request."""
+"""Remaining lifetime below which a token is not used, because it could expire during a request."""
 _SECONDS = 60.0
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _SHOWN = 200
@@ -28,7 +28,7 @@ _SHOWN = 200
 class PluginError(OSError):
     """Raised if the command cannot run, fails, or prints no valid credentials.
 
-    It is an OSError, because it means the same to the caller of a request: there is no response.
+    It is an OSError, because for the caller of a request it means the same: there is no response.
     """
 
 
@@ -60,14 +60,14 @@ class ExecPlugin:
         self._expires = _NEVER
 
     def token(self) -> str:
-        """Return a valid token, or an empty string if the command only provides a certificate.
+        """Return a valid token, or an empty string if the command provides only a certificate.
 
         Runs the command if the token has expired.  Raises PluginError if the command fails.
         """
         return text_of(self._credentials(), "token")
 
     def certificate(self) -> tuple[str, str]:
-        """Return the certificate and key in PEM, or empty strings if the command provides a token.
+        """Return the certificate and key in PEM, or empty strings if there is only a token.
 
         Raises PluginError if the command fails.
         """
@@ -75,7 +75,7 @@ class ExecPlugin:
         return text_of(status, "clientCertificateData"), text_of(status, "clientKeyData")
 
     def expire(self) -> None:
-        """Discard the credentials after the server rejected them; the next use gets new ones."""
+        """Discard the credentials, which the server rejected. The next use requests new ones."""
         with self._lock:
             self._status = None
 

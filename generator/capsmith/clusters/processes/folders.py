@@ -1,4 +1,4 @@
-"""Remove folders in which processes that are ending may still write."""
+"""Remove folders to which ending processes may still write."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _ATTEMPT_SECONDS = 0.05
 
 
 def remove_folder(folder: Path, parents: int = 0) -> None:
-    """Remove a folder, and then up to ``parents`` folders above it that have become empty.
+    """Remove a folder, and then up to ``parents`` parent folders that have become empty.
 
-    Whatever cannot be removed stays.
+    Anything that cannot be removed stays.
     """
     for _ in range(_ATTEMPTS):
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""An API server client that needs only the standard library: requests, waits, watches and TLS."""
+"""An API server client based on the standard library only: requests, waits, watches and TLS."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StaleError(ApiError, PassingError):
 
 
 class TokenSource(Protocol):
-    """Provides tokens that expire."""
+    """A source of tokens that expire."""
 
     def token(self) -> str:
         """Return a token that has not expired.
@@ -64,12 +64,12 @@ class Credentials:
     key: Path | None = None
     token: str | None = None
     source: TokenSource | None = None
-    """Provides tokens that expire, instead of ``token``; None if there is none."""
+    """Source of expiring tokens to use instead of ``token``; None if there is none."""
 
 
 @dataclass(frozen=True)
 class ServedKind:
-    """How the API server serves a kind: plural, version and scope."""
+    """The plural, version and scope under which the API server serves a kind."""
 
     api_version: str
     plural: str
@@ -77,7 +77,7 @@ class ServedKind:
 
 
 class KubeClient:
-    """Creates, reads, applies and deletes objects of any kind that the server serves.
+    """A client that creates, reads, applies and deletes objects of any kind that the server serves.
 
     Objects are plain dictionaries, because their kinds are only known at run time.  Thread-safe:
     each thread uses its own connections.
@@ -96,7 +96,7 @@ class KubeClient:
         self._kinds: dict[tuple[str, str], ServedKind] = {}
 
     def close(self) -> None:
-        """Close all threads' idle connections. The client can still be used."""
+        """Close the idle connections of all threads. The client can still be used."""
         while self._connections:
             self._connections.pop().close()
 
@@ -125,7 +125,7 @@ class KubeClient:
         namespace: str | None = None,
         labels: dict[str, str] | None = None,
     ) -> list[JSON]:
-        """Return a kind's objects that have all of ``labels``, in one namespace or in all."""
+        """Return the objects of a kind that have all of ``labels``, in one namespace or in all."""
         query = {}
         if labels:
             query["labelSelector"] = ",".join(f"{key}={value}" for key, value in labels.items())
@@ -134,7 +134,7 @@ class KubeClient:
         return [{"apiVersion": api_version, "kind": kind, **item} for item in answer["items"]]
 
     def create(self, obj: JSON) -> JSON:
-        """Create an object, and return it as the API server stored it."""
+        """Create an object and return it as stored by the API server."""
         metadata = obj["metadata"]
         path = self.path(obj["apiVersion"], obj["kind"], None, metadata.get("namespace"))
         return self.request("POST", path, body=obj)
@@ -147,7 +147,7 @@ class KubeClient:
         *,
         dry_run: bool = False,
     ) -> JSON:
-        """Apply an object server-side, taking ownership of fields that conflict."""
+        """Apply an object server-side and take ownership of conflicting fields."""
         path = self._path_of(obj, subresource)
         query = {"fieldManager": manager, "force": "true", **build_dry_run_query(dry_run)}
         return self.request("PATCH", path, body=obj, content_type=APPLY_PATCH, query=query)
@@ -157,7 +157,7 @@ class KubeClient:
     ) -> JSON:
         """Apply the JSON merge patch ``body`` to the object that `obj` identifies.
 
-        Returns the object as the API server stored it.
+        Returns the object as stored by the API server.
         """
         path = self._path_of(obj, subresource)
         query = build_dry_run_query(dry_run)
@@ -180,7 +180,7 @@ class KubeClient:
         namespace: str | None = None,
         subresource: str | None = None,
     ) -> str:
-        """Return the URL path of an object or, if no name is given, of its kind."""
+        """Return the URL path of an object or, without a name, of its kind."""
         found = self.resolve(api_version, kind)
         parts = [build_api_root(api_version)]
         if found.namespaced and namespace:
@@ -189,7 +189,7 @@ class KubeClient:
         return "/".join(parts)
 
     def resolve(self, api_version: str, kind: str) -> ServedKind:
-        """Return the plural name and scope of a kind; the result is cached.
+        """Return the plural, version and scope of a kind; the result is cached.
 
         Raises LookupError if the API version lacks the kind, and ApiError if the server does not
         serve the API version.
@@ -221,7 +221,7 @@ class KubeClient:
         content_type: str = "application/json",
         query: dict[str, str] | None = None,
     ) -> JSON:
-        """Send a request and return the decoded response. Plain text is under the key `text`.
+        """Send a request and return the decoded response, with plain text under the key `text`.
 
         Retries for up to a minute while the server is busy.  Raises ApiError if the server rejects
         the request, and OSError or HTTPException if it does not respond.
@@ -251,7 +251,7 @@ class KubeClient:
     def watch(
         self, api_version: str, kind: str, namespace: str | None, resource_version: str
     ) -> Iterator[JSON]:
-        """Yield a kind's events after a resource version, until the server ends the watch.
+        """Yield a kind's watch events after a resource version, until the server ends the watch.
 
         Raises ApiError if the server rejects the request, and OSError or HTTPException if the
         connection breaks.
@@ -274,7 +274,7 @@ class KubeClient:
             connection.close()
 
     def end_watches(self) -> None:
-        """Interrupt all watches of this client, in all threads."""
+        """Interrupt all watches of this client in all threads."""
         for connection in list(self._watches):
             # Closing the socket would not wake the thread that reads it; a shutdown ends its read.
             if connection.sock is not None:
@@ -331,9 +331,9 @@ _WEBHOOK_AWAY = re.compile(r"failed calling webhook|conversion webhook for .{1,3
 
 
 def is_busy(status: int, text: str) -> bool:
-    """Return whether the server was busy, so that the request should be retried.
+    """Return whether the response means that the server is busy and the request should be retried.
 
-    For example, a request may get 429 while a CRD is reloaded.
+    For example, a request may get status 429 while a CRD is reloaded.
     """
     # Only this message: any other 500 is a failure of the server that a repetition would hide.
     away = status == 500 and _WEBHOOK_AWAY.search(text) is not None
@@ -341,17 +341,17 @@ def is_busy(status: int, text: str) -> bool:
 
 
 def build_dry_run_query(dry_run: bool) -> dict[str, str]:
-    """Return the query parameters that make a request a dry run; empty if it is none."""
+    """Return the query parameters for a dry run; empty if ``dry_run`` is False."""
     return {"dryRun": "All"} if dry_run else {}
 
 
 def build_api_root(api_version: str) -> str:
-    """Return the URL path under which an API version is served."""
+    """Return the URL path of an API version."""
     return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
 
 
 def extract_message(body: str) -> str:
-    """Return the message from a response that is a Status, or else the whole body."""
+    """Return the message in a response that is a Status, or else the whole body."""
     try:
         parsed = json.loads(body)
     except ValueError:

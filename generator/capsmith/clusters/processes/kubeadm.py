@@ -63,12 +63,12 @@ class KubeadmManager(ProviderManager):
 
     @property
     def name(self) -> str:
-        """Return the name under which clusterctl knows the provider."""
+        """Return the provider's name in clusterctl."""
         return self._part.name
 
     @property
     def variables(self) -> dict[str, str]:
-        """Return the values of the clusterctl variables with which to install the provider.
+        """Return the values of clusterctl variables for installing the provider.
 
         With these values, the installed provider uses this process as its manager.
         """

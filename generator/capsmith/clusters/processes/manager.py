@@ -1,4 +1,4 @@
-"""Run the manager that an installed Deployment describes as a process instead of a Pod.
+"""Run the manager of an installed Deployment as a process instead of a Pod.
 
 Only settings that local processes cannot share are changed: addresses, certificates, and leader
 election, whose namespace a manager normally reads from its Pod.
@@ -30,14 +30,14 @@ _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 
 @dataclass(frozen=True)
 class Launch:
-    """A container's arguments and environment, resolved as the kubelet would resolve them."""
+    """The arguments and environment of a container, resolved as by the kubelet."""
 
     service_account: str
     args: tuple[str, ...]
-    """Words of the command after the first, followed by the arguments."""
+    """The command without its first word, followed by the arguments."""
     env: dict[str, str]
     port: int
-    """Port that the probes use; 0 if there is no probe."""
+    """Port of the probes; 0 if there are none."""
     readiness: str
     """URL path of the readiness probe; empty if there is none."""
     liveness: str
@@ -45,10 +45,10 @@ class Launch:
 
 
 def read_launch(client: KubeClient, namespace: str, pod: str) -> Launch:
-    """Return what the only Deployment in a namespace would start in a Pod named ``pod``.
+    """Return the command that the only Deployment in a namespace would run in a Pod named ``pod``.
 
-    The container is the only one or the one named `manager`.  Raises UnsupportedDeployment if there
-    are several Deployments or containers to choose from, or if a variable's source has no
+    The container is the only one, or the one named `manager`.  Raises UnsupportedDeployment if
+    there are several Deployments or containers to choose from, or if a variable's source has no
     equivalent for a process.
     """
     deployments = client.list("apps/v1", "Deployment", namespace)
@@ -189,7 +189,7 @@ class ProviderManager:
 
     @property
     def variables(self) -> dict[str, str]:
-        """Return the values of the clusterctl variables with which to install the provider.
+        """Return the values of clusterctl variables for installing the provider.
 
         With these values, the installed provider uses this process as its manager.
         """
@@ -219,7 +219,7 @@ class ProviderManager:
             self._process.wait_ready(probe_http(url))
 
     def kill(self) -> None:
-        """Kill the process, as a crash would."""
+        """Kill the process with SIGKILL, as in a crash."""
         if self._process is not None:
             self._process.kill()
 

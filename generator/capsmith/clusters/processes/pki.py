@@ -1,6 +1,6 @@
 """Certificate authorities and a ServiceAccount key, shared by all processes of a session.
 
-Keys are readable by this user only. Needs trustme, which only the extra `conformance` installs, so
+Only this user can read the keys. Needs trustme, which only the extra `conformance` installs, so
 import this module only where it is used.
 """
 
@@ -31,7 +31,7 @@ class KeyPair:
 
 
 class Pki:
-    """Issues certificates and writes them to a folder."""
+    """A certificate authority that writes the certificates it issues to a folder."""
 
     def __init__(
         self, folder: Path, authority: trustme.CA | None = None, names: Sequence[str] = ()
@@ -56,7 +56,7 @@ class Pki:
 
     @classmethod
     def existing(cls, folder: Path) -> Pki:
-        """Return the certificates that another process has issued into ``folder``."""
+        """Return the certificates that another process issued to ``folder``."""
         pki = cls.__new__(cls)
         pki._folder = folder
         pki.ca = folder / "ca.crt"
@@ -68,8 +68,8 @@ class Pki:
     def issue(self, name: str, hosts: Sequence[str], user: str, group: str = "") -> KeyPair:
         """Issue a certificate for a server or client, and write it to files called ``name``.
 
-        ``hosts`` are the names and addresses of a server; a client needs one that is not used.
-        ``user`` and ``group`` are those that the API server sees.
+        ``hosts`` are the names and addresses of a server.  A client's certificate needs one too,
+        which may be unused.  ``user`` and ``group`` are the identity that the API server sees.
         """
         issued = self._authority.issue_cert(
             *hosts, common_name=user, organization_name=group or None
@@ -78,7 +78,7 @@ class Pki:
 
     @property
     def ca_bundle(self) -> str:
-        """Return the CA in base64, in the form that webhook configurations and kubeconfigs use."""
+        """Return the CA in base64, as used in webhook configurations and kubeconfigs."""
         return base64.b64encode(self.ca.read_bytes()).decode()
 
     def _service_account_keys(self) -> KeyPair:
@@ -104,13 +104,13 @@ class Pki:
 class EtcdTLS:
     """The certificates of an etcd and its clients, issued by a separate authority.
 
-    Other certificates of the session give no access to etcd, because providers' managers hold some
+    The session's other certificates give no access to etcd, because providers' managers hold some
     of them for their webhooks.
     """
 
     ca: Path
     server: KeyPair
-    """Certificate that etcd presents, both to clients and to peers."""
+    """Certificate that etcd presents to clients and peers."""
     client: KeyPair
     """Certificate that API servers present to etcd."""
 
@@ -127,11 +127,11 @@ class EtcdTLS:
 
     @classmethod
     def existing(cls, folder: Path) -> EtcdTLS:
-        """Return the certificates that `issue` has written to ``folder``."""
+        """Return the certificates that :meth:`issue` wrote to ``folder``."""
         return cls(folder / "ca.crt", _name_pair(folder, "server"), _name_pair(folder, "client"))
 
     def client_context(self) -> ssl.SSLContext:
-        """Return the TLS context with which a client connects to etcd."""
+        """Return the TLS context for a client of etcd."""
         context = create_api_server_context(self.ca)
         context.load_cert_chain(self.client.cert, self.client.key)
         return context

@@ -58,14 +58,14 @@ _TERM_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Usage:
-    """The resources that a process has used: peak memory in MiB, and CPU time in seconds."""
+    """The resources used by a process: peak memory in MiB, and CPU time in seconds."""
 
     peak_rss_mib: float
     cpu_seconds: float
 
 
 def go_environment() -> dict[str, str]:
-    """Return environment variables for long-running servers that are written in Go.
+    """Return environment variables for long-running servers written in Go.
 
     With these variables, the servers collect garbage less often: garbage collection took about a
     third of a starting kube-apiserver's CPU time.  A limit bounds the additional memory.  The
@@ -152,7 +152,8 @@ class Process:
     def wait_ready(self, probe: Callable[[], object], timeout: float = PATIENCE) -> float:
         """Wait until ``probe`` returns a true value, and return the elapsed time in seconds.
 
-        Raises ProcessError on a timeout, and immediately if the process ends.
+        ``timeout`` is in seconds.  Raises ProcessError on a timeout, and immediately if the process
+        ends.
         """
         began = time.monotonic()
 
@@ -174,7 +175,7 @@ class Process:
             )
 
     def usage(self) -> Usage:
-        """Return the resources that the running process has used, according to /proc."""
+        """Return the resources used by the running process so far, according to /proc."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         peak = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
         # The name of the command is in parentheses and may contain spaces and parentheses itself.
@@ -187,7 +188,7 @@ class Process:
         self._signal(number)
 
     def kill(self) -> None:
-        """Kill the process with SIGKILL, as a crash would."""
+        """Kill the process with SIGKILL, as in a crash, and wait for it."""
         self._signal(signal.SIGKILL)
         if self._child is not None:
             self._child.wait()

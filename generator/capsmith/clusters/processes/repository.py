@@ -33,14 +33,14 @@ class RepositoryEntry:
     """One provider's release in the repository."""
 
     label: str
-    """Manifest label, such as `infrastructure-docker`."""
+    """Provider label, such as `infrastructure-docker`."""
     version: str
     components: Path
     """Path to the components file."""
 
     @property
     def name(self) -> str:
-        """Return the name under which clusterctl knows the provider."""
+        """Return the provider's name in clusterctl."""
         for type in _TYPES:
             if self.label.startswith(f"{type}-"):
                 return self.label.removeprefix(f"{type}-")
@@ -53,7 +53,7 @@ class RepositoryEntry:
 
 
 class ClusterctlRepository:
-    """Stores providers' releases, and writes a clusterctl configuration that refers to them."""
+    """A folder of provider releases, and a clusterctl configuration that refers to them."""
 
     def __init__(self, base: Path) -> None:
         """Use the folder ``base``. If it has a configuration, the providers there are known."""
@@ -62,7 +62,7 @@ class ClusterctlRepository:
 
     @property
     def entries(self) -> list[RepositoryEntry]:
-        """Return each provider's release that was added last."""
+        """Return the last added release of each provider."""
         return list(self._entries().values())
 
     def add(self, label: str, version: str, components: str, files: dict[str, str]) -> None:
@@ -99,7 +99,7 @@ class ClusterctlRepository:
         self._configure("providers", providers)
 
     def set_cert_manager(self, version: str, manifest: Path) -> None:
-        """Make clusterctl install a release of cert-manager from a file."""
+        """Configure clusterctl to install a release of cert-manager from a file."""
         folder = self.base / "cert-manager" / version
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / "cert-manager.yaml"

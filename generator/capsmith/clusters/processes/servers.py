@@ -20,7 +20,7 @@ from capsmith.clusters.processes.tools import Toolbox
 ETCD_TLS = "etcd-tls"
 """Name of the folder, next to etcd's data, that holds etcd's certificates."""
 LOCAL = "127.0.0.1"
-"""Address at which servers listen unless Pods need to reach them."""
+"""Address on which servers listen unless Pods need to reach them."""
 _CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "garbage-collector-controller",
@@ -30,17 +30,17 @@ _CONTROLLERS = (
 
 
 class EtcdAddress(Protocol):
-    """Client URL and TLS files of a running etcd, whichever process started it."""
+    """Client URL and TLS files of a running etcd, regardless of the process that started it."""
 
     url: str
     tls: EtcdTLS
 
 
 class Etcd:
-    """An etcd that all API servers share, each with its own key prefix.
+    """An etcd shared by all API servers, each with its own key prefix.
 
-    It accepts only clients and peers that present a certificate from its folder, because any other
-    user of the computer can connect to its ports, and it stores Secrets and permissions.
+    It accepts only clients and peers that present a certificate from its folder.  Any other user of
+    the computer can connect to its ports, and it stores Secrets and permissions.
     """
 
     def __init__(self, tools: Toolbox, folder: Path) -> None:
@@ -254,7 +254,7 @@ def _etcd_tls_flags(tls: EtcdTLS) -> list[str]:
 
 
 def override_flags(flags: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Return ``flags`` without those that ``others`` set too, followed by ``others``."""
+    """Return ``flags`` without those that ``others`` also set, followed by ``others``."""
     names = {each.partition("=")[0] for each in others}
     return [*(each for each in flags if each.partition("=")[0] not in names), *others]
 

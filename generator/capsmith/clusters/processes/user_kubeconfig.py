@@ -1,4 +1,4 @@
-"""Connect to the cluster that a user's kubeconfig names, interpreting it as kubectl does.
+"""Connect to the cluster in a user's kubeconfig, interpreting the file as kubectl does.
 
 `verify --live`, `conformance --kubeconfig` and the lab all use this reader.  It is implemented
 here, so that `verify` needs no extra package, and so that unsupported settings are refused rather
@@ -36,7 +36,7 @@ _USE_TOKEN = "Specify a kubeconfig with a client certificate, a token or `exec`.
 
 @dataclass(frozen=True)
 class ClusterAccess:
-    """A cluster and a user from a kubeconfig, with the folders that relative paths start from."""
+    """A cluster and a user from a kubeconfig, and the folders to which their paths are relative."""
 
     server: str
     cluster: Mapping[str, Any]
@@ -52,7 +52,7 @@ class _Entry(NamedTuple):
 
 
 def find_kubeconfigs(named: Path | None, environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the paths of the files that kubectl would read.
+    """Return the paths to the files that kubectl would read.
 
     These are ``named``, or else the files in $KUBECONFIG, or else ~/.kube/config.
     """
@@ -66,9 +66,9 @@ def find_kubeconfigs(named: Path | None, environment: Mapping[str, str]) -> tupl
 
 
 def read_access(files: tuple[Path, ...], context: str = "") -> ClusterAccess:
-    """Return the cluster and user that a context names; an empty ``context`` is the current one.
+    """Return the cluster and user of a context. If ``context`` is empty, use the current context.
 
-    If several entries have the same name, the first one counts.  Raises UnreadableInput if the
+    If several entries have the same name, the first one is used.  Raises UnreadableInput if the
     files are invalid or the context is not found.
     """
     entries: dict[tuple[str, str], _Entry] = {}
@@ -116,7 +116,7 @@ def connect(access: ClusterAccess) -> Iterator[KubeClient]:
 def open_client(kubeconfig: Path, folder: Path) -> KubeClient:
     """Return a client for the current context of a kubeconfig, which the caller must close.
 
-    Embedded keys are written to ``folder``, which must exist as long as the client.  Raises
+    Embedded keys are written to ``folder``, which must exist as long as the client is used.  Raises
     UnreadableInput (``kubeconfig``) if the kubeconfig cannot be used.
     """
     return _client(read_access((kubeconfig,)), folder)

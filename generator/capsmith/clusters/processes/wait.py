@@ -32,7 +32,7 @@ def eventually(
 ) -> T:
     """Call `probe` every `interval` seconds until it returns a true value, and return that value.
 
-    By default, the interval grows with the time that has passed, from 0.1 to 0.5 seconds: pass one
+    By default, the interval grows with the elapsed time, from 0.1 to 0.5 seconds: pass an interval
     if the state may last only for a moment.  A probe that is not satisfied may raise NotYet, any
     other PassingError or AssertionError with the reason.  Any other exception ends the wait
     immediately.  Raises TimeoutError with `what` and the last reason after `timeout` seconds.
@@ -63,7 +63,7 @@ def _next_interval(waited: float) -> float:
 def steadily(probe: Callable[[], object], *, seconds: float, interval: float = 0.2) -> None:
     """Call `probe` repeatedly for `seconds`.
 
-    `probe` must raise an exception if the state changes, and the exception is passed on.
+    `probe` must raise an exception if the state changes. The exception is not caught.
     """
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -76,7 +76,7 @@ def settled(
 ) -> None:
     """Wait until the value that `observe` returns has stayed the same for `seconds`.
 
-    Raises TimeoutError with `what` if it still changes after `timeout` seconds.
+    Raises TimeoutError with `what` if the value still changes after `timeout` seconds.
     """
     deadline = time.monotonic() + timeout
     last, since = _observed(observe), time.monotonic()

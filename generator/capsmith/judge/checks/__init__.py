@@ -1,6 +1,6 @@
 """The code of static checks, with one module for each subject.
 
-Contract rules, which are data in ``schemas/contracts/*/rules/``, name these checks.
+Contract rules, which are data in ``schemas/contracts/*/rules/``, refer to these checks by name.
 """
 
 from capsmith.judge.checks import (

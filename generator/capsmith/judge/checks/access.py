@@ -248,7 +248,7 @@ class AccountAccess:
 
 @check("account-access", AccountAccess)
 def check_account_access(context: Context, params: AccountAccess) -> Iterator[Violation]:
-    """RB-11: A ClusterRoleBinding gives the manager of another provider access to the kinds."""
+    """RB-11: A ClusterRoleBinding gives another provider's manager access to the kinds."""
     bundle = context.bundle
     if not bundle.installs:
         return

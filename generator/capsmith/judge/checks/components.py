@@ -1,4 +1,4 @@
-"""Check components files for things that clusterctl refuses, waits for or would leave behind.
+"""Check components files for content that clusterctl refuses, waits for or would leave behind.
 
 Also checks the manager's Deployment and ExtensionConfigs, which are part of the file.
 """
@@ -58,7 +58,7 @@ def check_namespace_count(context: Context) -> Iterator[Violation]:
 
 @check("namespace-there")
 def check_namespace_there(context: Context) -> Iterator[Violation]:
-    """CC-34: There is a Namespace, which clusterctl uses by default."""
+    """CC-34: There is a Namespace, which is clusterctl's default target namespace."""
     if context.bundle.installs and not context.bundle.of("Namespace"):
         first = context.bundle.of("Deployment")[0]
         yield Violation(first, "no Namespace, so clusterctl cannot determine the default one")
@@ -93,7 +93,7 @@ class LabelOn:
 
 @check("selectors-labelled", LabelOn)
 def check_selectors_labelled(context: Context, params: LabelOn) -> Iterator[Violation]:
-    """CC-26: Selectors contain the provider label from the first release on."""
+    """CC-26: Selectors contain the provider label, starting with the first release."""
     for manifest in context.bundle.of(*params.kinds):
         if params.label not in manifest.mapping("spec", "selector", "matchLabels"):
             yield Violation(

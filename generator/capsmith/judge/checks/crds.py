@@ -1,4 +1,4 @@
-"""Check names, scope and metadata of CRDs, CRDs that only core ships, and pools' machine kinds."""
+"""Check CRDs: names, scope, metadata, machine kinds of pools, and CRDs that only core may ship."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check CRDs as the API server does when they are created: schemas, defaults, and the rest."""
+"""Check CRDs as the API server does on creation: schemas, defaults, and everything else."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check_crd_defaults(context: Context, params: Keywords) -> Iterator[Violation
 
 @check("crd-definition", Values)
 def check_crd_definition(context: Context, params: Values) -> Iterator[Violation]:
-    """CRD-26: The API server accepts everything in the CRD except, possibly, its schemas."""
+    """CRD-26: The API server accepts the whole CRD, apart from its schemas."""
     for manifest in _manifests(context):
         for fault in _undecodable(manifest) or find_definition_faults(manifest.document, params):
             yield Violation(manifest, f"{manifest}: {fault.message}", path=fault.path)

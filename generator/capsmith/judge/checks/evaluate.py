@@ -1,4 +1,4 @@
-"""Run the checks that a contract's rules name on manifests."""
+"""Run the checks of a contract's rules on manifests."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _NO_ROLES: Mapping[str, str] = {}
 def evaluate_manifests(
     manifests: Sequence[Manifest], contract: Contract, roles: Mapping[str, str] = _NO_ROLES
 ) -> tuple[Finding, ...]:
-    """Return the places where a provider's manifests violate ``contract``.
+    """Return a finding for each place where a provider's manifests violate ``contract``.
 
     Accepts source trees, built components and release folders; in a source tree, the names,
-    namespaces and labels of kustomizations are applied.  ``roles`` assigns roles by CRD name; other
-    roles are guessed from kinds.
+    namespaces and labels of kustomizations are applied.  ``roles`` assigns roles by CRD name; all
+    other roles are guessed from kinds.
     """
     found = (
         finding

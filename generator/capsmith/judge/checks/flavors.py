@@ -1,4 +1,4 @@
-"""Check cluster templates and ClusterClasses for clusterctl, and check variables in all files."""
+"""Check that clusterctl can use cluster templates and ClusterClasses, and check all variables."""
 
 from __future__ import annotations
 

@@ -44,10 +44,10 @@ class Mismatch(NamedTuple):
     path: Path
     message: str
     varies_with: Path | None = None
-    """Path at which a variable could remedy the mismatch; None if the schema allows no value there.
-    """
+    """Path at which a variable could resolve the mismatch; None if the schema allows no value
+    there."""
     is_deep: bool = False
-    """Whether a variable at any depth below ``varies_with`` could remedy the mismatch."""
+    """Whether a variable at any depth below ``varies_with`` could resolve the mismatch."""
 
 
 @check("objects-fit")
@@ -110,7 +110,7 @@ def _defaulted(context: Context) -> Iterator[tuple[str, str]]:
 def find_mismatches(schema: Any, document: Any, complete: bool) -> Iterator[Mismatch]:
     """Yield each mismatch between an object and its schema.
 
-    With ``complete``, missing required fields are mismatches, too.
+    With ``complete``, missing required fields are mismatches as well.
     """
     for name, value in mapping_of(document).items():
         if name in _OF_EVERY_OBJECT or name == "status":
@@ -223,11 +223,11 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 
 
 def find_broken_limits(schema: Any, value: Any, complete: bool) -> Iterator[tuple[Path, str, bool]]:
-    """Yield each violated limit of a value: its path, the reason, and whether it is deep.
+    """Yield each violated limit of a value, as a path, a reason, and whether it is deep.
 
-    A deep violation is one that a variable at any depth could remedy.  With ``complete``, the value
-    is final, so missing fields count.  ``value`` must have the schema's type.  Violations that only
-    concern nested values are not included.
+    A deep violation is one that a variable at any depth could resolve.  With ``complete``, the
+    value is final, so missing fields count.  ``value`` must have the schema's type.  Violations
+    only within nested values are not included.
     """
     value = fill_defaults(schema, value)
     for path, why in find_value_errors(value, {**_plain(schema), OPEN: True}):

@@ -1,7 +1,7 @@
-"""Follow the references inside a release, from a webhook to the Pod that answers it.
+"""Follow the references in a release, from a webhook to the Pod that serves it.
 
 Compares names without namespaces, because clusterctl moves everything to one namespace.  Only
-components files are judged: source trees have parts that kustomize puts together.
+components files are judged: the parts of source trees are only assembled by kustomize.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _HTTPS = 443
 
 
 class Client(NamedTuple):
-    """A part of an object that says how the API server or core reaches a webhook."""
+    """A part of an object that tells the API server or core how to reach a webhook."""
 
     manifest: Manifest
     path: Path
     config: Mapping[str, Any]
     is_optional: bool = False
-    """Whether requests succeed if the webhook does not answer."""
+    """Whether requests succeed if the webhook does not respond."""
 
     @property
     def service(self) -> Mapping[str, Any]:

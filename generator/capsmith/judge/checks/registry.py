@@ -17,15 +17,14 @@ from capsmith.yamldoc.compose import Path
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violation that a check found: the object, and how it differs from the required state."""
+    """A violation found by a check: the object, and its difference from the required state."""
 
     manifest: Manifest
     message: str
     line: int = 0
-    """Line in the file, if known more precisely than the line on which the object begins; otherwise
-    0."""
+    """Line in the file, if known more precisely than the object's first line; otherwise 0."""
     path: Path = ()
-    """Keys and list indexes that lead to the place in the object."""
+    """Keys and list indexes that lead to the violation in the object."""
     harmless: bool = False
     """Whether this violation breaks nothing, even though other violations of the rule do."""
     when: str = ""
@@ -34,13 +33,13 @@ class Violation:
     ``{core}`` stands for the releases of core that are judged.
     """
     only_contract: str = ""
-    """Contract version, if the effect only occurs in releases of core that support no other;
+    """Contract version, if the effect occurs only in releases of core that support no other;
     otherwise empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a check gets: a bundle, and the rule to check."""
+    """The input of a check: a bundle, and the rule to check."""
 
     bundle: Bundle
     contract: Contract
@@ -57,13 +56,13 @@ class Context:
     def concerned(self) -> bool:
         """Return whether the rule applies to the bundle.
 
-        It does unless it is limited to roles of which the bundle has no CRD.
+        It does not if the rule is limited to roles for which the bundle has no CRD.
         """
         roles = set(self.rule.applies_to) & set(self.contract.types)
         return not roles or bool(self.crds())
 
     def versions(self) -> Iterable[tuple[Crd, CrdVersion]]:
-        """Yield each CRD that the rule applies to, with each version that follows the contract."""
+        """Yield the CRDs that the rule applies to, each with each version under the contract."""
         for crd in self.crds():
             for version in crd.versions_of(self.contract.label):
                 yield crd, version

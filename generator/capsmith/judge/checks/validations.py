@@ -1,4 +1,4 @@
-"""Check the CEL rules in CRDs as the API server does when a CRD is created."""
+"""Check the CEL rules in CRDs as the API server does when it creates a CRD."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class RulePlace(NamedTuple):
     """A schema that contains CEL rules."""
 
     path: Path
-    """Path from the root schema."""
+    """Path to the schema from the root schema."""
     field: str
-    """Path to the field, as messages show it: dotted, with ``[]`` and ``{}``; empty for the root.
-    """
+    """Path to the field, as shown in messages: dotted, with ``[]`` and ``{}``; empty for the
+    root."""
     rules: list[Any]
     schema: Mapping[str, Any]
-    """Types of all values that the rules may read, including fields that every object has."""
+    """Types of all values that the rules may read, including fields common to all objects."""
     declared: Mapping[str, Any]
-    """Types of only those values that the CRD declares."""
+    """Types of the values that the CRD declares."""
     correlated: bool
-    """Whether the API server can find the old value of the field that has the rules."""
+    """Whether the API server can find the old value of the field with the rules."""
 
 
 class _Step(NamedTuple):
@@ -91,9 +91,9 @@ def _is_deep(schema: Any) -> TypeGuard[dict[str, Any]]:
 
 
 def keep_types(schema: Any, is_object: bool = False) -> dict[str, Any]:
-    """Return only those parts of a schema that determine types.
+    """Return a schema reduced to the parts that determine types.
 
-    With ``is_object``, fields that every object has are added, such as kind and metadata.
+    With ``is_object``, fields common to all objects are added, such as kind and metadata.
     """
     kept: dict[str, Any] = {
         key: schema[key] for key in ("type", "format") if isinstance(schema.get(key), str)
@@ -150,8 +150,8 @@ def check_schema_rules(context: Context) -> Iterator[Violation]:
 def find_rule_faults(rule: Mapping[str, Any], place: RulePlace) -> Iterator[RuleFault]:
     """Yield the reasons why the API server refuses a CEL rule.
 
-    Expressions are compiled only if the form of the rule is valid.  Expressions that call functions
-    of another Kubernetes release are accepted.
+    Expressions are compiled only if the rule has a valid form.  Expressions that call functions of
+    another Kubernetes release are accepted.
     """
     # An expression in a rule of the wrong form would only give a second message for the same
     # mistake.

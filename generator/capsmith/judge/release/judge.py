@@ -40,7 +40,7 @@ def judge(
 
 
 def list_not_judged(release: ReleaseFiles, options: VerifyOptions) -> tuple[str, ...]:
-    """Return a note on each release whose contract no targeted release of core supports.
+    """Return a note for each release with a contract that no targeted release of core supports.
 
     The note names the first file of that release, and the contract.
     """
@@ -54,7 +54,7 @@ def list_not_judged(release: ReleaseFiles, options: VerifyOptions) -> tuple[str,
 
 
 def list_rules(contracts: Mapping[str, Contract], options: VerifyOptions) -> dict[str, Rule]:
-    """Return the rules that have a check for a targeted release of core, by id."""
+    """Return the rules, by id, that have a check and an effect in a targeted release of core."""
     return {
         rule.id: rule
         for version, contract in contracts.items()
@@ -164,7 +164,7 @@ def _uses(core: Core, crd: Crd | None, contract: Contract) -> bool:
 
 
 def read_series_contract(bundle: Bundle) -> str:
-    """Return the contract that metadata.yaml gives for the release; empty if unknown."""
+    """Return the contract of the release according to metadata.yaml; empty if unknown."""
     for metadata in bundle.files(Artefact.METADATA):
         folder = metadata.file.replace("\\", "/").split("/")[-2:-1]
         release = parse_core(bundle.release) or parse_core("".join(folder))

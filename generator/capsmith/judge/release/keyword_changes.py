@@ -1,4 +1,4 @@
-"""Compare the values of one schema keyword in two schemas, to find values that are now refused."""
+"""Compare the values of a schema keyword in two schemas, and find values that are now refused."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class KeywordChange(NamedTuple):
 def find_keyword_changes(
     old: Schema, new: Schema, keywords: Mapping[str, Keyword]
 ) -> Iterator[KeywordChange]:
-    """Yield the changes of schema keywords that do harm, in the order of ``keywords``.
+    """Yield the harmful changes of schema keywords, in the order of ``keywords``.
 
-    Callers must compare the keywords that describe the structure of a schema themselves.
+    Callers must compare the keywords that describe a schema's structure themselves.
     """
     for keyword in keywords.values():
         compare = _COMPARISONS.get(keyword.comparison)

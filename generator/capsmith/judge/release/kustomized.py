@@ -17,11 +17,11 @@ _HINT = "Verify the output of kustomize, or a release."
 
 
 class BuiltFolder(NamedTuple):
-    """What kustomize built from one folder."""
+    """The objects that kustomize built from one folder."""
 
     text: str
     name_of: Callable[[str], str]
-    """Function that returns an object's file name, given the path in the object's annotation."""
+    """Function that returns an object's file name for the path in its annotation."""
 
 
 BuildFolder = Callable[[str], BuiltFolder]
@@ -64,7 +64,7 @@ def build_with_kustomize(
 
 
 def refuse_what_needs_kustomize(manifests: Sequence[Manifest]) -> None:
-    """Raise UnreadableInput if the manifests use features for which kustomize itself is needed."""
+    """Raise UnreadableInput if the manifests use features that require kustomize itself."""
     tree = Kustomizations(manifests)
     for folder, kustomization in tree.all.items():
         features = [key for key in _NOT_IN_MEMORY if kustomization.listing(key)]

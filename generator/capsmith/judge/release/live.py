@@ -1,4 +1,4 @@
-"""Judge how a running API server answers questions about a release.
+"""Judge a release by a running API server's answers to questions about it.
 
 This module decides which questions to ask and how to interpret the answers;
 :mod:`capsmith.judge.review` sends the requests.
@@ -34,17 +34,17 @@ class Condition(NamedTuple):
 
 
 class CrdAnswer(NamedTuple):
-    """What the API server answered about a CRD."""
+    """The API server's answer about a CRD."""
 
     manifest: Manifest
     refusal: str = ""
     """Error message of the dry run; empty if the dry run succeeded."""
     conditions: tuple[Condition, ...] = ()
-    """Conditions of the CRD as it exists in the cluster."""
+    """Conditions of the CRD that exists in the cluster."""
 
 
 class ObjectAnswer(NamedTuple):
-    """What the API server answered when an object was applied in a dry run."""
+    """The API server's answer to a dry run that applies an object."""
 
     manifest: Manifest
     refusal: str = ""
@@ -52,7 +52,7 @@ class ObjectAnswer(NamedTuple):
 
 
 class AccessAnswer(NamedTuple):
-    """The verbs that core lacks permission to use on a kind."""
+    """The verbs that core has no permission to use on a kind."""
 
     crd: Crd
     user: str
@@ -71,14 +71,14 @@ class Answers:
 
 @dataclass(frozen=True)
 class Questions:
-    """What to ask an API server about a release."""
+    """The questions to ask an API server about a release."""
 
     crds: tuple[Crd, ...] = ()
     objects: tuple[Manifest, ...] = ()
     """ClusterClasses, and objects of the provider's kinds from cluster templates and
     ClusterClasses."""
     used: tuple[Crd, ...] = ()
-    """CRDs of the kinds that core must be permitted to access."""
+    """CRDs of the kinds that core needs permission to access."""
 
 
 def prepare_questions(
@@ -107,7 +107,7 @@ def prepare_questions(
 def judge_live(
     release: ReleaseFiles, answers: Answers, rules: Mapping[str, Rule], options: VerifyOptions
 ) -> tuple[ReleaseViolation, ...]:
-    """Return the violations that the API server's answers reveal, sorted by file and position.
+    """Return the violations revealed by the API server's answers, sorted by file and position.
 
     ``rules`` are the live rules by id.
     """
@@ -185,7 +185,7 @@ def _has_sample(document: Any) -> bool:
 
 
 def conditions_of(crd: Mapping[str, Any]) -> tuple[Condition, ...]:
-    """Return the conditions from a CRD's status, where a missing field is an empty string."""
+    """Return the conditions in a CRD's status. Missing fields become empty strings."""
     return tuple(
         Condition(*(text_of(each, key) for key in ("type", "status", "message")))
         for each in list_of(crd, "status", "conditions")

@@ -1,7 +1,7 @@
-"""The steps from a contract whose support ends to the next one, as seen in a release's manifests.
+"""The steps that a release must still take to move from an ending contract to the next one.
 
-The differences between the contracts are data, in ``schemas/upgrades``.  A step that is left is a
-violation too, so every format of a verdict, filters and the baseline apply to it.
+The differences between the contracts are data, in ``schemas/upgrades``.  Each remaining step is
+also a violation, so every format of a verdict, filters and the baseline apply to it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def plan_migration(
 ) -> Migration:
     """Return the steps from contract ``old`` to the contract that follows it.
 
-    The limits of fields that both contracts have are judged by the rules of the new contract.
+    Limits of fields that exist in both contracts are judged by the rules of the new contract.
     Raises LookupError if no contract follows, or if no end of support is announced.
     """
     new = next((each for each in contracts.values() if old in each.upgrades), None)
@@ -75,7 +75,7 @@ def plan_migration(
 
 
 def list_remaining(migration: Migration, rules: Mapping[str, Rule]) -> Iterator[ReleaseViolation]:
-    """Yield a violation for each step that is left, and advice for optional ones."""
+    """Yield a violation for each remaining step. Violations for optional steps are advice."""
     core = parse_core(migration.end.core)
     consequence = (
         f"Core {migration.end}, ends support for contract {migration.old}: Clusters whose kinds do"

@@ -1,4 +1,4 @@
-"""What verify finds, as plain data."""
+"""The results of verify, as plain data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def describe_subject(manifest: Manifest) -> str:
 
 
 class Breach(NamedTuple):
-    """A place where a release violates a rule, before it is known what the violation breaks."""
+    """A place where a release violates a rule, before its effect is known."""
 
     rule: str
     manifest: Manifest
@@ -39,7 +39,7 @@ class Breach(NamedTuple):
 
 
 class ReleaseViolation(NamedTuple):
-    """A place where a release violates a rule, and what that breaks."""
+    """A place where a release violates a rule, and the effect of the violation."""
 
     id: str
     """Id of the rule, or an id in kebab case for a file that cannot be read."""
@@ -52,9 +52,9 @@ class ReleaseViolation(NamedTuple):
     """Keys and list indexes that lead to the place in the object."""
     consequence: str = ""
     when: str = ""
-    """Condition under which the violation breaks something; only set for ``breaks-when``."""
+    """Condition under which the violation breaks something; set only for ``breaks-when``."""
     cores: tuple[Core, ...] = ()
-    """Those of the targeted releases of core that the violation affects."""
+    """Targeted releases of core that the violation affects."""
     hint: str = ""
     link: str = ""
     begins: int = 0
@@ -64,9 +64,9 @@ class ReleaseViolation(NamedTuple):
     def of(
         cls, rule: Rule, breach: Breach, location: Location, cores: tuple[Core, ...]
     ) -> ReleaseViolation:
-        """Create a violation from a breach and the rule that it breaks.
+        """Create a violation from a breach and the rule that it violates.
 
-        ``cores`` are the affected releases of core unless the breach names some.
+        ``cores`` are the affected releases of core unless the breach specifies some.
         """
         effect, manifest = rule.effect, breach.manifest
         return cls(
@@ -96,7 +96,7 @@ class ReleaseViolation(NamedTuple):
         return format_path(self.path)
 
     def finding(self) -> Finding:
-        """Return the violation as a finding of severity error, warning or info."""
+        """Return the violation as a finding with severity error, warning or info."""
         condition = f" when {self.when}" if self.when else ""
         message = f"{self.message} ({self.effect.value.replace('-when', '')}{condition})"
         severity = _SEVERITIES[self.effect]
@@ -104,7 +104,7 @@ class ReleaseViolation(NamedTuple):
 
 
 class Ignored(NamedTuple):
-    """A configuration entry that accepts certain violations, and gives the reason."""
+    """A configuration entry that accepts certain violations, with the reason."""
 
     rule: str
     reason: str
@@ -116,7 +116,7 @@ class Ignored(NamedTuple):
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """Settings that determine what is judged and what is reported."""
+    """Settings that determine which rules are judged and which violations are reported."""
 
     cores: tuple[Core, ...]
     roles: Mapping[str, str] = field(default_factory=dict)
@@ -131,24 +131,25 @@ class VerifyOptions:
 
 
 class StepState(StrEnum):
-    """Whether a step of the migration is done."""
+    """The state of a step in a migration."""
 
     DONE = "done"
     LEFT = "left"
     OPTIONAL = "optional"
     """The step is not done, and core does not depend on it."""
     UNSEEN = "unseen"
-    """Manifests do not show it: it concerns code, or objects that the provider writes."""
+    """The step is not visible in manifests: it concerns code, or objects that the provider
+    writes."""
 
 
 class MigrationStep(NamedTuple):
-    """One step for one kind."""
+    """A migration step for one kind."""
 
     state: StepState
     kind: str
-    """Kind with its role, such as ``AcmeMachine (InfraMachine)``, or a file."""
+    """Kind and role, such as ``AcmeMachine (InfraMachine)``, or the name of a file."""
     action: str
-    """What to do, as an imperative sentence without a full stop."""
+    """The action to take, as an imperative sentence without a period."""
     note: str
     rules: tuple[str, ...]
     location: Location
@@ -173,7 +174,7 @@ class Migration:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The violations sorted by file and position, and what was not reported or not judged."""
+    """The violations sorted by file and position, and notes on what was not reported or judged."""
 
     violations: tuple[ReleaseViolation, ...]
     files: int
@@ -182,19 +183,19 @@ class Verdict:
     suppressed: int = 0
     """Number of violations that a comment, the configuration or the baseline accepts."""
     from_source: tuple[Core, ...] = ()
-    """Targeted releases of core with which no test of capsmith runs."""
+    """Targeted releases of core that capsmith's tests do not run with."""
     unanswered: tuple[str, ...] = ()
-    """Live checks that could not be made, each with the object and the reason."""
+    """Live checks that could not be made, each with its object and the reason."""
     not_judged: tuple[str, ...] = ()
     """Releases of the provider that no targeted release of core can install, with the reasons."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """The judged files as they are on disk, by name."""
+    """Original content of the judged files, by name."""
     rules: Mapping[str, Rule] = field(default_factory=dict)
     """The rules that were checked and are reported, by id."""
     violated: frozenset[str] = frozenset()
-    """Ids of the rules that were violated, even where that is accepted or hidden."""
+    """Ids of the violated rules, including violations that are accepted or hidden."""
     migration: Migration | None = None
-    """The steps to the next contract, if the target is the release that ends support for one."""
+    """The steps to the next contract, if the target release ends support for a contract."""
 
     def count(self, effect: EffectClass) -> int:
         """Return the number of violations with the given effect."""
@@ -202,7 +203,7 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if something is certain to break, else 0.
+        """Return 1 if something certainly breaks, else 0.
 
         Conditional effects and advice do not count.
         """

@@ -1,4 +1,4 @@
-"""Format a verdict as text, JSON, SARIF or JUnit.  Pure: data in, strings out."""
+"""Format a verdict as text, JSON, SARIF or JUnit. Pure functions from data to strings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TITLES = {
 
 
 def render_lines(violation: ReleaseViolation) -> Iterator[str]:
-    """Yield the lines that show a violation on a terminal."""
+    """Yield the lines of text output for a violation."""
     effect = violation.effect
     head = f"{violation.location}: {_TITLES[effect]} {violation.id}: {violation.message}"
     yield head
@@ -37,7 +37,7 @@ def render_lines(violation: ReleaseViolation) -> Iterator[str]:
 
 
 def render_migration(migration: Migration) -> Iterator[str]:
-    """Yield a line for each kind with its steps that are done, and one for each of the others."""
+    """Yield a line for each kind with its completed steps, and a line for each other step."""
     kinds = dict.fromkeys(step.kind for step in migration.steps)
     for kind in kinds:
         steps = [step for step in migration.steps if step.kind == kind]
@@ -49,7 +49,7 @@ def render_migration(migration: Migration) -> Iterator[str]:
 
 
 def render_summary(verdict: Verdict) -> str:
-    """Return the last line of text output: counts, files, releases of core."""
+    """Return the last line of text output: counts, files, and releases of core."""
     if verdict.migration is not None:
         return _render_steps(verdict, verdict.migration)
     parts = [
@@ -87,7 +87,7 @@ def _render_steps(verdict: Verdict, migration: Migration) -> str:
 
 
 def make_data(verdict: Verdict) -> dict[str, Any]:
-    """Return the verdict as the plain data that ``--format json`` prints."""
+    """Return the verdict as plain data for ``--format json``."""
     return {
         "exitCode": verdict.exit_code,
         "core": [str(core) for core in verdict.cores],
@@ -149,7 +149,7 @@ def _violation(violation: ReleaseViolation) -> dict[str, Any]:
 
 
 def render_sarif(verdict: Verdict, version: str) -> str:
-    """Return a SARIF 2.1.0 log.
+    """Return the verdict as a SARIF 2.1.0 log in JSON.
 
     The properties of each result hold the effect, the path and the releases of core.
     """
@@ -162,7 +162,7 @@ def render_sarif(verdict: Verdict, version: str) -> str:
 
 
 def render_junit(verdict: Verdict) -> str:
-    """Return a JUnit report, in which a violation is a failure only if it breaks something."""
+    """Return a JUnit report in XML. A violation counts as a failure only if it breaks something."""
     return format_junit(
         [violation.finding() for violation in verdict.violations], "capsmith verify"
     )

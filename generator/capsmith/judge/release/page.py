@@ -1,4 +1,5 @@
-"""Make a page of a verdict: findings grouped by consequence, and rules that held."""
+"""Make a report page for a verdict: findings grouped by consequence, and rules without
+violations."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ _TITLES = {
 def make_page(verdict: Verdict, command: str, folder: str) -> ReportPage:
     """Return the verdict as a page.
 
-    ``command`` repeats the run. Files are named relative to ``folder``, the current folder, so that
-    the page holds no absolute path.
+    ``command`` repeats the run. File names become relative to ``folder``, the current folder, so
+    that the page contains no absolute paths.
     """
     return ReportPage(
         title="capsmith verify",

@@ -1,7 +1,7 @@
 """Read release files as objects with variables replaced, and keep track of original positions.
 
-``${VARIABLES}`` are replaced with sample values, in the same way as clusterctl would replace them.
-Each position in the replaced content can be traced back to the original.
+``${VARIABLES}`` are replaced with sample values in the same way as clusterctl replaces them. Each
+position in the replaced content can be traced back to the original.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Substituted:
     text: str
     original: str
     refused: int = 0
-    """Offset in ``original``, plus 1, of the first substitution that clusterctl refuses; 0 if none
-    is."""
+    """Offset in ``original``, plus 1, of the first substitution that clusterctl refuses; 0 if there
+    is none."""
     _starts: list[int] = field(default_factory=list)
     """Offsets in ``text`` at which the values of variables start, in ascending order."""
     _values: list[tuple[int, int, int]] = field(default_factory=list)
@@ -74,8 +74,8 @@ def substitute(text: str, alone: str = SAMPLE) -> Substituted:
     """Replace the variables in ``text`` with sample values.
 
     A variable without a default becomes :data:`SAMPLE`, or ``alone`` if nothing else is on its
-    line: such a variable often stands for a whole block.  Substitutions that clusterctl refuses are
-    kept.
+    line, because such a variable often represents a whole block.  Substitutions that clusterctl
+    refuses are kept.
     """
     if "$" not in text:
         return Substituted(text, text)
@@ -138,24 +138,24 @@ class SourceFile(NamedTuple):
     name: str
     text: str
     alone: bool = False
-    """Whether the user passed the file itself and not its folder, so that its neighbours were not
-    read."""
+    """Whether the user passed the file itself rather than its folder, so that neighbouring files
+    were not read."""
 
 
 @dataclass
 class ReleaseFiles:
-    """The files of one or more releases, both as objects and as source."""
+    """The files of one or more releases, both as objects and as source text."""
 
     manifests: tuple[Manifest, ...] = ()
     findings: tuple[Finding, ...] = ()
     """Findings about files that cannot be read."""
     texts: dict[str, Substituted] = field(default_factory=dict)
     alone: set[str] = field(default_factory=set)
-    """Names of the files whose neighbours were not read."""
+    """Names of the files whose neighbouring files were not read."""
     _nodes: dict[tuple[str, int], yaml.Node | None] = field(default_factory=dict)
 
     def locate(self, manifest: Manifest, path: Path) -> Location:
-        """Return the original position of ``path``, or of its nearest parent that exists."""
+        """Return the original position of ``path``, or of its nearest existing parent."""
         text = self.texts.get(manifest.file)
         if text is None:
             return manifest.location
@@ -270,13 +270,13 @@ def _original(text: Substituted, location: Location) -> Location:
 
 
 def is_release_asset(name: str) -> bool:
-    """Return whether clusterctl reads files of this name from a release."""
+    """Return whether clusterctl reads files with this name from a release."""
     manifest = Manifest(name, 1, {"apiVersion": "v1", "kind": "Any"})
     return artefact(manifest) not in (Artefact.SOURCE, Artefact.ASIDE)
 
 
 def read_lines(texts: Mapping[str, Substituted], location: Location) -> tuple[str, ...]:
-    """Return the original line at a location, preceded by the line before it if there is one.
+    """Return the original line at a location, preceded by the previous line if there is one.
 
     Empty if the file or the line is unknown.
     """

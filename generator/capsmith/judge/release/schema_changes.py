@@ -1,4 +1,4 @@
-"""Compare the schemas of two releases: what happens to objects that the old release stored."""
+"""Compare the schemas of two releases to find effects on objects that the old release stored."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _OF_API_SERVER = frozenset({"apiVersion", "kind", "metadata"})
 _STATUS = "status"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 TYPE, TYPE_OF_ALL, PRUNED = "UP-07", "UP-18", "UP-08"
-"""Ids of the rules about changed types, changed types of fields that every object has, and fields
-that are pruned."""
+"""Ids of the rules about changed types, changed types of fields common to all objects, and pruned
+fields."""
 
 
 class SchemaChange(NamedTuple):

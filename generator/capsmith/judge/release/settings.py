@@ -1,4 +1,4 @@
-"""Parse the user's settings for verify: targets, roles, and violations to accept."""
+"""Parse the user's settings for verify: targets, roles, and accepted violations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IGNORED = {"rule", "reason", "file", "object"}
 
 
 def parse_target(text: str, targets: Targets) -> tuple[Core, ...]:
-    """Return the releases of core that ``core=v1.11..v1.13`` or ``core=v1.13`` selects.
+    """Return the releases of core selected by ``core=v1.11..v1.13`` or ``core=v1.13``.
 
     Raises ValueError for any other form, and for unknown releases.
     """
@@ -41,7 +41,7 @@ def parse_target(text: str, targets: Targets) -> tuple[Core, ...]:
 
 
 def find_ended_contract(text: str, contracts: Mapping[str, Contract]) -> str:
-    """Return the contract whose support ends with the target ``core=v1.16``, for example.
+    """Return the contract whose support ends with a target such as ``core=v1.16``.
 
     The result is empty for any other target.
     """
@@ -55,7 +55,7 @@ def find_ended_contract(text: str, contracts: Mapping[str, Contract]) -> str:
 
 
 def parse_role(text: str, known: Iterable[str]) -> tuple[str, str]:
-    """Return the kind and the role from ``Kind=role``.
+    """Parse ``Kind=role`` into the kind and the role.
 
     Raises ValueError for a role that is not in ``known``.
     """
@@ -73,8 +73,8 @@ def parse_config(
 ) -> tuple[dict[str, str], tuple[Ignored, ...]]:
     """Return the roles and the accepted violations from a configuration file.
 
-    ``text`` is its content and ``file`` the name to use in messages; ``known`` are the allowed
-    roles. Raises UnreadableInput (``verify-config``) for an invalid file.
+    ``text`` is its content, ``file`` the name to use in messages, and ``known`` the allowed roles.
+    Raises UnreadableInput (``verify-config``) for an invalid file.
     """
     document, findings = parse_document(text, file)
     if document is None or findings:
@@ -137,7 +137,7 @@ def _wrong(
 
 
 def parse_baseline(text: str, file: str) -> dict[str, int]:
-    """Return how often each known violation is accepted, by fingerprint.
+    """Return the number of accepted occurrences of each known violation, by fingerprint.
 
     ``text`` is the content of a baseline file, and ``file`` the name to use in messages.  Raises
     UnreadableInput (``verify-baseline``) for an invalid file.

@@ -1,4 +1,4 @@
-"""Releases of core: which contracts each supports, and which API version each uses."""
+"""Releases of core: the contracts that each supports, and the API version that each uses."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _WITH_V1BETA2 = Core(1, 11)
 
 
 class Choice(NamedTuple):
-    """The API version of a kind that core uses, and the contract under which core uses it."""
+    """The API version of a kind that core uses, and the contract for which core chose it."""
 
     contract: str
     version: str
-    """API version that core uses; empty if there is none, in which case core fails."""
+    """API version that core uses. It is empty if there is none, in which case core fails."""
 
 
 class Targets(NamedTuple):
@@ -46,12 +46,12 @@ class Targets(NamedTuple):
 
     known: tuple[Core, ...]
     executed: frozenset[Core]
-    """Releases with which capsmith's tests run. For all other releases, the rules rely on source
+    """Releases that capsmith's tests run with. For all other releases, the rules rely on source
     code."""
 
     @property
     def from_source(self) -> tuple[Core, ...]:
-        """Return the releases with which no test runs, oldest first.
+        """Return the releases that no test runs with, oldest first.
 
         Rules about these releases rely on their source code.
         """
@@ -107,7 +107,7 @@ def filter_installable(cores: Iterable[Core], contract: str) -> tuple[Core, ...]
 def format_source_note(cores: Iterable[Core]) -> str:
     """Return a note such as ``(v1.11, v1.12 as read from source)``, with a leading space.
 
-    Empty if ``cores`` is.
+    Empty if ``cores`` is empty.
     """
     names = ", ".join(map(str, cores))
     return f" ({names} as read from source)" if names else ""

@@ -39,7 +39,7 @@ def judge_upgrade(
     keywords: Mapping[str, Keyword],
     options: VerifyOptions,
 ) -> tuple[ReleaseViolation, ...]:
-    """Return the violations that arise if ``new`` replaces ``old``, including advice.
+    """Return the violations that occur when ``new`` replaces ``old``, including advice.
 
     They are sorted by file and position.  ``keywords`` are the schema keywords to compare.
     """

@@ -29,8 +29,8 @@ def verify(
 ) -> Verdict:
     """Judge a release and return the verdict.
 
-    ``baseline`` holds how often each violation is accepted, by fingerprint. ``more`` are violations
-    that were not found in files, such as those from a running API server.
+    ``baseline`` holds the number of accepted occurrences of each violation, by fingerprint.
+    ``more`` holds violations that were not found in files, such as those from a running API server.
     """
     judged = sorted((*judge(release, contracts, options), *more), key=lambda each: each.sort_key)
     verdict = _verdict(judged, release, options, baseline, list_rules(contracts, options))
@@ -47,7 +47,7 @@ def verify_upgrade(
 ) -> Verdict:
     """Judge the upgrade from the installed release ``before`` to ``after``, and return the verdict.
 
-    ``baseline`` holds how often each violation is accepted, by fingerprint.
+    ``baseline`` holds the number of accepted occurrences of each violation, by fingerprint.
     """
     violations = judge_upgrade(before, after, rules, keywords, options)
     both = ReleaseFiles(texts={**before.texts, **after.texts})
@@ -61,10 +61,10 @@ def verify_migration(
     options: VerifyOptions,
     baseline: Mapping[str, int] | None = None,
 ) -> Verdict:
-    """Return a verdict whose violations are the steps that are left from contract ``old``.
+    """Return a verdict whose violations are the remaining steps from contract ``old``.
 
-    ``baseline`` holds how often each violation is accepted, by fingerprint. Raises LookupError if
-    no contract follows.
+    ``baseline`` holds the number of accepted occurrences of each violation, by fingerprint. Raises
+    LookupError if no contract follows.
     """
     migration = plan_migration(release, contracts, old, options)
     rules = contracts[migration.new].rules
@@ -121,7 +121,7 @@ def _verdict(
 def fingerprint(violation: ReleaseViolation) -> str:
     """Return an id for a violation that does not depend on line numbers.
 
-    It is made from the rule, the object and the message.
+    It consists of the rule, the object and the message.
     """
     return f"{violation.id} {violation.subject}: {violation.message}"
 

@@ -1,4 +1,4 @@
-"""The base of all check sessions: a namespace, the history of its objects, and methods to wait."""
+"""The base of all check sessions: a namespace, the history of its objects, and ways to wait."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BaseSession:
     timing: Timing
     manager: ManagerProcess | None = field(default=None, kw_only=True)
     failures: dict[str, str] = field(default_factory=dict, kw_only=True)
-    """Reasons why shared objects could not be created, by name of the step that failed."""
+    """Reasons why shared objects could not be created, by name of the failed step."""
     needed: list[JSON] = field(default_factory=list, kw_only=True)
     """Objects to apply first, such as identities and their Secrets."""
     _done: set[str] = field(default_factory=set, kw_only=True)
@@ -50,7 +50,7 @@ class BaseSession:
         self.history = History(self.client, self.namespace, self.kinds())
 
     def kinds(self) -> list[WatchedKind]:
-        """Return the kinds whose objects are recorded in the run's history."""
+        """Return the kinds whose objects the run's history records."""
         raise NotImplementedError
 
     def prepare(self) -> None:
@@ -86,7 +86,7 @@ class BaseSession:
         self._has_namespace = True
 
     def start(self) -> None:
-        """Create the objects that all checks need, and start to record the states of objects."""
+        """Create the objects that all checks need, and start recording the states of objects."""
         for each in self.needed:
             self.apply(each)
         self.prepare()
@@ -108,7 +108,10 @@ class BaseSession:
             self.client.delete(self._applied.pop())
 
     def wait_removed(self) -> None:
-        """Wait until the namespace no longer exists, so that another run can create it."""
+        """Wait until the namespace no longer exists, so that another run can create it.
+
+        Returns without an error on a timeout.
+        """
         if not self._has_namespace:
             return  # that of another run
         with suppress(TimeoutError):
@@ -118,10 +121,10 @@ class BaseSession:
             )
 
     def run_once(self, step: str, create: Callable[[], None]) -> None:
-        """Call ``create``, a step that several checks need, unless it was called before.
+        """Call ``create``, a step that several checks need, unless it has already succeeded.
 
-        If the step raises an exception, the exception is passed on. Later calls then raise Skipped,
-        with the reason for the failure.
+        If the step fails, its exception is raised. Later calls then raise Skipped with the reason
+        for the failure.
         """
         # The step would only wait in vain once more: the first check reports the cause.
         if step in self.failures:
@@ -141,7 +144,7 @@ class BaseSession:
     ) -> JSON:
         """Wait until ``probe`` accepts the latest state of an object, and return that state.
 
-        ``what`` and ``path`` tell the report which state is awaited, and in which field.  Raises
+        ``what`` and ``path`` describe the expected state and its field in the report.  Raises
         Violated with the object's conditions on a timeout.
         """
 
@@ -175,12 +178,12 @@ class BaseSession:
     def patience(self, name: str, what: str) -> float:
         """Return the number of seconds to wait for an object to reach a state.
 
-        ``what`` names that state.
+        ``what`` describes that state.
         """
         return self.timing.patience
 
     def stays(self, probe: Callable[[], bool]) -> bool:
-        """Return whether ``probe`` stays true for the quiet time.
+        """Return whether ``probe`` stays true for the whole quiet time.
 
         ``probe`` is called after every recorded change, so even a momentary violation is noticed.
         It must not write.

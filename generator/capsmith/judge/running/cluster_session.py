@@ -1,4 +1,5 @@
-"""Run checks in a whole cluster from a template, for bootstrap and control plane providers."""
+"""Run checks in a whole cluster created from a template, for bootstrap and control plane
+providers."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from capsmith.judge.running.objects import CONTROL_PLANE, TEMPLATE_NAME
 from capsmith.judge.running.session import Session
 
 WHOLE = TEMPLATE_NAME
-"""Name of the cluster that is created from the template."""
+"""Name of the cluster created from the template."""
 OWNERLESS_CONFIG = "conformance-ownerless"
 """Name of a bootstrap configuration that no Machine uses."""
 _ENDPOINT_HINT = (
@@ -26,7 +27,7 @@ _CREATION = "the creation of the whole cluster"
 
 @dataclass
 class ClusterSession(Session):
-    """State that all checks of a run use, and the documents of the cluster template."""
+    """The state shared by all checks of a run, and the documents of the cluster template."""
 
     documents: tuple[JSON, ...] = field(kw_only=True)
     roles: Mapping[str, str] = field(kw_only=True)
@@ -74,13 +75,16 @@ class ClusterSession(Session):
 
     @property
     def machines(self) -> int:
-        """Return how many Machines the cluster template requests."""
+        """Return the number of Machines that the cluster template requests."""
         kinds = ("MachineDeployment", self.control_plane_kind)
         sizes = [each["spec"].get("replicas") for each in self.documents if each["kind"] in kinds]
         return sum(int(size) for size in sizes if size is not None)
 
     def ensure_whole_cluster(self) -> JSON:
-        """Return the Cluster from the template once each of its Machines has bootstrap data."""
+        """Return the Cluster from the template once each of its Machines has bootstrap data.
+
+        The first call creates the cluster.
+        """
 
         def create() -> None:
             self._create_ownerless()
@@ -169,7 +173,7 @@ class ClusterSession(Session):
 
 
 def read_referenced_roles(documents: Iterable[JSON]) -> dict[str, str]:
-    """Return roles by kind, according to the references in a Cluster and its MachineDeployments."""
+    """Return roles by kind, based on the references in a Cluster and its MachineDeployments."""
     roles: dict[str, str] = {}
     for document in documents:
         spec = document.get("spec") or {}

@@ -1,4 +1,4 @@
-"""Read and write contract fields of objects in either contract version.  Pure."""
+"""Read and write contract fields of objects in either contract version. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ V1BETA1 = "v1beta1"
 
 @dataclass(frozen=True)
 class CoreObjects:
-    """Builds objects of core's kinds in the API version that core serves."""
+    """Factory for core's objects in the API version that core serves."""
 
     version: str
     """API version for objects of core's kinds, such as `v1beta2`."""
@@ -25,11 +25,11 @@ class CoreObjects:
 
     @property
     def api_version(self) -> str:
-        """Return the ``apiVersion`` for Cluster and Machine, including the group."""
+        """Return the ``apiVersion`` of Cluster and Machine, including the group."""
         return f"{CORE_GROUP}/{self.version}"
 
     def cluster(self, name: str, infrastructure: JSON) -> JSON:
-        """Return a Cluster that refers to no control plane provider."""
+        """Return a Cluster without a reference to a control plane provider."""
         return {
             "apiVersion": self.api_version,
             "kind": "Cluster",
@@ -114,7 +114,7 @@ class CoreObjects:
         }
 
     def health_check(self, cluster: str, name: str) -> JSON:
-        """Return a MachineHealthCheck for the Machines that belong to a MachineDeployment."""
+        """Return a MachineHealthCheck for the Machines of the MachineDeployment called ``name``."""
         conditions = [{"type": "Ready", "status": "Unknown"}]
         if self.version == V1BETA1:
             checks: JSON = {"unhealthyConditions": [{**conditions[0], "timeout": "300s"}]}
@@ -175,7 +175,7 @@ def provider_ids(obj: JSON) -> list[str]:
 
 
 def endpoint(obj: JSON) -> JSON:
-    """Return the endpoint of an infrastructure cluster; empty if neither host nor port is set."""
+    """Return the endpoint of an infrastructure cluster; empty unless both host and port are set."""
     found: JSON = (obj.get("spec") or {}).get("controlPlaneEndpoint") or {}
     return found if found.get("host") and found.get("port") else {}
 
@@ -183,7 +183,7 @@ def endpoint(obj: JSON) -> JSON:
 def find_condition(obj: JSON, kind: str) -> JSON | None:
     """Return the condition of type ``kind``, or None if there is none.
 
-    The contract version determines in which field conditions are.
+    Conditions are read from the fields of both contract versions, new conditions first.
     """
     status = obj.get("status") or {}
     # A provider that moves from v1beta1 to v1beta2 keeps new conditions here until the old ones
@@ -196,7 +196,7 @@ def find_condition(obj: JSON, kind: str) -> JSON | None:
 
 
 def find_effects(obj: JSON, contract: str, before: JSON) -> list[str]:
-    """Return the paths to external effects that an object shows and ``before`` does not."""
+    """Return the paths of external effects that an object shows and ``before`` does not."""
     found = []
     if is_provisioned(obj, contract):
         found.append(provisioned_path(contract))

@@ -29,7 +29,7 @@ class WatchedKind(NamedTuple):
 
 
 class State(NamedTuple):
-    """An object as the API server stored it at one point in time."""
+    """A state of an object, as stored by the API server at one point in time."""
 
     obj: JSON
     is_deleted: bool
@@ -57,12 +57,12 @@ class History:
         ]
 
     def start(self) -> None:
-        """Start recording: existing objects first, then each change."""
+        """Start recording: first existing objects, then each change."""
         for thread in self._threads:
             thread.start()
 
     def stop(self) -> None:
-        """End the watches. States that were recorded can still be read."""
+        """End the watches. Recorded states can still be read."""
         self._ended.set()
         deadline = time.monotonic() + _END_SECONDS
         for thread in self._threads:
@@ -74,7 +74,7 @@ class History:
                 thread.join(_JOIN_SECONDS)
 
     def states(self, kind: str, name: str) -> list[JSON]:
-        """Return the recorded states of an object in order. Its deletion is not one of them."""
+        """Return the recorded states of an object in order, not including its deletion."""
         with self._changed:
             found = self._states.get((kind, name), [])
             return [state.obj for state in found if not state.is_deleted]
@@ -86,21 +86,21 @@ class History:
         return None if not found or found[-1].is_deleted else found[-1].obj
 
     def names(self, kind: str) -> list[str]:
-        """Return the names of a kind's objects that exist now, sorted."""
+        """Return the sorted names of the objects of a kind that exist now."""
         with self._changed:
             found = [name for each, name in self._states if each == kind]
         return sorted(name for name in found if self.latest(kind, name) is not None)
 
     def all_names(self, kind: str) -> list[str]:
-        """Return the names of all objects of a kind that exist or once existed, sorted."""
+        """Return the sorted names of all objects of a kind that exist or once existed."""
         with self._changed:
             return sorted(name for each, name in self._states if each == kind)
 
     def wait(self, probe: Callable[[], T], seconds: float) -> T:
         """Wait until ``probe`` returns a true value, and return that value.
 
-        After ``seconds``, return what ``probe`` returned last, which is false.  The probe is called
-        at each recorded change; it may read the history but must not block.
+        After ``seconds``, return the probe's last value, which is false.  The probe is called at
+        each recorded change; it may read the history but must not block.
         """
         with self._changed:
             self._changed.wait_for(probe, seconds)

@@ -1,6 +1,6 @@
-"""Run checks against an IPAM provider, with pools, claims and the addresses that claims get.
+"""Run checks against an IPAM provider, with pools, claims and the allocated addresses.
 
-The user provides pools, or the run creates them for kinds that have ranges and a prefix.
+The user provides pools, or the run creates pools of kinds with ranges and a prefix.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class IpamObjects:
 
     @property
     def kinds(self) -> list[tuple[str, str]]:
-        """Return each pool's API version and kind."""
+        """Return the API version and kind of each pool."""
         return [(str(each["apiVersion"]), str(each["kind"])) for each in self.documents]
 
     @property
@@ -51,7 +51,7 @@ class IpamObjects:
         return version.partition("/")[0]
 
     def pool(self, kind: str, namespace: str) -> JSON:
-        """Return the pool of a kind. A cluster-scoped pool is named after the run's namespace."""
+        """Return the pool of the given kind, named after the run's namespace."""
         document = next(each for each in self.documents if each["kind"] == kind)
         metadata = {**(document.get("metadata") or {}), "name": namespace, "namespace": namespace}
         return {**document, "metadata": metadata}
@@ -60,7 +60,7 @@ class IpamObjects:
 def select_ipam_objects(
     documents: Iterable[JSON], crds: Sequence[JSON], roles: Mapping[str, str]
 ) -> IpamObjects:
-    """Return a pool of each kind, from the documents or, if the schema is supported, a new one.
+    """Select a pool of each kind from the documents, or create one if its schema is supported.
 
     Raises UnreadableInput (``conformance-objects``) if there is no pool of any kind.
     """
@@ -107,12 +107,12 @@ def _properties(schema: JSON) -> dict[str, Any]:
 CLAIM = "IPAddressClaim"
 ADDRESS = "IPAddress"
 FOREIGN = "Foreign"
-"""Prefix that makes the name of a pool kind that does not exist."""
+"""Prefix that turns a pool kind into the name of a kind that does not exist."""
 
 
 @dataclass
 class IpamSession(BaseSession):
-    """State that all checks of an IPAM provider use."""
+    """The state shared by all checks of an IPAM provider."""
 
     pools: IpamObjects
 
@@ -122,12 +122,12 @@ class IpamSession(BaseSession):
         return f"{IPAM_GROUP}/{self.contract}"
 
     def kinds(self) -> list[WatchedKind]:
-        """Return the kinds whose objects are recorded in the run's history."""
+        """Return the kinds whose objects the run's history records."""
         core = [WatchedKind(self.version, kind) for kind in (CLAIM, ADDRESS)]
         return [*(WatchedKind(*each) for each in self.pools.kinds), *core]
 
     def create_pool(self, kind: str) -> str:
-        """Create the pool of a kind, and return its name."""
+        """Create the pool of the given kind, and return its name."""
         pool = self.pools.pool(kind, self.namespace)
         self.apply(pool)
         return str(pool["metadata"]["name"])
@@ -140,7 +140,7 @@ class IpamSession(BaseSession):
         cluster: str = "",
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a claim on the pool of a kind, for a cluster if ``cluster`` is not empty."""
+        """Create a claim on the pool of the given kind. An empty ``cluster`` means no cluster."""
         group = self.pools.group(kind.removeprefix(FOREIGN))
         reference = {"apiGroup": group, "kind": kind, "name": self.namespace}
         metadata: JSON = {"name": name, "namespace": self.namespace}
@@ -156,7 +156,10 @@ class IpamSession(BaseSession):
         self.client.create(claim)
 
     def wait_allocated(self, claim: str) -> JSON:
-        """Wait until a claim refers to an IPAddress that exists, and return the IPAddress."""
+        """Wait until a claim refers to an existing IPAddress, and return the IPAddress.
+
+        Raises Violated on a timeout.
+        """
         obj = self.wait(CLAIM, claim, has_address, "it gets no address", "status.addressRef")
         name = _reference(obj)
         return self.wait(ADDRESS, name, bool, f"the claim {claim} names it, but it does not exist")
@@ -170,7 +173,7 @@ class IpamSession(BaseSession):
         self.wait_deleted(CLAIM, claim, "it was deleted, but still exists")
 
     def address_of(self, claim: str) -> JSON | None:
-        """Return the IPAddress that a claim got, or None if it has none."""
+        """Return the IPAddress of a claim, or None if it has none."""
         for name in self.history.names(ADDRESS):
             found = self.history.latest(ADDRESS, name)
             if found and found["spec"].get("claimRef", {}).get("name") == claim:
@@ -180,7 +183,7 @@ class IpamSession(BaseSession):
     def refuse_address(self, claim: str, reason: str) -> None:
         """Raise Violated if a claim ever got an address.
 
-        ``reason`` tells the report why it must not.
+        ``reason`` explains in the report why it must not.
         """
         for state in self.history.states(CLAIM, claim):
             if has_address(state):

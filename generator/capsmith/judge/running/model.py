@@ -1,4 +1,4 @@
-"""Checks and what they find, as plain data."""
+"""Checks and their results, as plain data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ S = TypeVar("S")
 
 
 class Violated(Exception):
-    """Raised by a check that fails, with what the manager did, to which object, and the remedy."""
+    """Raised by a check that fails, with the manager's violation, the object, and the remedy."""
 
     def __init__(self, message: str, subject: str = "", path: str = "", hint: str = "") -> None:
         super().__init__(message)
@@ -22,16 +22,16 @@ class Violated(Exception):
 
 
 class Skipped(Exception):
-    """Raised by a check that cannot run; the message is the reason."""
+    """Raised by a check that cannot run. The message is the reason."""
 
 
 class CheckOutcome(StrEnum):
-    """How a check ended."""
+    """The outcome of a check."""
 
     PASSED = "passed"
     FAILED = "failed"
     WARNING = "warning"
-    """The manager does not follow a recommendation: the rules have level SHOULD or MAY."""
+    """The manager ignores a recommendation: the rules have level SHOULD or MAY."""
     SKIPPED = "skipped"
 
 
@@ -42,7 +42,7 @@ class ConformanceCheck(Generic[S]):
     name: str
     """Unique name in kebab case."""
     title: str
-    """What the manager is expected to do, as a sentence."""
+    """The expected behaviour of the manager, as a sentence."""
     rules: tuple[str, ...]
     """Ids of the rules that are violated if the check fails, for all contract versions."""
     run: Callable[[S], None]
@@ -50,7 +50,7 @@ class ConformanceCheck(Generic[S]):
 
 
 class CheckResult(NamedTuple):
-    """How one check ended, and why."""
+    """The outcome of one check, and the reason."""
 
     name: str
     title: str
@@ -60,9 +60,9 @@ class CheckResult(NamedTuple):
     message: str = ""
     """What happened, or why the check was skipped."""
     subject: str = ""
-    """Object that was checked, as `Kind namespace/name`."""
+    """Object that was checked, in the form `Kind namespace/name`."""
     path: str = ""
-    """Path to the field of the object."""
+    """Path to the field in the object."""
     hint: str = ""
     links: tuple[str, ...] = ()
     """URLs of the sources of the violated rules."""
@@ -71,17 +71,17 @@ class CheckResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Timing:
-    """How long checks wait, in seconds.
+    """Waiting times of checks, in seconds.
 
     A run that passes rarely needs much of ``patience`` but always waits for all of ``quiet``.
     """
 
     patience: float = 180.0
-    """Maximum wait for a state that must be reached."""
+    """Maximum time to wait for a state that must be reached."""
     quiet: float = 3.0
     """Time to wait for a change that must not happen."""
     cleanup: float = 180.0
-    """Maximum wait for deletions after the run, before finalizers are removed."""
+    """Maximum time to wait for deletions after the run, before finalizers are removed."""
 
 
 @dataclass(frozen=True)
@@ -106,13 +106,13 @@ class ConformanceReport:
 
 
 class Selection(NamedTuple):
-    """Which checks to run, by name, rule or page of rules. If nothing is selected, all run."""
+    """The checks to run, by name, rule or page of rules. All checks run if none is selected."""
 
     select: frozenset[str] = frozenset()
     ignore: frozenset[str] = frozenset()
 
     def includes(self, check: ConformanceCheck[Any], rules: Mapping[str, object]) -> bool:
-        """Return whether a check is selected and proves one of ``rules``, which are keyed by id."""
+        """Return whether a check is selected and proves at least one of ``rules``, keyed by id."""
         ids = {rule for rule in check.rules if rule in rules}
         names = {check.name, *ids, *(rule.partition("-")[0] for rule in ids)}
         if not ids or names & self.ignore:

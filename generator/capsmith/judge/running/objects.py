@@ -1,6 +1,6 @@
 """Build the provider's objects for test clusters from the documents of a cluster template.
 
-Pure: data in, data out.
+Pure functions that neither read nor write files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from capsmith.clusters.processes.kube import JSON
 from capsmith.errors import UnreadableInput
 
 TEMPLATE_NAME = "conformance-cluster"
-"""Cluster name with which the template is generated. Each test cluster has its own name instead."""
+"""Cluster name that the template is generated with. Each test cluster has its own name instead."""
 CORE_GROUP = "cluster.x-k8s.io"
 CLUSTER_NAME = f"{CORE_GROUP}/cluster-name"
 CONTROL_PLANE = f"{CORE_GROUP}/control-plane"
@@ -68,7 +68,7 @@ class ProviderObjects:
         return [str(each["kind"]) for each in self.pool_documents]
 
     def pool(self, kind: str, cluster: str, namespace: str, name: str) -> JSON:
-        """Return a kind's machine pool, renamed to ``name`` and for the Cluster ``cluster``."""
+        """Return the given kind's machine pool, renamed to ``name`` and for the Cluster ``cluster``."""
         document = next(each for each in self.pool_documents if each["kind"] == kind)
         return _renamed(document, cluster, namespace, name)
 
@@ -77,7 +77,7 @@ class ProviderObjects:
         return _renamed(self.template_document, cluster, namespace, name)
 
     def machine(self, cluster: str, namespace: str, name: str) -> JSON:
-        """Return an infrastructure machine, as a control plane would clone it from the template."""
+        """Return an infrastructure machine cloned from the template, as a control plane would."""
         template = self.template(cluster, namespace, name)
         inner = template["spec"]["template"]
         group = template["apiVersion"].partition("/")[0]

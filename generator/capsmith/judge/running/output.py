@@ -1,4 +1,4 @@
-"""Format a conformance report as text, JSON or JUnit.  Pure: data in, strings out."""
+"""Format a conformance report as text, JSON or JUnit. Pure functions from data to strings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VIOLATED = (CheckOutcome.FAILED, CheckOutcome.WARNING)
 
 
 def render_lines(result: CheckResult) -> Iterator[str]:
-    """Yield the lines that show a result on a terminal."""
+    """Yield the lines of text output for a result."""
     yield f"{result.outcome}: {result.name} ({', '.join(result.rules)}): {result.title}"
     if result.message:
         label = "reason" if result.outcome is CheckOutcome.SKIPPED else "what happened"
@@ -38,7 +38,7 @@ def render_summary(report: ConformanceReport) -> str:
 
 
 def make_data(report: ConformanceReport) -> dict[str, Any]:
-    """Return the report as the plain data that ``--format json`` prints."""
+    """Return the report as plain data for ``--format json``."""
     return {
         "exitCode": report.exit_code,
         "provider": report.provider,
@@ -64,7 +64,7 @@ def _result(result: CheckResult) -> dict[str, Any]:
 
 
 def render_junit(report: ConformanceReport) -> str:
-    """Return a JUnit report with a test case for each check."""
+    """Return a JUnit report in XML with a test case for each check."""
     cases = [
         JUnitCase(
             ",".join(result.rules),

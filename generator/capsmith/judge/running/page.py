@@ -1,4 +1,4 @@
-"""Make a page of a conformance report: violated rules, checks that passed, and skipped checks."""
+"""Make a report page for a conformance run: violated rules, passed checks, and skipped checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TITLES = {
 def make_page(report: ConformanceReport, command: str) -> ReportPage:
     """Return the report as a page; ``command`` repeats the run.
 
-    The page holds no durations, so that equal results give equal bytes.
+    The page contains no durations, so equal results produce equal bytes.
     """
     return ReportPage(
         title=f"capsmith conformance {report.provider}",

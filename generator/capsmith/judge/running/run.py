@@ -40,10 +40,10 @@ def run_checks(
 ) -> tuple[CheckResult, ...]:
     """Run the selected checks and return their results in order.
 
-    ``done`` receives each result as soon as it is known, ``progress`` receives messages about the
-    current step. ``rules`` are the rules of the provider's contract.  All objects that the checks
-    created are removed, even after an interruption.  Raises Refused if the namespace exists, and
-    RequestError if objects cannot be created or removed.
+    ``done`` receives each result as soon as it is known, and ``progress`` receives messages about
+    the current step. ``rules`` are the rules of the provider's contract.  All objects that the
+    checks created are removed, even after an interruption.  Raises Refused if the namespace exists,
+    and RequestError if objects cannot be created or removed.
     """
     results = []
     with _requests("the run cannot start", _PERMISSIONS):
@@ -88,7 +88,7 @@ def skip_checks(
     reason: str,
     done: Callable[[CheckResult], None],
 ) -> tuple[CheckResult, ...]:
-    """Return a skipped result for each selected check, all for the same reason.
+    """Return a skipped result for each selected check, all with the same reason.
 
     ``done`` receives each of these results.
     """

@@ -60,7 +60,7 @@ class Installation:
 
 
 class RunningProvider:
-    """A management cluster in which core and the provider's managers run."""
+    """A management cluster that runs core and the provider's managers."""
 
     def __init__(
         self, base: Base, name: str, series: str, clusterctl: Clusterctl, installed: Installation
@@ -108,7 +108,7 @@ class RunningProvider:
 
 
 class ManagementServers:
-    """The first management cluster for a run, and a second one if a check moves clusters."""
+    """The first management cluster of a run, and a second one if a check moves clusters."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class ManagementServers:
         self.clusterctl.move(self.first.management.kubeconfig, target.kubeconfig, namespace)
 
     def booting(self, session: ClusterSession, report: Callable[[str], None]) -> Booting:
-        """Return a context manager under which the session's machines seem to run.
+        """Return a context manager during which the session's machines seem to run.
 
         The machines are not booted.  ``report`` receives the reason if the workload API server does
         not start.
@@ -208,7 +208,7 @@ _STEP_SECONDS = 0.3
 
 
 class Booting:
-    """A context manager under which the machines of the whole cluster seem to run."""
+    """A context manager during which the machines of the whole cluster seem to run."""
 
     def __init__(self, base: Base, session: ClusterSession, report: Callable[[str], None]) -> None:
         """Define the context manager.

@@ -18,14 +18,14 @@ from capsmith.judge.running.history import WatchedKind
 from capsmith.judge.running.objects import CLUSTER_NAME, ProviderObjects
 
 SECRET = "conformance-data"
-"""Name of the Secret with bootstrap data that all Machines use."""
+"""Name of the Secret with bootstrap data for all Machines."""
 _CONFLICT = 409
 _ENDPOINT = {"host": "127.0.0.1", "port": 6443}
 _DATA = "#cloud-config\n{}\n"
 
 
 class Mover(Protocol):
-    """A second management cluster that a check can move clusters to."""
+    """A second management cluster to which a check can move clusters."""
 
     def start_target(self) -> KubeClient:
         """Start the cluster unless it is running, and return a client for it.
@@ -42,14 +42,14 @@ class Mover(Protocol):
 
 @dataclass
 class Session(BaseSession):
-    """State that all checks of an infrastructure provider use."""
+    """The state shared by all checks of an infrastructure provider."""
 
     objects: ProviderObjects
     mover: Mover | None = field(default=None, kw_only=True)
     kubeconfig: str = field(default="", kw_only=True)
-    """Kubeconfig for a workload cluster in which Nodes may be created; empty if there is none."""
+    """Kubeconfig of a workload cluster in which Nodes may be created; empty if there is none."""
     moved_to: KubeClient | None = field(default=None, kw_only=True)
-    """Client for the management cluster that the objects were moved to; None before a move."""
+    """Client for the management cluster to which the objects were moved; None before a move."""
 
     def provider_kinds(self) -> list[WatchedKind]:
         """Return the provider's kinds of which the run creates objects, machines first."""
@@ -63,7 +63,7 @@ class Session(BaseSession):
         ]
 
     def kinds(self) -> list[WatchedKind]:
-        """Return the kinds whose objects are recorded in the run's history."""
+        """Return the kinds whose objects the run's history records."""
         kinds = ["Machine", *(["MachinePool"] if self.objects.pool_documents else []), "Cluster"]
         core = [WatchedKind(self.core.api_version, kind) for kind in kinds]
         return [*self.provider_kinds(), *core]
@@ -84,11 +84,11 @@ class Session(BaseSession):
         return bool(found)
 
     def clean_up(self) -> None:
-        """Delete the run's objects and namespace, also in the second management cluster."""
+        """Delete the run's objects and namespace, in the second management cluster as well."""
         clean_up(self)
 
     def prepare(self) -> None:
-        """Create the Secret with bootstrap data that all Machines use."""
+        """Create the Secret with bootstrap data for all Machines."""
         self.client.apply(self._secret(SECRET, {"value": _DATA, "format": "cloud-config"}))
 
     def create_cluster(self, name: str, annotations: Mapping[str, str] | None = None) -> None:
@@ -103,7 +103,7 @@ class Session(BaseSession):
         self.client.create(self._cluster(name, infrastructure))
 
     def create_paused_cluster(self, name: str) -> None:
-        """Create a paused Cluster, then its infrastructure cluster with the owner reference."""
+        """Create a paused Cluster, then its infrastructure cluster with an owner reference."""
         self._prepare(name)
         infrastructure = self.objects.cluster(name, self.namespace)
         cluster = self._cluster(name, infrastructure)
@@ -259,9 +259,9 @@ _CORE_KINDS = (
 
 
 def clean_up(session: Session) -> None:
-    """Delete all objects that the run created and its namespace, in each cluster that has any.
+    """Delete all objects that the run created and its namespace, in every cluster that has any.
 
-    If a manager does not let an object go in time, the object's finalizers are removed.
+    If a manager does not release an object in time, the object's finalizers are removed.
     """
     clients = [each for each in (session.client, session.moved_to) if each is not None]
     for client in clients:
@@ -278,7 +278,7 @@ def clean_up(session: Session) -> None:
 
 
 def delete_namespace(client: KubeClient, name: str) -> None:
-    """Request the deletion of a namespace. It is not an error if the namespace does not exist."""
+    """Request the deletion of a namespace. A missing namespace is not an error."""
     client.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 
 
@@ -338,13 +338,13 @@ def _change(client: KubeClient, obj: JSON, body: JSON) -> None:
 
 
 def make_node(name: str, id: str) -> JSON:
-    """Return a Node called ``name`` whose provider ID is ``id``."""
+    """Return a Node called ``name`` with the provider ID ``id``."""
     metadata = {"name": name}
     return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"providerID": id}}
 
 
 def register_node(client: KubeClient, obj: JSON) -> None:
-    """Create a Node unless it exists.
+    """Create a Node unless it already exists.
 
     Raises ApiError if the request fails for another reason.
     """
@@ -356,5 +356,5 @@ def register_node(client: KubeClient, obj: JSON) -> None:
 
 
 def report_node_ready(client: KubeClient, obj: JSON) -> None:
-    """Report a Node as healthy, as its kubelet would every few seconds."""
+    """Report a Node as healthy, as its kubelet does every few seconds."""
     client.patch(obj, {"status": {"conditions": build_healthy_conditions()}}, "status")

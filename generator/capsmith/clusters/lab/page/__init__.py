@@ -1,5 +1,5 @@
-"""The page of a lab: what a management cluster contains, live in a browser, for provider authors.
+"""The page of a lab, on which provider authors see a management cluster live in a browser.
 
-``model`` is pure: it turns objects into what the page shows.  The other modules watch the cluster,
-follow logs and serve the page, on the loopback interface only.
+``model`` is pure: it converts objects to the data that the page shows.  The other modules watch the
+cluster, follow logs and serve the page, on the loopback interface only.
 """

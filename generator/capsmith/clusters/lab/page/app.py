@@ -33,9 +33,9 @@ _TYPES = {
 _INDEX = "index.html"
 _MAX_BODY = 256 * 1024
 _PAUSE_SECONDS = 0.15
-"""Changes within this time are sent in one message; it is longer if messages are expensive."""
+"""Seconds during which changes are collected into one message; longer if messages are expensive."""
 _LOOK_SECONDS = 0.5
-"""How often files are looked at: logs, the state of processes, simulated servers."""
+"""Seconds between looks at files: logs, the state of processes, simulated servers."""
 
 
 def create_app(
@@ -46,9 +46,9 @@ def create_app(
     is_ending: Callable[[], bool],
     actions: Actions | None = None,
 ) -> ASGIApp:
-    """Return the application.
+    """Return the page's web application.
 
-    ``host`` is the host and port in its address, and ``key`` what requests have to present.
+    ``host`` is the host and port in its address, and ``key`` is the key that requests must present.
     Streams end when ``is_ending`` returns true.  The page only reads if ``actions`` is None.
     """
 
@@ -139,7 +139,7 @@ async def _send_file(request: Request) -> Response:
 
 @cache
 def load_assets() -> dict[str, bytes]:
-    """Return the files that a browser may load, by path.  They contain nothing about a cluster."""
+    """Return the files that a browser may load, by path. They contain nothing about the cluster."""
     root = files(__package__) / "assets"
     found = {}
     for folder in ("", "vendor/"):

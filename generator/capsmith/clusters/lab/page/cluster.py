@@ -1,4 +1,4 @@
-"""A management cluster under watch, shared by the threads that watch it and the page's server."""
+"""A watched management cluster, shared by the threads that watch it and the page's server."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class WatchedCluster:
 
     @contextmanager
     def read(self) -> Iterator[ObjectStore]:
-        """Return a context manager that provides the store, unchanged while it is open."""
+        """Return a context manager that provides the store and blocks changes while open."""
         with self._lock:
             yield self._store
 
     @contextmanager
     def change(self) -> Iterator[ObjectStore]:
-        """Return a context manager that provides the store for changes.
+        """Return a context manager that provides the store for making changes.
 
-        Calls the listeners afterwards if anything changed.
+        Calls the listeners on exit if anything changed.
         """
         with self._lock:
             before = self._store.revision
@@ -44,9 +44,9 @@ class WatchedCluster:
 
     @contextmanager
     def listen(self, listener: Listener) -> Iterator[None]:
-        """Call ``listener`` after each change while the context manager is open.
+        """Return a context manager that calls ``listener`` after each change while it is open.
 
-        It is called in the thread that made the change, and must not block.
+        The listener is called in the thread that made the change, and must not block.
         """
         with self._lock:
             self._listeners.add(listener)

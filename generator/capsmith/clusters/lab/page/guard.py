@@ -1,9 +1,9 @@
-"""Refuse every request that the page of this server, opened by its user, did not send.
+"""Refuse all requests except those of this server's page, opened by its user.
 
-All other users and web pages of this computer can reach a port on the loopback interface.  So a
-request needs the key that only a private file contains.  The key is sent in a header, never in an
-address or a cookie: cookies are not separated by port, so that another user's server could receive
-them.
+All other users and web pages on this computer can reach a port on the loopback interface.  A
+request therefore needs the key that only a private file contains.  The key is sent in a header,
+never in an address or a cookie: cookies are not separated by port, so another user's server could
+receive them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ API = "/api/"
 
 
 class Guard:
-    """ASGI middleware that checks host, origin and key, and adds headers for the browser."""
+    """ASGI middleware that checks host, origin and key, and adds security headers."""
 
     def __init__(self, app: ASGIApp, host: str, key: str) -> None:
         """Guard an application; ``host`` is the only accepted host and port."""

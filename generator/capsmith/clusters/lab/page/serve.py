@@ -41,7 +41,7 @@ _OPENER = """<!doctype html>
 
 
 class PageServer:
-    """A page of one cluster, and the private file that opens it."""
+    """The page of one cluster, and the private file that opens it."""
 
     def __init__(
         self,
@@ -63,9 +63,9 @@ class PageServer:
         self.opener = opener
 
     def serve(self, port: int, ready: Callable[[str], None]) -> None:
-        """Serve until SIGINT or SIGTERM; call ``ready`` with the address before the first request.
+        """Serve until SIGINT or SIGTERM. Call ``ready`` with the address before the first request.
 
-        The chosen port is free if ``port`` is 0.  Raises LabError if the port is in use.
+        Any free port is chosen if ``port`` is 0.  Raises LabError if the port is in use.
         """
         cluster = WatchedCluster()
         watch = ClusterWatch(self._client, cluster)
@@ -84,7 +84,7 @@ class PageServer:
                     watch.stop()
 
     def stop(self) -> None:
-        """End :meth:`serve` from another thread."""
+        """Make :meth:`serve` return; called from another thread."""
         if self._server is not None:
             self._server.should_exit = True
 
@@ -108,7 +108,7 @@ class PageServer:
 
 
 def create_server(app: ASGIApp) -> uvicorn.Server:
-    """Return a server for an application, which logs errors only and no addresses."""
+    """Return a server for an application. It logs only errors, and no addresses."""
     config = uvicorn.Config(
         # uvicorn's types of ASGI are stricter than Starlette's.
         cast(Any, app),

@@ -1,4 +1,4 @@
-"""What a page shows besides the API server's objects: logs, simulated servers, the lab's state."""
+"""Information for the page that is not in API objects: logs, simulated servers, the lab's state."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from capsmith.clusters.lab.state import read_lab
 from capsmith.clusters.lab.status import find_logs, read_new_text, read_status
 
 _BACKLOG = 256 * 1024
-"""Bytes from the end of each log that are read first."""
+"""Number of bytes at the end of each log that are read first."""
 
 
 class LogReader:
-    """Reads what is new in the logs of a lab since the last call."""
+    """Reader of the lines that were added to a lab's logs since the last call."""
 
     def __init__(self, logs: Mapping[str, Path], backlog: int = _BACKLOG) -> None:
         """Begin ``backlog`` bytes before the end of each log."""
         self._positions = {name: _find_start(path, backlog) for name, path in logs.items()}
 
     def read(self, logs: Mapping[str, Path]) -> list[tuple[str, list[str]]]:
-        """Return the new lines of each component. Logs that are new are read from their start."""
+        """Return the new lines of each component. New logs are read from their start."""
         found = []
         for name, path in logs.items():
             text, self._positions[name] = read_new_text(path, self._positions.get(name, 0))
@@ -56,7 +56,7 @@ class LabSource:
 
     @property
     def title(self) -> str:
-        """Return what the page calls the cluster."""
+        """Return the name of the cluster on the page."""
         return f"lab {self._lab.name}"
 
     def find_logs(self) -> dict[str, Path]:
@@ -84,9 +84,9 @@ class LabSource:
         }
 
     def read_servers(self) -> tuple[SimulatedServer, ...] | None:
-        """Return the servers of the simulated cloud; None if there is no such cloud.
+        """Return the servers of the simulated cloud, or None if there is no such cloud.
 
-        The files are read again only after the folder has changed.
+        The files are read again only if the folder has changed.
         """
         state, folder = read_lab(self._lab.state), self._lab.cloud / "servers"
         try:
@@ -104,13 +104,13 @@ class LabSource:
 
 
 class ClusterSource:
-    """A management cluster that is no lab: it has neither logs nor simulated servers."""
+    """A management cluster that is not a lab, and so has neither logs nor simulated servers."""
 
     def __init__(self, title: str) -> None:
         self.title = title
 
     def find_logs(self) -> dict[str, Path]:
-        """Return no logs."""
+        """Return an empty mapping, because there are no logs."""
         return {}
 
     def describe(self) -> JSON:
@@ -118,7 +118,7 @@ class ClusterSource:
         return {"title": self.title, "running": True, "provider": "", "logs": [], "components": []}
 
     def read_servers(self) -> None:
-        """Return None: nothing is simulated."""
+        """Return None, because nothing is simulated."""
 
 
 def _read(path: Path) -> list[SimulatedServer]:

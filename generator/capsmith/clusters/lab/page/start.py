@@ -14,7 +14,7 @@ from capsmith.clusters.lab.page.sources import ClusterSource, LabSource
 from capsmith.clusters.processes import user_kubeconfig
 
 Ready = Callable[[str, Path], None]
-"""Receives the page's address and the path to the file that opens it."""
+"""Function that receives the page's address and the path to the file that opens it."""
 
 _PACKAGES = ("starlette", "uvicorn")
 
@@ -39,10 +39,10 @@ def serve_lab(lab: LabFolder, port: int, ready: Ready) -> None:
 def serve_cluster(
     kubeconfig: Path, context: str, environment: Mapping[str, str], port: int, ready: Ready
 ) -> None:
-    """Serve a page of the cluster that ``context`` of a kubeconfig selects, until a signal arrives.
+    """Serve a page about a cluster until a signal arrives.
 
-    If ``context`` is empty, it is the current one. Only read requests are sent.  Raises
-    UnreadableInput if the kubeconfig cannot be used.
+    The cluster is the one that ``context`` of the kubeconfig refers to, by default the current
+    context.  Only read requests are sent.  Raises UnreadableInput if the kubeconfig cannot be used.
     """
     _require_packages()
     from capsmith.clusters.lab.page.serve import PageServer

@@ -1,4 +1,4 @@
-"""What one browser tab is sent: first everything that it shows, then what changes."""
+"""The messages to one browser tab: first everything that it shows, then the changes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from capsmith.clusters.lab.page.model.tree import (
 from capsmith.clusters.lab.page.sources import LogReader
 
 MAX_LINES = 500
-"""Log lines that are sent in one message; older ones are left out."""
+"""Maximum number of log lines in one message; older lines are left out."""
 _MAX_OPEN = 1_000
 
 
 class Source(Protocol):
-    """Provides what a page shows besides the API server's objects."""
+    """A source of the page's data that are not in the API server's objects."""
 
     def find_logs(self) -> Mapping[str, Path]:
         """Return the path to each component's log."""
@@ -46,7 +46,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """What a tab shows."""
+    """The current view of a tab."""
 
     tree: TreeQuery = field(default_factory=TreeQuery)
     selected: str = ""
@@ -55,7 +55,7 @@ class StreamRequest:
 
     @classmethod
     def from_data(cls, data: object) -> StreamRequest:
-        """Return the request that JSON data describes.
+        """Return the request described by JSON data from a browser.
 
         Unknown keys are ignored, and values of another type are converted.
         """
@@ -74,7 +74,7 @@ class StreamRequest:
 
 
 class ViewStream:
-    """The messages for one tab, one after the other.  Used by one thread at a time."""
+    """The sequence of messages for one tab. Only one thread may use it at a time."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class ViewStream:
         self._keys: dict[str, KeyHider] = defaultdict(KeyHider)
 
     def next_message(self) -> JSON:
-        """Return what has changed since the last call, by part of the page; empty if nothing has.
+        """Return the changes since the last call, by part of the page; empty if there are none.
 
         The first message has all parts.
         """

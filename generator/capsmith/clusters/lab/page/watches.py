@@ -24,17 +24,18 @@ _FORBIDDEN_RETRY_SECONDS = 60.0
 _STOP_SECONDS = 5.0
 _STEP_SECONDS = 0.1
 _CHUNK = 500
-"""Objects in one response to a list request; the page shows each chunk while the next is read."""
+"""Number of objects in one response to a list request. The page shows each chunk while the next is
+read."""
 _GONE = 410
 _FORBIDDEN = 403
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
 
 class ClusterWatch:
-    """Keeps a WatchedCluster up to date, with one thread for each kind.
+    """Watches that keep a WatchedCluster up to date, with one thread for each kind.
 
-    Kinds are those of CRDs whose group ends with ``cluster.x-k8s.io`` or that have the label of a
-    provider; those that are installed later are found, too.  Secrets are never requested.
+    The kinds are those of CRDs whose group ends with ``cluster.x-k8s.io`` or that have a provider
+    label, including CRDs installed later.  Secrets are never requested.
     """
 
     def __init__(self, client: KubeClient, cluster: WatchedCluster) -> None:
@@ -50,7 +51,7 @@ class ClusterWatch:
         self._spawn("the kinds", self._watch_types)
 
     def stop(self) -> None:
-        """End all watches and wait for their threads, except those that get no response."""
+        """End all watches and wait for their threads, except threads that get no response."""
         self._ending.set()
         deadline = time.monotonic() + _STOP_SECONDS
         while self._threads and time.monotonic() < deadline:
@@ -235,7 +236,7 @@ class ClusterWatch:
 
 
 def drop_fields(obj: JSON) -> JSON:
-    """Remove the names of managed fields from an object, most of its data, and return it."""
+    """Remove managed fields, which are most of an object's data, and return the object."""
     metadata = get_mapping(obj.get("metadata"))
     for each in get_sequence(metadata.get("managedFields")):
         get_mapping(each).pop("fieldsV1", None)
@@ -264,7 +265,7 @@ def read_type(crd: JSON) -> ServedType | None:
 
 
 def rank_version(version: str) -> tuple[int, int, int]:
-    """Return a sort key for API versions: the one that the API server prefers is the greatest."""
+    """Return a sort key for API versions, highest for the API server's preferred version."""
     match = _VERSION.fullmatch(version)
     if match is None:
         return (-1, 0, 0)

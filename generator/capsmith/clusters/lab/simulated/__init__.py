@@ -1,5 +1,4 @@
 """Simulated machines: workload clusters with real API servers and simulated Nodes.
 
-The simulation sends the same requests to a cluster's API server that kubeadm and a kubelet would
-send.
+The simulation sends the requests that kubeadm and a kubelet would send to a cluster's API server.
 """

@@ -45,9 +45,9 @@ def add_external_etcd(
 
 
 class EtcdTemplates:
-    """Changes the templates of one release so that kubeadm's clusters use the lab's etcd.
+    """Changes to the templates of one release so that kubeadm's clusters use the lab's etcd.
 
-    `clusterctl generate cluster` then prints clusters whose control planes get ready in the lab.
+    With them, `clusterctl generate cluster` prints clusters whose control planes become ready.
     """
 
     def __init__(self, folder: Path, etcd: str, pki: Pki) -> None:
@@ -63,7 +63,8 @@ class EtcdTemplates:
     def change(self, name: str, text: str) -> str:
         """Return the content of the release's file ``name``, changed if it is a template.
 
-        One that is not YAML before clusterctl has filled in its variables is returned unchanged.
+        A template that is valid YAML only after clusterctl has replaced its variables is returned
+        unchanged.
         """
         if not self._is_needed or not name.startswith(_TEMPLATES):
             return text

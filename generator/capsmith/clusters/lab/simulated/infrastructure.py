@@ -75,7 +75,7 @@ def build_cluster_template(lab: LabFolder, provider: ProviderRepository) -> Path
 
 
 def add_objects_of(simulated: list[JSON], template: list[JSON]) -> list[JSON]:
-    """Return ``template`` with its infrastructure objects replaced by the objects in ``simulated``.
+    """Return ``template`` with its infrastructure objects replaced by those in ``simulated``.
 
     In ``template``, their kinds have the API version and the credentials of another provider.
     """

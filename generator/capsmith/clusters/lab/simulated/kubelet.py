@@ -1,9 +1,9 @@
 """Simulate machines, with kubeadm and kubelets that register a Node for every server.
 
 Each Kubelet manages one set of servers, and only the Nodes that it created, so that several can
-share a workload API server.  For kubeadm, etcd runs outside the machines: on each machine, the
-control plane provider would check the health of an etcd member through a kubelet that forwards
-ports, which the simulation does not provide.
+share a workload API server.  For kubeadm, etcd runs outside the machines: otherwise, the control
+plane provider would check the health of an etcd member on each machine through a kubelet that
+forwards ports, which the simulation does not provide.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class Server:
 
 
 class ServerSource(Protocol):
-    """Provides the simulated machines that exist at the time of the call."""
+    """A source of the simulated machines that exist at the time of the call."""
 
     def servers(self, cluster: str | None = None) -> list[Server]:
         """Return the machines of one cluster, or of all clusters if ``cluster`` is None."""
 
 
 CLOUD = "fakes.example.com/cloud"
-"""Label on a Node that identifies the cloud in which its server runs."""
+"""Label on a Node that identifies the cloud of its server."""
 _FIRST_HEARTBEAT_SECONDS = 0.5
 _NODE_INFO = (
     "architecture",
@@ -68,7 +68,7 @@ class _Registered:
 
 
 class Kubelet:
-    """Creates Nodes for servers, and deletes Nodes whose servers no longer exist."""
+    """A controller that creates Nodes for servers, and deletes Nodes whose servers are gone."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Kubelet:
         self._report()
 
     def node(self, server: Server) -> JSON:
-        """Return the Node that a server registers, without creating it."""
+        """Return the Node for a server, without creating it."""
         return {
             "apiVersion": "v1",
             "kind": "Node",
@@ -173,7 +173,7 @@ class KubeadmKubelet(Kubelet):
     """The kubelets on one cluster's servers, after kubeadm has run there."""
 
     def tick(self) -> None:
-        """Update Nodes like :meth:`Kubelet.tick`, and remove the static Pods of deleted servers."""
+        """Update Nodes like :meth:`Kubelet.tick`, and delete the static Pods of deleted servers."""
         super().tick()
         names = {server.name for server in self._cloud.servers(self._cluster)}
         for pod in self._client.list("v1", "Pod", _NAMESPACE):
@@ -181,7 +181,7 @@ class KubeadmKubelet(Kubelet):
                 self._client.delete(pod)
 
     def node(self, server: Server) -> JSON:
-        """Return the Node for a server, with the role that the server's bootstrap data give it."""
+        """Return the Node for a server, with the role that its bootstrap data specify."""
         node = super().node(server)
         if read_configuration(server).control_plane:
             node["metadata"]["labels"][_ROLE] = ""
@@ -221,7 +221,7 @@ class KubeadmKubelet(Kubelet):
 
 @dataclass(frozen=True)
 class Configuration:
-    """The kubeadm configuration from a machine's bootstrap data."""
+    """The kubeadm configuration in a machine's bootstrap data."""
 
     cluster: str
     """ClusterConfiguration as YAML, if the machine initializes the cluster; otherwise empty."""
@@ -233,7 +233,7 @@ class Configuration:
 def read_configuration(server: Server) -> Configuration:
     """Read the kubeadm configuration from a server's cloud-config.
 
-    The configuration is empty if the cloud-config is not from kubeadm.
+    The configuration is empty if the cloud-config does not come from kubeadm.
     """
     documents = _documents(server.user_data or "")
     cluster, join = (documents.get(f"{kind}Configuration") for kind in ("Cluster", "Join"))

@@ -17,7 +17,7 @@ _RETRY_SECONDS = 0.5
 
 
 class Changes:
-    """Sets an event whenever an object of certain kinds changes, in any namespace."""
+    """Watches that set an event whenever an object of certain kinds changes, in any namespace."""
 
     def __init__(self, client: KubeClient, kinds: Iterable[Kind]) -> None:
         # Of its own: what ends the watches must not end those of others.
@@ -68,13 +68,13 @@ class Changes:
 _TICK_SECONDS = 0.15
 _RESYNC_SECONDS = 2.0
 _GATHER_SECONDS = 0.05
-"""Seconds to wait for further changes, because changes seldom come alone."""
+"""Seconds to wait for further changes, because changes rarely come alone."""
 _RACES = (404, 409)
 """Response codes of transient conflicts; the next tick retries with current objects."""
 
 
 class Loop:
-    """Runs ticks in a thread until stopped; failures are logged and retried."""
+    """A thread that runs ticks until it is stopped. Failures are logged and retried."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Loop:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the loop, waiting at most ten seconds for a tick that is running."""
+        """Stop the loop. Wait at most ten seconds for a running tick."""
         self._stopping.set()
         if self._changes is not None:
             self._changes.stop()

@@ -3,8 +3,8 @@
 Core and the control plane provider find the API server through the kubeconfig Secret, which the
 simulation creates as a user could.  The API server listens on this computer, whatever endpoint the
 infrastructure reports.  Servers are derived from core's Machines and MachinePools: a server boots
-once the infrastructure provider, whichever it is, has set a provider ID.  It is deleted together
-with its Machine, or when its provider ID is removed from its pool.
+once any infrastructure provider has set a provider ID.  It is deleted together with its Machine, or
+when its provider ID is removed from its pool.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Boot:
 
 
 class Machines:
-    """The servers of one cluster, as :meth:`refresh` last found them."""
+    """The servers of one cluster, as of the last :meth:`refresh`."""
 
     def __init__(self, client: KubeClient, core: str, namespace: str, cluster: str) -> None:
         self._client = client
@@ -63,7 +63,7 @@ class Machines:
         self._servers: dict[str, Server] = {}
 
     def servers(self, cluster: str | None = None) -> list[Server]:
-        """Return the servers as of the last refresh."""
+        """Return the servers found by the last refresh. ``cluster`` is ignored."""
         return list(self._servers.values())
 
     def refresh(self) -> None:
@@ -195,7 +195,7 @@ class _Workload:
 
 
 class SimulatedClusters:
-    """Provides an API server and Nodes for each Cluster in a lab.
+    """Controller that provides an API server and Nodes for each Cluster in a lab.
 
     One API server is started in advance: if no API server responds when the cluster's
     infrastructure is ready, core retries only after half a minute.
@@ -236,7 +236,7 @@ class SimulatedClusters:
         self._write()
 
     def stop(self) -> None:
-        """Stop the API servers of all clusters, and the spare one."""
+        """Stop the API servers of all clusters, and the spare API server."""
         for workload in [*self._workloads.values(), *([self._spare] if self._spare else [])]:
             workload.server.stop()
 

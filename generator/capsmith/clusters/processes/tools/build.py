@@ -64,11 +64,11 @@ def toolbox(
     *,
     find: bool = False,
 ) -> Toolbox:
-    """Return the tools of the named modules, building those that are missing.
+    """Return the tools of the named modules, building missing ones.
 
-    By default, these are the modules needed by the tests that run for every change.  ``k8s`` means
-    the default release of Kubernetes and ``k8s-v1.34`` the release of a series; a toolbox has only
-    one of them.
+    By default, these are the modules for the tests that run for every change.  ``k8s`` means the
+    default release of Kubernetes, and ``k8s-v1.34`` means the release of a series; a toolbox has
+    only one of them.
 
     A build takes minutes: `progress` first receives the names of the tools to build, the
     approximate duration and the cache folder, then a line for each step.  With `find`, Kubernetes
@@ -105,7 +105,7 @@ def toolbox(
 def select_modules(names: list[str] | None) -> dict[str, Module]:
     """Return the modules of a toolbox, keyed by their names in the toolbox.
 
-    If ``names`` is None, these are the default modules.
+    If ``names`` is None, return the default modules.
     """
     known = list_modules()
     chosen = [
@@ -117,7 +117,7 @@ def select_modules(names: list[str] | None) -> dict[str, Module]:
 
 
 def read_built(module: Module, root: Path, progress: Progress = lambda text: None) -> Path:
-    """Return the folder in ``root`` with a module's binaries, building them if they are missing.
+    """Return the folder with the binaries of a module in ``root``, building them if necessary.
 
     ``progress`` receives messages about the build.  Raises ToolsUnavailable if Go is missing or the
     build fails.
@@ -155,7 +155,7 @@ def _announcement(missing: list[Module], cache: Path) -> str:
 
 
 def find_kubectl() -> str:
-    """Return the path to kubectl in this Python environment or, if it has none, on PATH.
+    """Return the path to kubectl in this Python environment or, if missing there, on PATH.
 
     Raises ToolsUnavailable if there is none.
     """
@@ -208,7 +208,7 @@ def _collect(go: str, module: Module, folder: Path, scratch: Path) -> None:
 
 
 def cache_folder() -> Path:
-    """Return the path to the folder of built tools: `$CAPSMITH_TOOLS_CACHE`, or in `~/.cache`."""
+    """Return the folder for built tools: `$CAPSMITH_TOOLS_CACHE`, or a folder in `~/.cache`."""
     chosen = os.environ.get("CAPSMITH_TOOLS_CACHE")
     return Path(chosen) if chosen else Path.home() / ".cache" / "capsmith" / "tools"
 

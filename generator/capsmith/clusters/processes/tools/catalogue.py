@@ -19,10 +19,10 @@ BUILD_MINUTES: Final = {
     "capi-manager": 1,
     "clusterctl": 2,
 }
-"""Minutes that it takes to build an executable on two processors; one minute if not listed."""
+"""Build time of executables in minutes on two processors; one minute if not listed."""
 
 KUBERNETES: Final = "k8s"
-"""Name under which a toolbox holds the Kubernetes servers, whatever their release series."""
+"""Name of the Kubernetes servers in a toolbox, for any release series."""
 
 _CORE = "sigs.k8s.io/cluster-api"
 _WITH_CORE_FOLDER = (1, 14)
@@ -41,7 +41,7 @@ def load_releases() -> Compatibility:
 def kubernetes_version(series: str = "") -> str:
     """Return the Kubernetes release that is built for a release series.
 
-    If ``series`` is empty, it is the default series.
+    If ``series`` is empty, the default series is used.
     """
     return _chosen(load_releases().kubernetes, series).release
 
@@ -64,7 +64,7 @@ def has_kubeadm(series: str) -> bool:
 def kubernetes_module(series: str = "") -> str:
     """Return the name of the module that builds the Kubernetes servers of a release series.
 
-    If ``series`` is empty, it is the default series.
+    If ``series`` is empty, the default series is used.
     """
     return f"{KUBERNETES}-{_chosen(load_releases().kubernetes, series).series}"
 
@@ -104,16 +104,16 @@ class Module:
     folder: str
     binaries: tuple[Binary, ...]
     sources: dict[str, str] = field(default_factory=dict)
-    """Source files to copy next to the binaries, each with its path in `sources_of`."""
+    """Source files to copy next to the binaries, with their paths in `sources_of`."""
     manifests: dict[str, str] = field(default_factory=dict)
-    """Kustomize outputs to write next to the binaries, each with its folder in `sources_of`."""
+    """Kustomize outputs to write next to the binaries, with their folders in `sources_of`."""
     sources_of: str = ""
     flags: tuple[str, ...] = field(default=(), repr=False)
     """Additional flags to pass to `go build`."""
     is_static: bool = field(default=False, repr=False)
     """Whether to build without C libraries, for executables that are alone in an image."""
     printed: dict[str, str] = field(default_factory=dict, repr=False)
-    """Files to write next to the binaries, each with the binary whose output it is.
+    """Files to write next to the binaries, each with the binary that prints it.
 
     The binary's argument is the path to the sources of `sources_of`.
     """
@@ -131,7 +131,7 @@ def list_modules() -> dict[str, Module]:
 
 
 def default_modules() -> list[str]:
-    """Return the names of the modules needed by the tests that run for every change.
+    """Return the names of the modules for the tests that run for every change.
 
     These are the default release of Kubernetes, all releases of core, and the kubeadm providers of
     the default release of core.
@@ -141,7 +141,7 @@ def default_modules() -> list[str]:
 
 
 def list_all_modules() -> list[str]:
-    """Return the names of the modules that all tests need, including the default Kubernetes."""
+    """Return the names of the modules for all tests, including the default Kubernetes."""
     return [KUBERNETES, *(name for name in list_modules() if not name.startswith(f"{KUBERNETES}-"))]
 
 

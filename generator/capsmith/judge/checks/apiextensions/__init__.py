@@ -1,1 +1,2 @@
-"""What the API server refuses in a CRD, after k8s.io/apiextensions-apiserver; opens no files."""
+"""Find what the API server refuses in a CRD, like k8s.io/apiextensions-apiserver. Opens no
+files."""

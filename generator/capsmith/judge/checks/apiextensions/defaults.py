@@ -1,8 +1,8 @@
-"""Compare the defaults in the schema of a CRD version with their schemas.
+"""Check the defaults in a CRD version's schema against the schema itself.
 
-Follows ``ValidateDefaults``: a default must be valid, contain declared fields only, and keep the
-validation rules of its schema.  Defaults below additionalProperties are not compared, because the
-API server does not look at them.
+Follows ``ValidateDefaults``: a default must be valid, contain only declared fields, and satisfy the
+validation rules of its schema.  Defaults below additionalProperties are not checked, because the
+API server does not check them either.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from capsmith.yamldoc.quote import quote
 
 
 def find_default_faults(schema: Schema, path: Path = ()) -> Iterator[Fault]:
-    """Yield the reasons for which the API server refuses the defaults of a structural schema."""
+    """Yield the reasons why the API server refuses the defaults in a structural schema."""
     default = schema.get("default")
     if default is not None:
         where = (*path, "default")
@@ -35,9 +35,9 @@ def find_default_faults(schema: Schema, path: Path = ()) -> Iterator[Fault]:
 
 
 def find_broken_rules(value: Any, schema: Schema) -> Iterator[str]:
-    """Yield a reason for each validation rule that ``value`` or a value in it violates.
+    """Yield a reason for each validation rule that ``value``, or a value inside it, violates.
 
-    Rules that read the old value, do not compile or call unknown functions are left out.
+    Rules that read the old value, do not compile or call unknown functions are skipped.
     """
     rules = [rule for rule in list_of(schema, RULES) if isinstance(rule, Mapping)]
     if rules:

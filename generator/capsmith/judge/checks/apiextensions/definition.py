@@ -55,7 +55,7 @@ class Values:
 
 
 def find_definition_faults(crd: Document, values: Values) -> Iterator[Fault]:
-    """Yield the reasons for which the API server refuses a CRD, apart from its schemas."""
+    """Yield the reasons why the API server refuses a CRD, apart from its schemas."""
     if crd.get("apiVersion") != values.api_version:
         message = f"apiVersion is {crd.get('apiVersion')!r}; expected {values.api_version!r}"
         yield Fault(("apiVersion",), message)
@@ -253,7 +253,7 @@ def _client(client: Document) -> Iterator[Fault]:
 
 
 def is_base64(text: str) -> bool:
-    """Return whether ``text`` is base64 as Go decodes it, which ignores line breaks."""
+    """Return whether Go can decode ``text`` as base64. Line breaks are ignored."""
     try:
         base64.b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
     except (binascii.Error, ValueError):

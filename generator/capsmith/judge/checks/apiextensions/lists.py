@@ -1,4 +1,4 @@
-"""Check list types, map types and the keys of lists, as server-side apply needs them."""
+"""Check the list types, map types and list keys that server-side apply requires."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIST, _MAP, _KEYS = (
 def find_list_faults(
     schema: Schema, list_types: Sequence[str], map_types: Sequence[str]
 ) -> Iterator[Fault]:
-    """Yield what the API server refuses in the list type and the map type of one schema."""
+    """Yield the reasons why the API server refuses the list type or map type of one schema."""
     if schema.get("uniqueItems") is True:
         yield Fault(("uniqueItems",), "uniqueItems cannot be true")
     list_type, map_type = schema.get(_LIST), schema.get(_MAP)

@@ -18,10 +18,10 @@ _LONGEST_LABEL, _LONGEST_SUBDOMAIN = 63, 253
 
 
 class Fault(NamedTuple):
-    """A reason for which the API server refuses a CRD."""
+    """A reason why the API server refuses a CRD."""
 
     path: Path
-    """Path to the place, from the part of the CRD that was judged."""
+    """Path to the fault, relative to the part of the CRD that was judged."""
     message: str
 
 
@@ -36,11 +36,11 @@ def is_subdomain(text: str) -> bool:
 
 
 def is_qualified_name(text: str) -> bool:
-    """Return whether ``text`` can be the key of a label, such as ``example.com/role``."""
+    """Return whether ``text`` is valid as a label's key, such as ``example.com/role``."""
     prefix, slash, name = text.rpartition("/")
     return (not slash or is_subdomain(prefix)) and bool(name) and is_label_value(name)
 
 
 def is_label_value(text: str) -> bool:
-    """Return whether ``text`` can be the value of a label; the empty string can."""
+    """Return whether ``text`` is valid as a label's value. The empty string is valid."""
     return not text or (len(text) <= _LONGEST_LABEL and _QUALIFIED.fullmatch(text) is not None)

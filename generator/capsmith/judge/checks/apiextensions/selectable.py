@@ -14,9 +14,9 @@ from capsmith.yamldoc.quote import quote
 def find_selectable_faults(
     fields: Sequence[Any], schema: Schema, types: Sequence[str], most: int
 ) -> Iterator[str]:
-    """Yield what the API server refuses in ``selectableFields`` of a version.
+    """Yield the reasons why the API server refuses the ``selectableFields`` of a version.
 
-    ``types`` are the types that a field can have, ``most`` is the maximum number of fields.
+    ``types`` are the types that a field can have, and ``most`` is the maximum number of fields.
     """
     paths = [text_of(field, "jsonPath") for field in fields]
     if len(set(paths)) != len(paths):

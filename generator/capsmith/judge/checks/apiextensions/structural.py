@@ -1,7 +1,7 @@
 """Check that the schema of a CRD version is structural and has only supported keywords.
 
 Follows ``ValidateStructural`` and ``ValidateCustomResourceDefinitionOpenAPISchema``.  Expects
-decoded schemas: callers look for wrong types first.  Null counts as absent.
+decoded schemas, so callers must find wrong types first.  Null counts as absent.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ class _Place(NamedTuple):
 
 
 def find_structural_faults(schema: Schema, words: Keywords, has_status: bool) -> list[Fault]:
-    """Return the reasons for which the API server refuses the schema of a version.
+    """Return the reasons why the API server refuses the schema of a version.
 
-    ``has_status`` says whether the version has a status subresource, with which the root can have
-    fewer keywords.  Defaults are not compared with their schemas.
+    ``has_status`` tells whether the version has a status subresource, which restricts the keywords
+    at the root.  Defaults are not compared with their schemas.
     """
     check = _StructuralCheck(words)
     if has_status:
@@ -100,7 +100,7 @@ def find_structural_faults(schema: Schema, words: Keywords, has_status: bool) ->
 
 
 def is_set(schema: Schema, key: str) -> bool:
-    """Return whether the API server sees a value of a keyword, and not Go's zero value."""
+    """Return whether a keyword has a value in the API server, other than Go's zero value."""
     value = schema.get(key)
     return value is not None and (key in _POINTERS or (value is not False and value != ""))
 

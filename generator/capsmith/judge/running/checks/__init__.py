@@ -31,8 +31,8 @@ INFRASTRUCTURE: tuple[ConformanceCheck[Session], ...] = (
 )
 """Checks for InfraClusters, InfraMachines and InfraMachinePools.
 
-The invariants judge what earlier checks caused.  The move comes last because it leaves no objects
-to check.
+The invariants judge the results of earlier checks.  The move comes last because it leaves no
+objects to check.
 """
 
 WHOLE_CLUSTER: tuple[ConformanceCheck[ClusterSession], ...] = (
@@ -41,7 +41,7 @@ WHOLE_CLUSTER: tuple[ConformanceCheck[ClusterSession], ...] = (
     *LOST_OWNERS,
     *DELETION,
 )
-"""Checks for bootstrap and control plane providers, which use a whole cluster."""
+"""Checks for bootstrap and control plane providers, which need a whole cluster."""
 
 ADDRESSES: tuple[ConformanceCheck[IpamSession], ...] = (*CLAIMS, *ADDRESSES_OVER_TIME)
-"""Checks for IPAM providers, which use pools and claims."""
+"""Checks for IPAM providers, which need pools and claims."""

@@ -1,4 +1,4 @@
-"""Check bootstrap configurations: what they wait for, and their data."""
+"""Check bootstrap configurations: the conditions that they wait for, and their data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check what must hold over the whole lifetime of all objects, using their recorded states."""
+"""Check invariants over the whole lifetime of all objects, using their recorded states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check that missing owner references are set again, as needed after restoring a backup (SM-11)."""
+"""Check that missing owner references are restored, as needed after restoring a backup (SM-11)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Check machine pools: what they wait for, the status that they report, and their machines.
 
 :mod:`pool_changes` checks pools while they are scaled, restarted and deleted. Both modules use the
-pools that are created here.
+pools that this module creates.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from capsmith.judge.running.session import Session
 
 POOL_NAME = f"{CORE_GROUP}/pool-name"
 REPLICAS = 2
-"""Number of replicas with which each regular pool is created."""
+"""Number of replicas that each regular pool is created with."""
 
 
 def main_name(kind: str) -> str:
-    """Return the name of the regular pool of a kind."""
+    """Return the name of the regular pool of the given kind."""
     return f"{MAIN}-{kind.lower()}"
 
 
 def ownerless_name(kind: str) -> str:
-    """Return the name of a pool without a MachinePool."""
+    """Return the name of the pool of the given kind that has no MachinePool."""
     return f"ownerless-{kind.lower()}"
 
 
 def waiting_name(kind: str) -> str:
-    """Return the name of a pool without bootstrap data."""
+    """Return the name of the pool of the given kind that has no bootstrap data."""
     return f"{MAIN}-waiting-{kind.lower()}"
 
 
 def paused_name(kind: str) -> str:
-    """Return the name of a paused pool."""
+    """Return the name of the paused pool of the given kind."""
     return f"{MAIN}-paused-{kind.lower()}"
 
 
@@ -69,7 +69,7 @@ def require_pool_kinds(session: Session) -> list[str]:
 def create_pools(session: Session) -> None:
     """Create pools that the manager must leave alone, and then a regular pool of each kind.
 
-    Does nothing if called again.
+    Does nothing in later calls.
     """
     ensure_main_cluster(session)
     kinds = require_pool_kinds(session)
@@ -95,8 +95,8 @@ def create_pools(session: Session) -> None:
 def ensure_pools(session: Session) -> None:
     """Wait until each kind's regular pool is provisioned, creating all pools first if necessary.
 
-    The regular pools are created last, so once they are provisioned, the manager has had time for
-    the pools that must wait.
+    The regular pools are created last, so once they are provisioned, the manager has had time to
+    act on the pools that must wait.
     """
     create_pools(session)
 
@@ -109,7 +109,7 @@ def ensure_pools(session: Session) -> None:
 
 
 def ensure_main_pool(session: Session, kind: str) -> JSON:
-    """Return a kind's regular pool once it is provisioned.
+    """Return the regular pool of the given kind once it is provisioned.
 
     The first call creates the pools of all kinds.  Raises Violated if any is not provisioned in
     time, and Skipped in later calls.
@@ -119,7 +119,7 @@ def ensure_main_pool(session: Session, kind: str) -> JSON:
 
 
 def scale(session: Session, kind: str, replicas: int) -> None:
-    """Set the replicas of a kind's regular MachinePool, without waiting for the manager."""
+    """Set the replicas of the regular MachinePool of the given kind, without waiting."""
     pool = session.latest("MachinePool", main_name(kind))
     session.client.patch(pool, {"spec": {"replicas": replicas}})
 
@@ -130,12 +130,12 @@ def has_ids(count: int, pool: JSON) -> bool:
 
 
 def has_machines(session: Session, kind: str, count: int) -> bool:
-    """Return whether the regular pool of a kind owns ``count`` infrastructure machines."""
+    """Return whether the regular pool of the given kind owns ``count`` infrastructure machines."""
     return len(find_machine_objects(session, kind, main_name(kind))) == count
 
 
 def find_machine_objects(session: Session, kind: str, name: str) -> list[JSON]:
-    """Return the infrastructure machines that the pool called ``name`` owns."""
+    """Return the infrastructure machines that the pool named ``name`` owns."""
     pool = session.history.latest(kind, name)
     # By owner and not by label: a label is what the check of machine objects judges.
     uid = pool["metadata"]["uid"] if pool else ""
@@ -152,7 +152,7 @@ def find_machine_objects(session: Session, kind: str, name: str) -> list[JSON]:
 
 
 def find_foreign_ids(session: Session, kind: str, ids: Iterable[str]) -> list[str]:
-    """Return the provider IDs in a kind's regular pool that another object has, too."""
+    """Return the provider IDs in a kind's regular pool that another object also has."""
     own = {
         each["metadata"]["name"] for each in find_machine_objects(session, kind, main_name(kind))
     }
@@ -169,7 +169,7 @@ def find_foreign_ids(session: Session, kind: str, ids: Iterable[str]) -> list[st
 def refuse_pool_effects(session: Session, kind: str, name: str, reason: str) -> None:
     """Raise Violated if a pool shows an external effect, is provisioned, or has machines.
 
-    ``reason`` tells the report why it must not.
+    ``reason`` explains in the report why it must not.
     """
     refuse_effects(session, kind, name, reason)
     for state in session.history.states(kind, name):
@@ -357,7 +357,7 @@ def _machine_kind(pool: JSON) -> str:
 
 
 def check_pools_with_machines(check: Callable[[Session, str], None]) -> Callable[[Session], None]:
-    """Return a check that runs ``check`` for each pool kind that has one Machine per machine."""
+    """Return a check that runs ``check`` for each pool kind with one Machine per machine."""
 
     def run(session: Session) -> None:
         kinds = [

@@ -28,7 +28,7 @@ _HEARTBEAT_SECONDS = 1.0
 
 
 def register_nodes(session: Session) -> None:
-    """Create a Node for each machine that has a provider ID, and wait until core finds the Nodes.
+    """Create a Node for each machine with a provider ID, and wait until core finds the Nodes.
 
     Core watches Nodes only after the first control plane machine has a Node, so each round also
     changes the Machines, which makes core look again.
@@ -162,7 +162,7 @@ def refer_to_missing_bootstrap(session: Session) -> JSON:
 def refuse_effects(session: Session, kind: str, name: str, reason: str) -> None:
     """Raise Violated if any recorded state of an object shows an external effect.
 
-    ``reason`` tells the report why it must not.
+    ``reason`` explains in the report why it must not.
     """
     states = session.history.states(kind, name)
     # All states: an effect that is undone was an effect.

@@ -1,4 +1,4 @@
-"""Read the conditions of an object in the places of both contracts."""
+"""Read the conditions of an object, wherever either contract puts them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class ObjectCondition:
     reason: str
     message: str
     since: str
-    """Time of the last transition, in RFC 3339; empty if it is missing."""
+    """Time of the last transition in RFC 3339 format; empty if it is missing."""
 
 
 def list_conditions(obj: Mapping[str, Any]) -> list[ObjectCondition]:
-    """Return an object's conditions of both contracts, those in ``status.conditions`` first.
+    """Return an object's conditions of both contracts, ``status.conditions`` first.
 
     Entries that are not conditions are left out.  While a kind moves to contract v1beta2, its new
-    conditions are in ``status.v1beta2.conditions`` and later its old ones in
+    conditions are in ``status.v1beta2.conditions`` and later its old conditions are in
     ``status.deprecated.v1beta1.conditions``.
     """
     status = get_mapping(obj.get("status"))
@@ -41,7 +41,7 @@ def list_conditions(obj: Mapping[str, Any]) -> list[ObjectCondition]:
 
 
 def select_current(conditions: list[ObjectCondition]) -> list[ObjectCondition]:
-    """Return the conditions of the newest contract that has any."""
+    """Return the conditions of the newest contract for which there are any."""
     for contract in (V1BETA2, "", V1BETA1):
         found = [each for each in conditions if each.contract == contract]
         if found:

@@ -1,4 +1,4 @@
-"""One object in detail: conditions, owners, YAML, difference to its last version, events."""
+"""One object in detail: conditions, owners, YAML, difference from its last version, events."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from capsmith.clusters.lab.page.model.store import (
 )
 
 _MAX_YAML = 200_000
-"""Characters of an object's YAML that are shown."""
+"""Maximum length of an object's YAML, in characters; the rest is not shown."""
 
 
 def describe_object(store: ObjectStore, found: StoredObject) -> JSON:
-    """Return what the page shows of an object, as JSON data."""
+    """Return everything that the page shows about an object, as JSON data."""
     obj, metadata = found.data, get_mapping(found.data.get("metadata"))
     return {
         "id": found.key.id,
@@ -49,7 +49,7 @@ def describe_object(store: ObjectStore, found: StoredObject) -> JSON:
 
 
 def format_yaml(obj: JSON) -> str:
-    """Return an object as YAML without managed fields and secret values."""
+    """Return an object as YAML without managed fields and secret values, cut if it is too long."""
     if (str(obj.get("apiVersion")), obj.get("kind")) == ("v1", "Secret"):
         obj = {**obj, "data": None, "stringData": None}
     text = yaml.safe_dump(hide_secrets(obj), sort_keys=False, allow_unicode=True, width=100)
@@ -59,10 +59,10 @@ def format_yaml(obj: JSON) -> str:
 
 
 def diff_versions(before: JSON | None, now: JSON) -> list[str]:
-    """Return the changed lines between two versions of an object, with their surroundings.
+    """Return the lines that changed between two versions of an object, with their context.
 
-    Lines start with ``+``, ``-``, ``@@`` or a space.  Returns an empty list without a former
-    version, and if only what is not shown has changed.
+    Lines start with ``+``, ``-``, ``@@`` or a space.  Returns an empty list if ``before`` is None,
+    or if no visible part has changed.
     """
     if before is None:
         return []

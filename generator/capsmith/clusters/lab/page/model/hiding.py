@@ -1,4 +1,4 @@
-"""Leave secret values out of objects and log lines."""
+"""Remove secret values from objects and log lines."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _KINDS = (
 )
 _NAMES = re.compile(rf"{_KINDS}|credentials?|user[-_]?data", re.IGNORECASE)
 _VARIABLES = re.compile(rf"{_NAMES.pattern}|secret", re.IGNORECASE)
-"""Names of environment variables and the like whose values are secret."""
+"""Names of environment variables and similar entries with secret values."""
 _PUBLIC = re.compile(
     r"(?:name|namespace|ref|refs|path|file|kind|type|id|ttl|expires|apiversion|apigroup)$",
     re.IGNORECASE,
 )
-"""Keys that hold the name or place of a secret, as in ``tokenSecretName``."""
+"""Keys for the name or location of a secret, as in ``tokenSecretName``."""
 _LEFT_OUT = ("managedFields", "kubectl.kubernetes.io/last-applied-configuration")
 _BEGIN = r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
 _END = r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
 _KEY = re.compile(rf"{_BEGIN}.*?(?:{_END}|\Z)", re.DOTALL)
 _KEY_BEGIN, _KEY_END = re.compile(_BEGIN), re.compile(_END)
 _ENCODED_KEY = re.compile(r"LS0tLS1CRUdJTi(?:BQUklW|BSU0Eg|BFQyBQ|BPUEVO|BFTkNS)[A-Za-z0-9+/=]*")
-"""Private keys in base64, which all begin alike, as in a kubeconfig."""
+"""Private keys in base64, as in a kubeconfig. All of them begin alike."""
 _ASSIGNED = re.compile(
     rf"((?:{_KINDS}|secret)\\?[\"']?[ \t]*[=:][ \t]*(?:bearer[ \t]+)?|bearer[ \t]+)"
     r"(?:\\?\"[^\"\n]+\"?|'[^'\n]+'?|[^\s\"',;]{4,})",
@@ -32,15 +32,15 @@ _ASSIGNED = re.compile(
 )
 _BOOTSTRAP_TOKEN = re.compile(r"\b[a-z0-9]{6}\.[a-z0-9]{16}\b")
 _MAX_KEY_LINES = 200
-"""Lines after which a private key has ended even without its last line."""
+"""Maximum number of lines of a private key whose last line is missing."""
 
 
 def hide_secrets(value: Any) -> Any:
-    """Return an object without managed fields, and with secret-looking values replaced.
+    """Return an object without managed fields, and with values that look secret replaced.
 
-    Replaced are values under names such as ``token``, ``password`` or ``credentials``, those of
-    environment variables with such names, the content of files of bootstrap configurations, and
-    in all other strings what :func:`hide_in_line` replaces.
+    These are values under names such as ``token``, ``password`` or ``credentials``, values of
+    environment variables with such names, and the content of files in bootstrap configurations.
+    :func:`hide_in_line` is applied to all other strings.
     """
     return _hide(value, "", is_secret=False)
 
@@ -48,7 +48,8 @@ def hide_secrets(value: Any) -> Any:
 def hide_in_line(line: str) -> str:
     """Return a string with passwords, private keys, bearer tokens and bootstrap tokens replaced.
 
-    The string may have several lines.  A private key ends with the string if its end is missing.
+    The string may have several lines.  A private key without an end is replaced up to the end of
+    the string.
     """
     line = _ENCODED_KEY.sub(HIDDEN, _KEY.sub(HIDDEN, line))
     line = _ASSIGNED.sub(lambda match: match[1] + HIDDEN, line)
@@ -56,16 +57,16 @@ def hide_in_line(line: str) -> str:
 
 
 class KeyHider:
-    """Hides private keys that extend over several lines of one log."""
+    """Replacement of private keys that extend over several lines of one log."""
 
     def __init__(self) -> None:
         self._left = 0
         """Lines that can still belong to the key; 0 outside of keys."""
 
     def hide(self, lines: list[str]) -> list[str]:
-        """Return the lines with those of private keys replaced.
+        """Return the lines, with lines of private keys replaced.
 
-        The lines follow those of the last call.  A key within one line is left to
+        ``lines`` must continue the lines of the last call.  A key within one line is left to
         :func:`hide_in_line`.
         """
         return [self._hide_line(line) for line in lines]

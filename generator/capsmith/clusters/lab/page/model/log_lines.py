@@ -1,4 +1,4 @@
-"""Log lines of all components: which object a line is about, and how severe it is."""
+"""Log lines of all components: the object that a line is about, and its severity."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from capsmith.clusters.lab.page.model.hiding import hide_in_line
 from capsmith.printable import make_printable
 
 _SERVERS = re.compile(r"etcd|apiserver|controllers|workload-.*")
-"""Components whose many lines seldom concern a provider."""
+"""Components with many lines that are seldom about a provider."""
 _MAX_LINE = 4_000
-"""Characters of a line that are shown."""
+"""Maximum length of a line, in characters; the rest is not shown."""
 _NAME = r"A-Za-z0-9.\-"
 _LEVEL = re.compile(
     r"^(?:[IWEF]\d{4}\s|\S+\s+(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL)\s)|\"level\":\s*\"(\w+)\""
@@ -30,18 +30,18 @@ _LEVELS = {"E": "error", "F": "error", "C": "error", "W": "warning"}
 
 @dataclass(frozen=True)
 class LogFilter:
-    """Which lines are shown."""
+    """The selection of lines to show."""
 
     component: str = ""
-    """Name of the only component; empty for all but the servers of Kubernetes."""
+    """Name of the only component to show; empty for all except the Kubernetes servers."""
     name: str = ""
     """Name of an object that lines must mention; empty for all lines."""
 
     def select(self, component: str, lines: list[str], *, is_shown: bool = False) -> list[str]:
-        """Return the lines of a component that are shown.
+        """Return those lines of a component that are to be shown.
 
-        Lines of a traceback are shown with the line before them.  ``is_shown`` is whether the line
-        before the first one is shown.
+        Lines of a traceback are shown if the line before them is.  ``is_shown`` tells whether the
+        line before the first one is shown.
         """
         if component != self.component and (self.component or _SERVERS.fullmatch(component)):
             return []
@@ -57,9 +57,9 @@ class LogFilter:
 
 
 def is_about(line: str, name: str) -> bool:
-    """Return whether a line has the whole name, not only as a part of a longer one.
+    """Return whether a line contains the name as a whole, and not only as a part of a longer name.
 
-    Both log formats of managers and klog's put names between quotes, slashes, ``=`` and spaces.
+    Both log formats of managers, and klog, put names between quotes, slashes, ``=`` and spaces.
     """
     if name not in line:  # cheap: most lines are about something else
         return False
@@ -76,10 +76,10 @@ def get_level(line: str) -> str:
 
 
 def get_time(line: str, now: datetime) -> float | None:
-    """Return the time at the start of a line in seconds since the epoch; None if it has none.
+    """Return the time at the start of a line in seconds since the epoch, or None if it has none.
 
-    Times without a zone are local.  klog's have no year: it is the latest one that is not after
-    ``now``, which is local time without a zone.
+    Times without a zone are local.  klog's times have no year: the result is the latest such time
+    that is not after ``now``, which is a local time without a zone.
     """
     try:
         klog = _KLOG_TIME.match(line)
@@ -94,10 +94,10 @@ def get_time(line: str, now: datetime) -> float | None:
 
 
 def merge_lines(logs: list[tuple[str, list[str]]], now: datetime) -> list[tuple[str, str]]:
-    """Return the lines of all components in the order of their times, each with its component.
+    """Return the lines of all components ordered by time, each with its component.
 
-    The lines of one component keep their order.  A line without a time stays behind the line
-    before it, and comes first if there is none.  ``now`` is as for :func:`get_time`.
+    The lines of one component keep their order.  A line without a time stays after the line before
+    it, and comes first if there is none.  ``now`` is described at :func:`get_time`.
     """
     timed = [each for name, lines in logs for each in _add_times(name, lines, now)]
     return [(name, line) for _, name, line in sorted(timed, key=lambda each: each[0])]
@@ -111,7 +111,7 @@ def _add_times(name: str, lines: list[str], now: datetime) -> Iterator[tuple[flo
 
 
 def describe_line(component: str, line: str) -> JSON:
-    """Return a line as JSON data, with control characters made visible and secrets hidden."""
+    """Return a line as JSON data, with control characters escaped and secrets hidden."""
     text = line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]} … cut"
     text = make_printable(hide_in_line(text).replace("\t", "    "))
     return {"component": component, "level": get_level(line), "text": text}

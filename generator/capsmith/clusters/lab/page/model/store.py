@@ -1,4 +1,4 @@
-"""The objects of a management cluster as the watches report them, with each one's last version."""
+"""The watched objects of a management cluster, each with its previous version."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _REFERENCES = (
     (("bootstrap", "configRef"), "Bootstrap"),
 )
 _MAX_EVENTS = 50
-"""Kubernetes events that are kept for each object."""
+"""Maximum number of Kubernetes events kept for each object."""
 _MAX_EARLY = 10_000
-"""Objects not yet listed whose Kubernetes events are kept."""
+"""Maximum number of objects for which events are kept before the objects are listed."""
 
 
 class ObjectKey(NamedTuple):
-    """What identifies an object, whatever the version in which it is read."""
+    """The identity of an object, independent of the API version in which it is read."""
 
     group: str
     kind: str
@@ -32,39 +32,39 @@ class ObjectKey(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Return the key as one string, for addresses and as the id of a row."""
+        """Return the key as one string, for URLs and as the id of a row."""
         return "/".join(self)
 
 
 @dataclass
 class StoredObject:
-    """An object, the version before it, and what is derived from it once."""
+    """An object, its previous version, and data derived from it once."""
 
     key: ObjectKey
     data: JSON
     previous: JSON | None
-    """The object before its last change; None if the page has seen one version only."""
+    """The object before its last change; None if the page has seen only one version."""
     summary: Summary
     revision: int
-    """Grows with each change of the object and each of its events."""
+    """Number that grows with each change of the object and each of its events."""
 
 
 @dataclass(frozen=True)
 class ServedType:
-    """A kind that the page shows, as its CRD describes it."""
+    """A kind that the page shows, as described in its CRD."""
 
     group: str
     kind: str
     version: str
-    """The version in which the page reads."""
+    """Version in which the page reads objects."""
     stored: str
-    """The version in which new objects are stored; empty if the CRDs cannot be read."""
+    """Version in which new objects are stored; empty if the CRDs cannot be read."""
     contracts: tuple[str, ...] = ()
-    """The contract labels of the CRD, as ``v1beta2: v1alpha1``."""
+    """Contract labels of the CRD, such as ``v1beta2: v1alpha1``."""
 
 
 class SimulatedServer(NamedTuple):
-    """A server of the simulated cloud."""
+    """A server in the simulated cloud."""
 
     id: str
     name: str
@@ -74,9 +74,9 @@ class SimulatedServer(NamedTuple):
 
 
 class ObjectStore:
-    """Objects by key, with indexes by uid and by owner.
+    """Objects by key, indexed by uid and by owner.
 
-    Not thread-safe: callers hold a lock of their own.
+    Not thread-safe: callers must hold a lock.
     """
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class ObjectStore:
         return len(self._objects)
 
     def apply(self, obj: JSON) -> None:
-        """Add an object, or replace its former version."""
+        """Add an object, or replace its previous version."""
         key, former = get_key(obj), self._objects.get(get_key(obj))
         if former is not None and _version(former.data) == _version(obj):
             return
@@ -121,7 +121,7 @@ class ObjectStore:
             self._events[_uid(obj)] = self._early.pop(_uid(obj))
 
     def remove(self, key: ObjectKey) -> None:
-        """Remove an object. A missing one is not an error."""
+        """Remove an object. A missing object is not an error."""
         former = self._objects.pop(key, None)
         if former is not None:
             self.revision += 1
@@ -129,13 +129,13 @@ class ObjectStore:
             self._events.pop(_uid(former.data), None)
 
     def keep_only(self, group: str, kind: str, keys: Collection[ObjectKey]) -> None:
-        """Remove all objects of a kind except those with these keys, as after a new list."""
+        """Remove all objects of a kind except those with the given keys, as after a new list."""
         for key in [key for key in self._objects if key[:2] == (group, kind)]:
             if key not in keys:
                 self.remove(key)
 
     def add_event(self, event: JSON) -> None:
-        """Add a Kubernetes event, which is kept until its object is listed.
+        """Add a Kubernetes event. It is kept even if its object has not been listed yet.
 
         Events of kinds that the page does not show are ignored.
         """
@@ -152,7 +152,7 @@ class ObjectStore:
             self._objects[key].revision = self.revision
 
     def set_problem(self, source: str, message: str) -> None:
-        """Record why a source cannot be watched; an empty message removes the record."""
+        """Record why a source cannot be watched. An empty message removes the record."""
         if self.problems.get(source, "") == message:
             return
         self.revision += 1
@@ -161,7 +161,7 @@ class ObjectStore:
             self.problems[source] = message
 
     def set_progress(self, source: str, progress: tuple[int, int] | None) -> None:
-        """Record how much of a source's list is read; None after its end."""
+        """Record how much of a source's list has been read, or None when the list is complete."""
         if self.progress.get(source) == progress:
             return
         self.revision += 1
@@ -170,7 +170,7 @@ class ObjectStore:
             self.progress[source] = progress
 
     def set_servers(self, servers: tuple[SimulatedServer, ...] | None) -> None:
-        """Replace the servers of the simulated cloud."""
+        """Replace the servers of the simulated cloud; None if there is no such cloud."""
         if servers != self.servers:
             self.revision += 1
             self.servers = servers
@@ -186,7 +186,7 @@ class ObjectStore:
         return self._objects[key] if key is not None else None
 
     def list_events(self, found: StoredObject) -> list[JSON]:
-        """Return an object's Kubernetes events, the latest first."""
+        """Return an object's Kubernetes events, starting with the latest."""
         events = self._events.get(_uid(found.data), {}).values()
         return sorted(events, key=get_event_time, reverse=True)
 
@@ -204,7 +204,7 @@ def get_key(obj: JSON) -> ObjectKey:
 
 
 def get_event_time(event: JSON) -> str:
-    """Return the time at which a Kubernetes event was last seen; empty if it has none."""
+    """Return the time at which a Kubernetes event was last seen; empty if it is unknown."""
     series = get_mapping(event.get("series")).get("lastObservedTime")
     return str(
         series
@@ -223,7 +223,7 @@ def _keep_event(events: dict[str, JSON], event: JSON) -> None:
 
 
 def list_owners(obj: JSON) -> list[JSON]:
-    """Return the owner references of an object, the controller's first."""
+    """Return the owner references of an object, starting with the controller's."""
     owners = map(get_mapping, get_sequence(get_mapping(obj.get("metadata")).get("ownerReferences")))
     return sorted(owners, key=lambda owner: not owner.get("controller"))
 

@@ -1,4 +1,4 @@
-"""Summarize an object: its state in a word, and what it waits for."""
+"""Summarize an object: its state in a few words, and what it waits for."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ OK, WAITING, FAILED, DELETING, NEUTRAL = "ok", "waiting", "failed", "deleting", 
 
 @dataclass(frozen=True)
 class Summary:
-    """An object at a glance."""
+    """The state of an object at a glance."""
 
     state: str
     tone: str
     """``ok``, ``waiting``, ``failed``, ``deleting`` or ``neutral``."""
     waiting: str
-    """What the object waits for, without secrets; empty if it waits for nothing."""
+    """What the object waits for, with secrets hidden; empty if it waits for nothing."""
     is_paused: bool
 
 

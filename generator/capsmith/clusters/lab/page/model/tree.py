@@ -1,4 +1,4 @@
-"""The tree of objects as ``clusterctl describe`` prints it, with equal siblings in one row."""
+"""The tree of objects as in ``clusterctl describe``, with equal siblings combined into one row."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from capsmith.clusters.lab.page.model.store import (
 
 _CORE = "cluster.x-k8s.io"
 _GROUPED = 5
-"""Number of equal siblings from which they share a row."""
+"""Minimum number of equal siblings that share a row."""
 _SHOWN = 200
-"""Members of an open group that are sent."""
+"""Maximum number of members of an open group that are sent."""
 _MAX_ROWS = 600
 _REST = "Templates, classes and others"
 _TYPES = {"Machine": 0, "MachinePool": 1, "MachineDeployment": 2, "MachineSet": 3}
@@ -29,12 +29,12 @@ _TYPES = {"Machine": 0, "MachinePool": 1, "MachineDeployment": 2, "MachineSet": 
 
 @dataclass(frozen=True)
 class TreeQuery:
-    """What the viewer of a tree has chosen."""
+    """The choices of the user who looks at a tree."""
 
     open: frozenset[str] = frozenset()
-    """Ids of groups whose members are shown."""
+    """Ids of the groups whose members are shown."""
     search: str = ""
-    """Part of a name or kind that rows must have; empty for all."""
+    """Text that a row's name or kind must contain; empty for all rows."""
     is_waiting_only: bool = False
 
 
@@ -47,7 +47,7 @@ class TreeRow:
     kind: str
     name: str
     role: str
-    """Role of the object for its parent, for example ``Bootstrap``; empty if it has none."""
+    """Role of the object for its parent, such as ``Bootstrap``; empty if it has none."""
     state: str
     tone: str
     waiting: str
@@ -74,7 +74,7 @@ class _Node:
 
 
 class TreeBuilder:
-    """Builds the rows of one tree from the store."""
+    """Builder of the rows of one tree from the store."""
 
     def __init__(self, store: ObjectStore, query: TreeQuery) -> None:
         self._store = store
@@ -91,7 +91,7 @@ class TreeBuilder:
             self._add_server(node, servers)
 
     def build(self) -> list[TreeRow]:
-        """Return the rows: each Cluster with its objects, then everything else."""
+        """Return the rows: each Cluster followed by its objects, then everything else."""
         roots = self._children[None]
         clusters = [each for each in roots if _kind(each) == "Cluster"]
         rest = [each for each in roots if _kind(each) != "Cluster"]
@@ -291,9 +291,9 @@ def _virtual(
 
 
 def compare_rows(before: list[TreeRow], now: list[TreeRow]) -> JSON:
-    """Return what changed between two trees; empty if nothing did.
+    """Return the differences between two trees as JSON data; empty if there are none.
 
-    ``rows`` are the new and changed rows, and ``order`` the ids of all rows if that changed.
+    ``rows`` holds the new and changed rows, and ``order`` the ids of all rows if that changed.
     """
     known = {row.id: row for row in before}
     changed = [row.to_data() for row in now if known.get(row.id) != row]
@@ -305,12 +305,12 @@ def compare_rows(before: list[TreeRow], now: list[TreeRow]) -> JSON:
 
 
 def build_tree(store: ObjectStore, query: TreeQuery) -> list[TreeRow]:
-    """Return the rows that a query selects."""
+    """Return the rows of the tree that a query selects."""
     return TreeBuilder(store, query).build()
 
 
 def count_states(store: ObjectStore) -> dict[str, int]:
-    """Count objects by status; paused objects count as ``paused`` as well."""
+    """Return the number of objects by status. Paused objects also count as ``paused``."""
     counts: dict[str, int] = defaultdict(int)
     for each in store:
         counts[each.summary.tone] += 1
