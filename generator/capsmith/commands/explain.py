@@ -13,10 +13,10 @@ from capsmith.report import Report
 
 
 def explain_kind(path: Path, kind: str) -> tuple[Report, dict[str, Any] | None]:
-    """Return findings about the provider.yaml at ``path``, and all data about a kind of it.
+    """Return findings about the provider.yaml at ``path``, and all data about one of its kinds.
 
     The data are None if the file is invalid; the report then says why.  Raises UnreadableInput if
-    the file cannot be read, and, with similar names in the message, if it declares no such kind.
+    the file cannot be read or does not declare the kind; the hint then lists similar names.
     """
     if not path.exists():
         raise UnreadableInput(

@@ -409,14 +409,14 @@ class TestedReleases(NamedTuple):
 
 
 class ContractReference(NamedTuple):
-    """How objects of one kind of Cluster API refer to objects of a role."""
+    """The reference from objects of one Cluster API kind to objects of a role."""
 
     source: str
-    """Kind of Cluster API, or ``ControlPlane`` for the kind of any control plane."""
+    """Cluster API kind, or ``ControlPlane`` for any control plane kind."""
     role: str
     """Role of the referenced kind, such as ``InfraMachine``."""
     fields: Mapping[str, str]
-    """Path of the reference by contract version; empty if the owner does not name the object."""
+    """Path of the reference, by contract version; empty if the owner does not name the object."""
     is_owner: bool
     """Whether the referring object becomes an owner of the referenced one."""
 

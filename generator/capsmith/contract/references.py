@@ -1,4 +1,4 @@
-"""References from kinds of Cluster API to kinds of providers.
+"""References from Cluster API's kinds to providers' kinds.
 
 Loaded from ``schemas/contracts/common/references.yaml``.
 """
@@ -14,9 +14,9 @@ FILE = "references.yaml"
 
 
 def load_references(reader: Traversable) -> tuple[ContractReference, ...]:
-    """Load the references from the schemas folder that ``reader`` reads.
+    """Load the references from the schemas folder ``reader``.
 
-    Raises UnreadableInput for invalid data, and for a row without field and owner.
+    Raises UnreadableInput for invalid data, and for a row with neither field nor owner.
     """
     from capsmith.contract.files import ReferencesFile  # builds pydantic models
 

@@ -1,4 +1,4 @@
-"""References between a provider's kinds, kinds of Cluster API, and what else they name."""
+"""References between a provider's kinds, Cluster API's kinds, and other kinds that these name."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ class Relation(NamedTuple):
     """A reference from objects of one kind to objects of another."""
 
     source: KindName
-    """The kind that refers."""
+    """Kind of the referring objects."""
     target: KindName
-    """The kind that is referred to."""
+    """Kind of the objects that are referred to."""
     fields: tuple[FieldPath, ...]
-    """Paths of references in the referring object; empty if it only owns the other one."""
+    """Paths of references in the referring object; empty if it only owns the other object."""
     is_owner: bool = False
-    """Whether the referring object becomes an owner of the other one, and is deleted after it."""
+    """Whether the referring object becomes an owner of the other object, and is deleted after
+    it."""
 
 
 def list_relations(provider: Provider) -> tuple[Relation, ...]:
     """Return all references to and from the provider's kinds, one for each pair of kinds.
 
-    Paths in kinds of Cluster API are those of the provider's newest contract.
+    Paths in Cluster API's kinds are those in the provider's newest contract.
     """
     pairs: dict[tuple[KindName, KindName], Relation] = {}
     for resource in provider.resources:

@@ -310,7 +310,7 @@ def _capsmith() -> str:
 
 
 def find_kubectl_command() -> str:
-    """Return the command that runs kubectl: its name if it is on PATH, or else its path."""
+    """Return the command for kubectl: its name if it is on PATH, or else its path."""
     if shutil.which("kubectl"):
         return "kubectl"
     try:

@@ -58,7 +58,7 @@ class LabFolder:
         """Path to the simulated cloud for a provider whose infrastructure code is still a scaffold.
         """
         self.faults = root / "faults"
-        """Path to the file with the faults of the simulated cloud, which is read at each call."""
+        """Path to the file with the simulated cloud's faults, which is read at each call."""
 
     @property
     def is_running(self) -> bool:

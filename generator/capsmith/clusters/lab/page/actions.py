@@ -1,7 +1,7 @@
-"""What an author tries in a lab with a simulated cloud, each with the command that does the same.
+"""The actions on the page of a lab with a simulated cloud, each with an equivalent shell command.
 
-Only these actions can be requested, and only while they are offered.  A page of a real cloud or of
-another cluster than the lab's own offers none.
+Only these actions can be requested, and only while they are offered.  A page of a real cloud, or of
+a cluster other than the lab's own, offers none.
 """
 
 from __future__ import annotations
@@ -35,32 +35,32 @@ _FAULTS = (
 
 @dataclass(frozen=True)
 class Action:
-    """Something that a user can do, and what does it."""
+    """An action that a user can run."""
 
     id: str
     title: str
     command: str
-    """The command that does the same in a shell."""
+    """Shell command with the same effect."""
     run: Callable[[], object]
-    """Raises ApiError, OSError or HTTPException if it fails."""
+    """Function that runs the action. It raises ApiError, OSError or HTTPException if it fails."""
 
     def to_data(self) -> JSON:
-        """Return what a browser is told, as JSON data."""
+        """Return the data that a browser receives, as JSON data."""
         return {"id": self.id, "title": self.title, "command": self.command}
 
 
 class Actions(Protocol):
-    """Provides the actions that a page offers."""
+    """A source of the actions that a page offers."""
 
     def list_for_lab(self) -> list[Action]:
-        """Return the actions that concern the whole lab."""
+        """Return the actions on the lab as a whole."""
 
     def list_for_object(self, store: ObjectStore, found: StoredObject) -> list[Action]:
-        """Return the actions that concern an object."""
+        """Return the actions on an object."""
 
 
 class NoActions:
-    """The actions of a page that only reads."""
+    """The actions of a read-only page: none."""
 
     def list_for_lab(self) -> list[Action]:
         """Return an empty list."""
@@ -72,7 +72,7 @@ class NoActions:
 
 
 class LabActions:
-    """The actions in a lab; none while its cloud is not the simulated one."""
+    """The actions in a lab. There are none unless the lab's cloud is simulated."""
 
     def __init__(self, client: KubeClient, lab: LabFolder) -> None:
         self._client = client
@@ -82,13 +82,13 @@ class LabActions:
         self._kubectl = f"{find_kubectl_command()} --kubeconfig {kubeconfig}"
 
     def list_for_lab(self) -> list[Action]:
-        """Return kills of managers, and faults of the simulated cloud."""
+        """Return the actions that kill managers or change faults of the simulated cloud."""
         if not self._is_simulated():
             return []
         return [*self._kill_managers(), *self._change_faults()]
 
     def list_for_object(self, store: ObjectStore, found: StoredObject) -> list[Action]:
-        """Return changes of an object, and the loss of its server."""
+        """Return the actions that change or delete an object, and the one that loses its server."""
         if not self._is_simulated():
             return []
         return [

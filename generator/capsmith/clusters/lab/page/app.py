@@ -78,7 +78,7 @@ def create_app(
 
 
 def _act(cluster: WatchedCluster, actions: Actions, wanted: JSON) -> str:
-    """Run an action that is offered now, and return why that failed; empty if it did not."""
+    """Run an action that is currently offered. Return why it failed, or an empty string."""
     with cluster.read() as store:
         found = store.find(str(wanted.get("object") or ""))
         if found is None:

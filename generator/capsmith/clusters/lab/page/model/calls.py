@@ -1,4 +1,5 @@
-"""The author's calls and the waits of each object, from the log records of a provider's manager."""
+"""Calls of the author's code and waits of each object, from the log records of a provider's
+manager."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from capsmith.clusters.lab.page.model.conditions import JSON, get_mapping
 from capsmith.clusters.lab.page.model.hiding import hide_in_line
 
 _MAX_CALLS = 40
-"""Calls and waits that are kept for each object."""
+"""Maximum number of calls and waits kept for each object."""
 _MAX_OBJECTS = 20_000
 _TEXT = re.compile(
     r"(\S+Z) [A-Z]+ (\S+) "
@@ -25,15 +26,15 @@ _INTERRUPTED = "the manager ended"
 
 @dataclass
 class AuthorCall:
-    """A call of a method of the author's reconciler."""
+    """A call of a reconciler method that the author wrote."""
 
     method: str
     begin: float
-    """Seconds since the epoch."""
+    """Start of the call, in seconds since the epoch."""
     seconds: float | None = None
-    """Duration; None while the call is running."""
+    """Duration in seconds; None while the call is running."""
     result: str = ""
-    """Type of what the method returned or raised; empty while the call is running."""
+    """Type of the value returned or the exception raised; empty while the call is running."""
     error: str = ""
     """Message of the exception, without secrets; empty if there was none."""
     requeue: float | None = None
@@ -42,7 +43,7 @@ class AuthorCall:
 
 @dataclass(frozen=True)
 class Wait:
-    """The reason for which an object began to wait."""
+    """The reason why an object began to wait."""
 
     begin: float
     reason: str
@@ -61,7 +62,7 @@ class ObjectHistory:
 class CallHistory:
     """Histories by kind and key, read from the lines of managers' logs.
 
-    Not thread-safe: callers hold a lock of their own.
+    Not thread-safe: callers must hold a lock.
     """
 
     def __init__(self) -> None:
@@ -69,11 +70,11 @@ class CallHistory:
         self._revision = 0
 
     def find(self, kind: str, key: str) -> ObjectHistory | None:
-        """Return the history of the object with the key ``namespace/name``, or None."""
+        """Return the history of an object, or None. ``key`` has the form ``namespace/name``."""
         return self._objects.get((kind, key))
 
     def read(self, lines: Iterable[str]) -> None:
-        """Add the records among new lines of one log, in its order."""
+        """Add the records in new lines of one log, which must be in order."""
         for line in lines:
             record = _parse(line)
             if record is not None:
@@ -147,7 +148,7 @@ _LOGGERS = {
     "waiting": ("reconcile",),
     "starting": ("manager",),
 }
-"""Loggers of the runtime by message: the author's code logs under names of its own."""
+"""Loggers of the runtime by message. The author's code uses other logger names."""
 
 
 def _parse_json(line: str) -> JSON | None:

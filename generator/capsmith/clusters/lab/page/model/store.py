@@ -70,7 +70,7 @@ class SimulatedServer(NamedTuple):
     name: str
     provider_id: str
     file: str = ""
-    """Name of the file that is the server; empty if it does not exist."""
+    """Name of the server's file; empty if it does not exist."""
 
 
 class ObjectStore:
@@ -84,11 +84,11 @@ class ObjectStore:
         self.problems: dict[str, str] = {}
         """What cannot be watched, by source, with the reason."""
         self.progress: dict[str, tuple[int, int]] = {}
-        """Objects read so far and in all of each source whose list is incomplete."""
+        """For each source with an incomplete list, the numbers of objects read so far and in total."""
         self.servers: tuple[SimulatedServer, ...] | None = None
         """Servers of the simulated cloud; None if no cloud is simulated."""
         self.calls = CallHistory()
-        """The author's calls, which have a revision of their own."""
+        """The author's calls, with their own revision."""
         self.revision = 0
         self._objects: dict[ObjectKey, StoredObject] = {}
         self._uids: dict[str, ObjectKey] = {}
@@ -229,7 +229,7 @@ def list_owners(obj: JSON) -> list[JSON]:
 
 
 def list_references(found: StoredObject) -> Iterator[tuple[ObjectKey, str]]:
-    """Yield the objects to which an object of core refers, and the role of each for it."""
+    """Yield the objects that a core object refers to, each with its role."""
     if found.key.group != _CORE or found.key.kind not in ("Cluster", "Machine", "MachinePool"):
         return
     spec = get_mapping(found.data.get("spec"))
@@ -246,7 +246,7 @@ def list_references(found: StoredObject) -> Iterator[tuple[ObjectKey, str]]:
 
 
 def find_referenced(store: ObjectStore, found: StoredObject) -> list[StoredObject]:
-    """Return the existing objects to which an object of core refers."""
+    """Return the existing objects that a core object refers to."""
     objects = (store.find(key.id) for key, _ in list_references(found))
     return [each for each in objects if each is not None]
 

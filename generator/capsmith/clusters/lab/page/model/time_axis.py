@@ -1,4 +1,4 @@
-"""Where an object's time went, from its creation until it was done."""
+"""The time that an object spent in each step, from its creation until it was done."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class Span:
     """A part of the time axis."""
 
     object: str
-    """Kind and name of the object to which the time belongs."""
+    """Kind and name of the object that the time belongs to."""
     who: str
     what: str
     begin: float
-    """Seconds since the epoch."""
+    """Start, in seconds since the epoch."""
     seconds: float | None
-    """None if it goes on."""
+    """Duration in seconds; None if the part has not ended."""
 
 
 def describe_time(store: ObjectStore, history: CallHistory, found: StoredObject) -> JSON:
-    """Return the time axis of an object and of those that it refers to, and the author's calls."""
+    """Return the time axis of an object and the objects it refers to, with author calls."""
     spans: list[Span] = []
     calls: list[JSON] = []
     for each in (found, *find_referenced(store, found)):
@@ -63,7 +63,7 @@ def describe_time(store: ObjectStore, history: CallHistory, found: StoredObject)
 
 
 def get_history_revision(store: ObjectStore, history: CallHistory, found: StoredObject) -> int:
-    """Return a number that grows whenever the calls that :func:`describe_time` shows change."""
+    """Return a number that grows whenever the calls shown by :func:`describe_time` change."""
     objects = (found, *find_referenced(store, found))
     known = [_find_history(history, each) for each in objects]
     return sum(each.revision for each in known if each is not None)
