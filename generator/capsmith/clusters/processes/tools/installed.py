@@ -1,4 +1,4 @@
-"""Find Kubernetes servers and clusterctl that the user has installed, so that none is built."""
+"""Find Kubernetes servers and clusterctl installed by the user, so that they need not be built."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ASSETS = "KUBEBUILDER_ASSETS"
-"""Environment variable with the path to a folder that contains etcd and kube-apiserver."""
+"""Environment variable for the path to a folder that contains etcd and kube-apiserver."""
 ENVTEST = "the folder of setup-envtest"
-"""Where `setup-envtest use` keeps what it downloads."""
+"""Description of the folder in which `setup-envtest use` keeps its downloads."""
 SEARCHED = f"{ASSETS}, {ENVTEST} and PATH"
 
 _SERVERS = ("etcd", "kube-apiserver")
@@ -27,19 +27,19 @@ _SECONDS = 30
 
 @dataclass(frozen=True)
 class InstalledServers:
-    """Kubernetes servers that the user has installed."""
+    """Kubernetes servers installed by the user."""
 
     paths: dict[str, Path] = field(default_factory=dict)
     """Paths to the executables, by name; empty if there are none."""
     version: str = ""
     """Release of the API server, such as ``v1.34.1``."""
     source: str = ""
-    """Where they were found, such as ``PATH``."""
+    """Where the servers were found, such as ``PATH``."""
     ignored: tuple[str, ...] = ()
-    """Servers that were found but are not used, each with the reason."""
+    """Descriptions of servers that were found but are not used, each with the reason."""
 
     def describe(self) -> list[str]:
-        """Return a sentence about the servers that are used, and one about each that is not."""
+        """Return a sentence about the servers in use, and a sentence about each ignored server."""
         lines = [f"not used: {each}" for each in self.ignored]
         if self.paths:
             folder = self.paths[_APISERVER].parent
@@ -49,12 +49,12 @@ class InstalledServers:
 
 
 def find_installed_servers(environment: Mapping[str, str], *, is_built: bool) -> InstalledServers:
-    """Return an etcd and a kube-apiserver that the user has installed.
+    """Return an etcd and a kube-apiserver installed by the user.
 
-    kube-controller-manager is included if it is in the same folder and of the same release.  The
-    folder in `KUBEBUILDER_ASSETS` comes first.  The folder of setup-envtest, its newest release
-    first, and PATH are searched unless capsmith has already built the servers.  A kube-apiserver
-    that is too old is ignored.
+    kube-controller-manager is included if it is in the same folder and from the same release.  The
+    folder in `KUBEBUILDER_ASSETS` comes first.  The folder of setup-envtest, starting with its
+    newest release, and PATH are searched unless capsmith has already built the servers.  A
+    kube-apiserver that is too old is ignored.
     """
     ignored: list[str] = []
     for source, search in _list_places(environment, is_built=is_built):
@@ -77,7 +77,7 @@ def find_installed_servers(environment: Mapping[str, str], *, is_built: bool) ->
 
 
 def find_installed_clusterctl(series: str) -> Path | None:
-    """Return the path to the clusterctl on PATH if it is of the release series, or else None."""
+    """Return the path to the clusterctl on PATH, or None unless it is from the release series."""
     found = shutil.which(_CLUSTERCTL)
     if found is None:
         return None

@@ -1,5 +1,4 @@
-"""Calls of the author's code and waits of each object, from the log records of a provider's
-manager."""
+"""The calls of author code and the waits of each object, from a manager's log records."""
 
 from __future__ import annotations
 

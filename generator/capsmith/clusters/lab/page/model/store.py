@@ -84,7 +84,7 @@ class ObjectStore:
         self.problems: dict[str, str] = {}
         """What cannot be watched, by source, with the reason."""
         self.progress: dict[str, tuple[int, int]] = {}
-        """For each source with an incomplete list, the numbers of objects read so far and in total."""
+        """Numbers of objects read so far and in total, by source, for incomplete lists."""
         self.servers: tuple[SimulatedServer, ...] | None = None
         """Servers of the simulated cloud; None if no cloud is simulated."""
         self.calls = CallHistory()
