@@ -39,14 +39,14 @@ class CloudUnavailable(ReconcileError):
 
 
 class RateLimited(ReconcileError):
-    """A simulated rejection with status 429 of a call, which had no effect."""
+    """A simulated rejection of a call with status 429; the call had no effect."""
 
     def __init__(self) -> None:
         super().__init__("RateLimited", "429 Too Many Requests", retry_after=RETRY_SECONDS)
 
 
 class LoginRefused(ReconcileError):
-    """A simulated rejection with status 401 of a call, which had no effect."""
+    """A simulated rejection of a call with status 401; the call had no effect."""
 
     def __init__(self) -> None:
         super().__init__("LoginRefused", "401 Unauthorized: the cloud refuses the credentials")
@@ -179,7 +179,7 @@ class _Injector:
             raise CloudUnavailable("500 Internal Server Error")
         if chance.random() < faults.limit:
             raise RateLimited
-        # Without this fault no number is drawn: the same seed goes on selecting the same calls.
+        # Draw a number only for this fault, so that seeds still select the same calls without it.
         if faults.refuse and chance.random() < faults.refuse:
             raise LoginRefused
 

@@ -360,7 +360,7 @@ class TracebackLimiter:
 
 
 async def _log_call(method: str, call: Awaitable[T]) -> T:
-    """Await a call of a reconcile; log when it starts and what it ends with."""
+    """Await a call within a reconcile; log its start, duration and result type."""
     key = running_key.get()
     if not key:
         return await call

@@ -66,7 +66,7 @@ class Definition:
     served: frozenset[str]
     """API versions that are served, in the form ``group/version``."""
     resource: ResourceType
-    """The kind in a version that is served: in the storage version if that is served."""
+    """The kind in its storage version if that is served, otherwise in another served version."""
     has_status: bool
     """Whether the status is a subresource in that version."""
 

@@ -32,7 +32,7 @@ HANG_MAX_SECONDS: Final = 300.0
 RETRY_SECONDS: Final = 120.0
 """Seconds after which a rejected caller tries again even if it is not called back.
 
-It may wait in vain for a callback, because the object of the caller before it may be gone.
+A callback may never come, because the object of the preceding caller may be gone.
 """
 IDLE_SECONDS: Final = 3600.0
 """Seconds for which a tenant is remembered after its last call."""

@@ -261,7 +261,7 @@ class MachinePoolEnvironment(TestEnvironment):
 
     @property
     def machine_pool(self) -> NamespacedName:
-        """Return the key of the MachinePool, whose name ``use_long_name`` changes."""
+        """Return the key of the MachinePool; ``use_long_name`` changes its name."""
         return NamespacedName(NAMESPACE, self._machine_pool_name)
 
     _machine_pool_name = "mp1"
