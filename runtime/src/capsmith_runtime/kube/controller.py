@@ -169,8 +169,7 @@ class Controller(Generic[K]):
             return True
         self._seconds.observe(time.monotonic() - began)
         self._count("success" if result.requeue_after is None else "requeue_after")
-        # Not after a DeferredError: a reconcile that has not run yet says nothing about earlier
-        # failures.
+        # Not after a DeferredError: a postponed reconcile says nothing about earlier failures.
         self.queue.forget(key)
         if result.failed:
             self._terminal_failures.inc()
