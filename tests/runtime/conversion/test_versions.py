@@ -80,7 +80,11 @@ class Webhook:
                 "objects": [named(CONTROL_PLANE, NEW, spec=_spec(kind)) for kind in kinds],
             },
         }
-        return await self._group.handle(Request("POST", PATH, json.dumps(review).encode()))
+        return await self.handle(Request("POST", PATH, json.dumps(review).encode()))
+
+    async def handle(self, request: Request) -> Response:
+        """Return the response to any request."""
+        return await self._group.handle(request)
 
 
 def _spec(kind: str) -> JSON:

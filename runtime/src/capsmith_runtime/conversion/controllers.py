@@ -102,6 +102,41 @@ class ConversionReviewError(ValueError):
 
 TURN_SECONDS: Final = 0.005
 """Maximum seconds for which conversions block the event loop, which also renews the lease."""
+THREAD_BYTES: Final = 64 * 1024
+"""Size in bytes from which the body of a request is read and converted in a thread.
+
+A single large object may take seconds, during which the event loop must go on.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _ReviewRequest:
+    """What a ConversionReview requests."""
+
+    uid: str
+    api_version: str
+    objects: list[Any]
+
+
+def _parse_review(review: Any) -> _ReviewRequest:
+    """Raise ConversionReviewError if the body is not a ConversionReview v1."""
+    request = review.get("request") if isinstance(review, dict) else None
+    if not isinstance(request, dict) or review.get("apiVersion") != API_VERSION:
+        raise ConversionReviewError(f"not a {KIND} of {API_VERSION}")
+    uid, objects = request.get("uid"), request.get("objects")
+    api_version = request.get("desiredAPIVersion")
+    if not (isinstance(uid, str) and isinstance(api_version, str) and isinstance(objects, list)):
+        raise ConversionReviewError("uid, desiredAPIVersion and objects are required")
+    return _ReviewRequest(uid, api_version, objects)
+
+
+def _make_review(uid: str, converted: list[dict[str, Any]] | ConversionError) -> dict[str, Any]:
+    response: dict[str, Any] = {"uid": uid}
+    if isinstance(converted, ConversionError):
+        response["result"] = {"status": "Failure", "message": str(converted)}
+    else:
+        response |= {"convertedObjects": converted, "result": {"status": "Success"}}
+    return {"apiVersion": API_VERSION, "kind": KIND, "response": response}
 
 
 async def respond(review: Any, converter: Converter) -> dict[str, Any]:
@@ -110,29 +145,29 @@ async def respond(review: Any, converter: Converter) -> dict[str, Any]:
     Other tasks run between two objects. Raises ConversionReviewError if the body is not a
     ConversionReview v1.
     """
-    request = review.get("request") if isinstance(review, dict) else None
-    if not isinstance(request, dict) or review.get("apiVersion") != API_VERSION:
-        raise ConversionReviewError(f"not a {KIND} of {API_VERSION}")
-    uid, objects = request.get("uid"), request.get("objects")
-    api_version = request.get("desiredAPIVersion")
-    if not (isinstance(uid, str) and isinstance(api_version, str) and isinstance(objects, list)):
-        raise ConversionReviewError("uid, desiredAPIVersion and objects are required")
-    response: dict[str, Any] = {"uid": uid}
+    request = _parse_review(review)
     try:
-        response["convertedObjects"] = await _convert_all(objects, api_version, converter)
-        response["result"] = {"status": "Success"}
+        return _make_review(request.uid, await _convert_all(request, converter))
     except ConversionError as error:
-        response["result"] = {"status": "Failure", "message": str(error)}
-    return {"apiVersion": API_VERSION, "kind": KIND, "response": response}
+        return _make_review(request.uid, error)
 
 
-async def _convert_all(
-    objects: list[Any], api_version: str, converter: Converter
-) -> list[dict[str, Any]]:
+def respond_to_body(body: bytes, converter: Converter) -> bytes:
+    """Return the response to the body of a request, as `respond` does, but for use in a thread."""
+    request = _parse_review(msgspec.json.decode(body))
+    try:
+        converted = [_convert(obj, request.api_version, converter) for obj in request.objects]
+        review = _make_review(request.uid, converted)
+    except ConversionError as error:
+        review = _make_review(request.uid, error)
+    return msgspec.json.encode(review)
+
+
+async def _convert_all(request: _ReviewRequest, converter: Converter) -> list[dict[str, Any]]:
     converted = []
     began = time.monotonic()
-    for obj in objects:
-        converted.append(_convert(obj, api_version, converter))
+    for obj in request.objects:
+        converted.append(_convert(obj, request.api_version, converter))
         # Time is measured rather than objects counted, because authors' functions differ in cost.
         if time.monotonic() - began > TURN_SECONDS:
             await asyncio.sleep(0)
@@ -213,6 +248,7 @@ class ConversionWebhookGroup(WebhookGroup):
         self._versions = VersionBook(webhook.versions, clock)
         self._tracebacks = TracebackLimiter(clock)
         self._reading = asyncio.Lock()
+        self._converting = asyncio.Lock()
 
     @property
     def routes(self) -> Mapping[str, RequestHandler]:
@@ -221,18 +257,19 @@ class ConversionWebhookGroup(WebhookGroup):
 
     async def _review(self, request: Request) -> Response:
         try:
-            review = await self._convert(msgspec.json.decode(request.body))
+            review = await self._convert(request.body)
         except (ConversionReviewError, msgspec.MsgspecError, ValueError, RecursionError) as error:
             return text_response(HTTPStatus.BAD_REQUEST, str(error))
         except ApiError as error:
             # Not a failed review: the objects may be convertible as soon as the versions can be
             # read.
             return text_response(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
-        return Response(HTTPStatus.OK, msgspec.json.encode(review))
+        return Response(HTTPStatus.OK, review)
 
-    async def _convert(self, review: Any) -> dict[str, Any]:
+    async def _convert(self, body: bytes) -> bytes:
+        """Return the body of the response to a request with ``body``."""
         try:
-            return await respond(review, self._converter(self._versions))
+            return await self._respond(body, self._versions)
         except UnknownVersionError as unknown:
             error = await self._read_versions(unknown)
 
@@ -244,7 +281,15 @@ class ConversionWebhookGroup(WebhookGroup):
 
         # Convert the whole review again: a conversion has no side effects, and the list that was
         # just read has the versions of all kinds.
-        return await respond(review, self._converter(version_of))
+        return await self._respond(body, version_of)
+
+    async def _respond(self, body: bytes, versions: Versions) -> bytes:
+        converter = self._converter(versions)
+        if len(body) < THREAD_BYTES:
+            return msgspec.json.encode(await respond(msgspec.json.decode(body), converter))
+        # One at a time: decoded objects take up to 30 times the memory of their JSON text.
+        async with self._converting:
+            return await asyncio.to_thread(respond_to_body, body, converter)
 
     def _converter(self, versions: Versions) -> Converter:
         return Converter(self._kinds, versions, self._report)

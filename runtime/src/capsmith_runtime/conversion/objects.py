@@ -290,13 +290,16 @@ class _ObjectConversion:
         If ``is_strict``, the author's function may reject the data on the way to the hub.
         """
         fields, contracts = self.kind.fields, self.kind.contracts
-        result = copy_value(data)
+        result = data
         if source in fields:
+            result = copy_value(data)
             report = None if is_strict else self.report
             fields[source].convert(result, to_hub=True, report=report)
         if contracts[source] != contracts[target]:
             convert = convert_forward if contracts[target] == "v1beta2" else convert_backward
             result = convert(result, self.kind.changes, self.context)
+        elif result is data:
+            result = copy_value(data)
         if target in fields:
             fields[target].convert(result, to_hub=False, report=self.report)
         return result
