@@ -9,6 +9,10 @@ from tests.realapi.crd_verdicts import compare, find_messages, find_refusal
 COUNT = 63
 """Three of each sort of change."""
 
+DIFFERED = {5: (180, 292), 6: (21, 314, 429), 7: (120, 355)}
+"""Numbers of changed CRDs by seed: empty schemas, keywords below anyOf, and defaults of fields with
+rules on the old value or list types."""
+
 
 def test_verify_has_the_verdict_of_the_server(api: KubeClient) -> None:
     """A sample; `python -m tests.realapi.crd_verdicts` compares more.
@@ -18,6 +22,19 @@ def test_verify_has_the_verdict_of_the_server(api: KubeClient) -> None:
     verdicts = compare(api, make_mutants(COUNT))
     assert [str(verdict) for verdict in verdicts if not verdict.is_explained] == []
     assert COUNT / 4 < sum(bool(verdict.refusal) for verdict in verdicts) < COUNT
+
+
+def test_changes_on_which_the_verdicts_differed(api: KubeClient) -> None:
+    """Proves: CRD-24, CRD-25."""
+    found = [
+        mutant
+        for seed, numbers in DIFFERED.items()
+        for mutant in make_mutants(max(numbers) + 1, seed)
+        if int(mutant.text.partition(":")[0]) in numbers
+    ]
+    verdicts = compare(api, found)
+    assert len(verdicts) == sum(map(len, DIFFERED.values()))
+    assert [str(verdict) for verdict in verdicts if not verdict.is_explained] == []
 
 
 def test_both_take_the_crd_without_changes(api: KubeClient) -> None:

@@ -154,8 +154,7 @@ def check_expressions(
 
 def _check_default(field: FieldSchema, schema: Mapping[str, Any], reporter: PathReporter) -> None:
     """Report ``schema-default`` for a default that violates the field's own rules."""
-    # With optionalOldSelf, oldSelf is an optional, for which this check has no value.
-    rules = [rule for rule in field.validations or () if not rule.optional_old_self]
+    rules = field.validations or ()
     if not rules or field.default is None:
         return
     # Imported here because the CEL library is only needed, and loaded, for rules.
@@ -163,7 +162,10 @@ def _check_default(field: FieldSchema, schema: Mapping[str, Any], reporter: Path
 
     compiler = Compiler.of(schema)
     for rule in rules:
-        if not compiler.problems(rule.rule) and compiler.is_broken_by(rule.rule, field.default):
+        is_optional = bool(rule.optional_old_self)
+        if compiler.problems(rule.rule, optional_old_self=is_optional):
+            continue
+        if compiler.is_broken_by(rule.rule, field.default, is_optional):
             message = f"the default is invalid: it violates the rule {quote(rule.rule)}"
             hint = "Write a value that the field itself allows."
             reporter.add_error("schema-default", message, hint, "default")

@@ -101,9 +101,11 @@ def _undecodable(manifest: Manifest) -> tuple[Fault, ...]:
 @lru_cache(_KEPT)
 def _structural(manifest: Manifest, number: int, words: Keywords) -> tuple[Fault, ...]:
     version = manifest.listing("spec", "versions")[number]
+    if mapping_of(version, "schema").get("openAPIV3Schema") is None:
+        return ()
     schema = mapping_of(version, "schema", "openAPIV3Schema")
     has_status = mapping_of(version, "subresources").get("status") is not None
-    return tuple(find_structural_faults(schema, words, has_status)) if schema else ()
+    return tuple(find_structural_faults(schema, words, has_status))
 
 
 @lru_cache(_KEPT)

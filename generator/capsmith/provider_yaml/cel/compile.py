@@ -100,6 +100,8 @@ _UNEXPECTED = re.compile(
 )
 _FUNCTIONS = f"Use `self`, `oldSelf` and the functions of Kubernetes {RELEASE}."
 _MOST_PROBLEMS = 5
+_NO_METHOD = "No matching overloads found"
+"""Part of the result of an expression that calls a method of another type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +140,8 @@ class Compiler:
             return [RuleProblem(message, f"Write an expression that evaluates to a {result}.")]
         return check_literals(expression)
 
-    def is_broken_by(self, expression: str, value: Any) -> bool:
-        """Return whether ``value`` certainly violates a rule that compiles.
+    def is_broken_by(self, expression: str, value: Any, optional_old_self: bool = False) -> bool:
+        """Return whether a default ``value`` certainly violates a rule that compiles.
 
         Returns False if this cannot be decided here: if the rule calls a Kubernetes function, which
         is not implemented here, uses an escaped name, or reads a string that the API server parses
@@ -153,7 +155,10 @@ class Compiler:
         try:
             result = _untyped().compile(expression).eval(data={"self": value, "oldSelf": value})
             # A transition rule is evaluated with the same value on both sides, as on an update
-            # without changes.
+            # without changes.  The API server does not wrap it where the rule expects an optional,
+            # so that the methods of optionals fail.
+            if optional_old_self and _NO_METHOD in str(result.value()):
+                return True
             return result.value() is False
         except RuntimeError:
             return False

@@ -23,7 +23,9 @@ def find_default_faults(schema: Schema, path: Path = ()) -> Iterator[Fault]:
     default = schema.get("default")
     if default is not None:
         where = (*path, "default")
-        wrong = [reason for _, reason in find_value_errors(default, schema)]
+        # Lists with items twice are refused in objects only, not in a default.
+        judged = _drop_list_types(schema) if isinstance(default, dict | list) else schema
+        wrong = [reason for _, reason in find_value_errors(default, judged)]
         for reason in wrong or find_broken_rules(default, schema):
             yield Fault(where, f"the default is invalid: {reason}")
     for name, part in mapping_of(schema, "properties").items():
@@ -34,10 +36,17 @@ def find_default_faults(schema: Schema, path: Path = ()) -> Iterator[Fault]:
         yield from find_default_faults(items, (*path, "items"))
 
 
+def _drop_list_types(schema: Any) -> Any:
+    if isinstance(schema, Mapping):
+        kept = {key: part for key, part in schema.items() if key != "x-kubernetes-list-type"}
+        return {key: _drop_list_types(part) for key, part in kept.items()}
+    return [_drop_list_types(part) for part in schema] if isinstance(schema, list) else schema
+
+
 def find_broken_rules(value: Any, schema: Schema) -> Iterator[str]:
     """Yield a reason for each validation rule that ``value``, or a value inside it, violates.
 
-    Rules that read the old value, do not compile or call unknown functions are skipped.
+    Rules that do not compile or call unknown functions are skipped.
     """
     rules = [rule for rule in list_of(schema, RULES) if isinstance(rule, Mapping)]
     if rules:
@@ -47,9 +56,10 @@ def find_broken_rules(value: Any, schema: Schema) -> Iterator[str]:
         compiler = Compiler.of(keep_types(schema))
         for rule in rules:
             text = text_of(rule, "rule")
-            if rule.get("optionalOldSelf") or compiler.problems(text):
+            is_optional = rule.get("optionalOldSelf") is True
+            if compiler.problems(text, optional_old_self=is_optional):
                 continue
-            if compiler.is_broken_by(text, value):
+            if compiler.is_broken_by(text, value, is_optional):
                 yield f"it violates the rule {quote(text)}"
     if isinstance(value, Mapping):
         properties, rest = mapping_of(schema, "properties"), mapping_of(

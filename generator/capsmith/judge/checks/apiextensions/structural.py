@@ -193,6 +193,8 @@ class _StructuralCheck:
     ) -> None:
         for key in _JUNCTORS:
             if key == "anyOf" and skips_any:
+                for number, part in enumerate(list_of(schema, key)):
+                    self._check_keywords(part, place.at(key, number))
                 continue
             for number, part in enumerate(list_of(schema, key)):
                 skips = key == "allOf" and skips_all_any and number == 0
