@@ -23,6 +23,7 @@ from capsmith.provider.model import (
     Resource,
     Role,
 )
+from capsmith.provider.naming import name_module
 from capsmith.provider.resources import build_identity, build_resources
 from capsmith.provider.sections import SectionType
 from capsmith.provider.versions import series_order
@@ -111,7 +112,11 @@ def _component(
         components_file=RelativePath(f"{section.type}-components.yaml"),
         namespace=DnsLabel(draft.namespaces[section.section]),
         config=RelativePath(section.config),
-        resources=tuple(kind for each in sections for kind in _resources(draft, each, known)),
+        resources=tuple(
+            kind._replace(module=name_module(kind.kind, draft.spec.words or ()))
+            for each in sections
+            for kind in _resources(draft, each, known)
+        ),
         words=" and ".join(each.words for each in sections),
         kind=KindName(section.kind),
         hooks=build_hooks(draft.hooks, known[max(draft.spec.contracts)]) if is_extension else (),

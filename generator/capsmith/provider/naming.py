@@ -155,6 +155,17 @@ def name_attribute(name: str) -> Identifier:
     return Identifier(text)
 
 
+def name_module(kind: str, words: Iterable[str] = ()) -> Identifier:
+    """Return the name of a kind's Python module: ``AcmeMachine`` -> ``acme_machine``.
+
+    ``words`` are words with capital letters inside: with ``VSphere``, the module of
+    ``VSphereMachine`` is ``vsphere_machine``, and ``v_sphere_machine`` without.
+    """
+    for word in words:
+        kind = kind.replace(word, word.capitalize())
+    return name_attribute(kind)
+
+
 @cache
 def _known_plurals() -> frozenset[str]:
     both_ways = {p for s, p in WORDS if s not in ONE_WAY}

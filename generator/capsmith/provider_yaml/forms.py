@@ -160,6 +160,16 @@ PackageName = Annotated[
         "Use lower-case letters, digits and underscores, such as cluster_api_provider_acme.",
     ),
 ]
+Word = Annotated[
+    str,
+    Form(
+        "kind-word",
+        "a word of kinds",
+        "[A-Z][A-Za-z0-9]*",
+        50,
+        "Write it as kinds begin, with a capital letter first, such as VSphere.",
+    ),
+]
 _MODULE = r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*"
 _SDK_HINT = "Write what follows `import`, such as boto3 or google.cloud.compute_v1."
 SdkName = Annotated[

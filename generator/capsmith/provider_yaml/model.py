@@ -704,6 +704,13 @@ class ProviderSpec(SpecModel):
     manager: ManagerSpec | None = Field(
         None, description="Flags, feature gates and health checks of the manager."
     )
+    words: Many[forms.Word] | None = Field(
+        None,
+        description=(
+            "Words of your kinds that have capital letters inside: with VSphere, the Python "
+            "module of VSphereMachine is vsphere_machine instead of v_sphere_machine."
+        ),
+    )
     sdk: forms.SdkName | None = Field(
         None,
         description=(

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capsmith.provider.naming import camel, kebab, name_attribute, pascal, pluralise, snake, title
+from capsmith.provider.naming import (
+    camel,
+    kebab,
+    name_attribute,
+    name_module,
+    pascal,
+    pluralise,
+    snake,
+    title,
+)
 
 # What gobuffalo/flect v1.0.3 answers (contract rule CRD-02); no English, so not to be improved.
 TABLE = """
@@ -37,6 +46,12 @@ PLURALS = dict(pair.split(":") for pair in TABLE.split())
 def test_plurals_are_those_of_cluster_api(word: str, plural: str) -> None:
     """Proves: CRD-02."""
     assert pluralise(word) == plural
+
+
+def test_modules_of_kinds() -> None:
+    names = {name_module(kind, ("VSphere", "KubeVirt")) for kind in ("VSphereVM", "KubeVirtIPPool")}
+    assert names == {"vsphere_vm", "kubevirt_ip_pool"}
+    assert name_module("VSphereVM") == "v_sphere_vm"
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,10 @@ def test_other_names_follow_from_the_kind_of_the_cluster(run: Run, tmp_path: Pat
     assert "  VSphereMachine:" in spec
     assert "  VSphereIPPool:" in spec
     assert "credentials: VSphereIdentity" in spec
+    assert "words: [VSphere]" in spec
+    code = tmp_path / "made" / "src" / "cluster_api_provider_vsphere"
+    assert (code / "controllers" / "vsphere_machine.py").is_file()
+    assert not [path for path in (tmp_path / "made").rglob("*") if "v_sphere" in path.name]
     assert (tmp_path / "made" / "README.md").read_text(encoding="utf-8").startswith("# VSphere\n")
 
 

@@ -14,7 +14,7 @@ from capsmith.provider.described_kinds import (
     template_short_names,
 )
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
-from capsmith.provider.naming import name_attribute, pluralise
+from capsmith.provider.naming import name_module, pluralise
 from capsmith.resolving.checks.contract_fields import check_template_fields
 from capsmith.resolving.checks.fields import check_own_fields
 from capsmith.safetext import DnsLabel, DnsSubdomain, KindName
@@ -154,7 +154,8 @@ def check_clashes(draft: Draft, top: PathReporter) -> None:
     taken: dict[str, tuple[str, Path]] = {}
     for kind, path in _named_kinds(draft):
         reporter = top.at(*path)
-        for name in (kind.lower(), pluralise(kind.lower()), str(name_attribute(kind))):
+        module = name_module(kind, draft.spec.words or ())
+        for name in (kind.lower(), pluralise(kind.lower()), str(module)):
             other, former = taken.setdefault(name, (kind, path))
             if other != kind:
                 message = f"{quote(kind)} and {quote(other)} would both be named {quote(name)}"
