@@ -337,14 +337,17 @@ def _map_of(value_check: _Check) -> _Check:
 
 
 def _object(**keys: _Check) -> _Check:
+    checks = {key.replace("__", "-"): check for key, check in keys.items()}
+
     def check(value: Any, path: Path) -> Iterator[Problem]:
-        yield from _map_of(_anything)(value, path)
         if not isinstance(value, Mapping):
+            yield path, "a mapping"
             return
-        for key, check_key in keys.items():
-            found = value.get(key.replace("__", "-"))
-            if found is not None:
-                yield from check_key(found, (*path, key.replace("__", "-")))
+        for key, found in value.items():
+            if not isinstance(key, str):
+                yield path, f"a string instead of the key {key!r}"
+            elif found is not None and (check_key := checks.get(key)) is not None:
+                yield from check_key(found, (*path, key))
 
     return check
 

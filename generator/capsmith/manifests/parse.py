@@ -30,7 +30,33 @@ _DOCUMENT_START = re.compile(r"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 _ALIAS = re.compile(r"\*(?<![^\s\[{,:?]\*)\S")
 """Finds each alias, and some other text: a node can only begin after one of these characters."""
 # libyaml where PyYAML was built with it: components files are large, and the Python loader is slow.
-_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@lru_cache(8192)
+def _resolve_plain(value: str) -> str:
+    """Return the tag of a scalar without quotes, as the resolver of the loader would."""
+    known = _BASE.yaml_implicit_resolvers
+    for tag, pattern in (*known.get(value[:1], ()), *known.get(None, ())):
+        if pattern.match(value):
+            return str(tag)
+    return _STRING
+
+
+class _Loader(_BASE):  # type: ignore[misc] # the base is chosen at run time
+    """A loader that resolves each plain scalar, such as a key, once."""
+
+    def resolve(self, kind: type[yaml.Node], value: Any, implicit: Any) -> str:
+        """Return the tag of a node without an explicit one."""
+        if kind is yaml.ScalarNode:
+            return _resolve_plain(value) if implicit[0] else _STRING
+        return str(super().resolve(kind, value, implicit))
+
+    def descend_resolver(self, current_node: Any, current_index: Any) -> None:
+        """Do nothing, because no tag depends on a path."""
+
+    def ascend_resolver(self) -> None:
+        """Do nothing, because no tag depends on a path."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +181,7 @@ def _documents(text: str) -> Iterator[tuple[int, Any]]:
     _refuse_depth(text)
     # Without aliases, a document has at most one node for each character.
     may_expand = len(text) >= MAX_NODES or _ALIAS.search(text) is not None
-    loader = _LOADER(text)
+    loader = _Loader(text)
     try:
         while loader.check_node():
             node = loader.get_node()
@@ -208,7 +234,7 @@ def _refuse_depth(text: str) -> None:
 def _measure_depth(text: str) -> None:
     depth = 0
     # Events come from a parser that does not recurse, unlike the composer that would crash.
-    for event in yaml.parse(text, Loader=_LOADER):
+    for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:

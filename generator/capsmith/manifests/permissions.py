@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from capsmith.manifests.bundle import Bundle
@@ -103,6 +104,8 @@ def find_missing(
     return [verb for verb in verbs if not any(g.covers(group, resource, verb) for g in known)]
 
 
+# Several checks ask for the same role.
+@lru_cache(256)
 def grants_of(role: Manifest) -> tuple[Grant, ...]:
     """Return the rules in a Role or ClusterRole."""
     return tuple(

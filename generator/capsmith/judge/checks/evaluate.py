@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
 
-from capsmith.contract.model import Contract, Rule
+from capsmith.contract.model import Check, Contract, Rule
 from capsmith.findings import Finding, Location, Severity, sort_findings
-from capsmith.judge.checks.registry import Context, NoParams, Violation, bind, list_checks
+from capsmith.judge.checks.registry import (
+    Context,
+    NamedCheck,
+    NoParams,
+    Violation,
+    bind,
+    list_checks,
+)
 from capsmith.manifests.bundle import Bundle, split
 from capsmith.manifests.kustomize import build
 from capsmith.manifests.parse import Manifest
 
 _NO_ROLES: Mapping[str, str] = {}
+_KEPT_RULES: Final = 1024
+"""Number of rules whose parameters are kept, more than all contracts have."""
 
 
 def evaluate_manifests(
@@ -46,11 +57,32 @@ def find_violations(rule: Rule, bundle: Bundle, contract: Contract) -> Iterable[
     """
     if rule.check is None:
         return ()
-    named = list_checks()[rule.check.name]
-    params = bind(named.params, rule.check.params)
-    context = Context(bundle, contract, rule)
-    arguments = () if named.params is NoParams else (params,)
-    return named.run(context, *arguments)
+    named, arguments = _bind(_ByIdentity(rule.check))
+    return named.run(Context(bundle, contract, rule), *arguments)
+
+
+class _ByIdentity:
+    """A rule's check as a key of a cache: its parameters are not hashable, and never change."""
+
+    __slots__ = ("check",)
+
+    def __init__(self, check: Check) -> None:
+        self.check = check
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ByIdentity) and other.check is self.check
+
+    def __hash__(self) -> int:
+        return id(self.check)
+
+
+# Each release is judged by the same rules.
+@lru_cache(_KEPT_RULES)
+def _bind(key: _ByIdentity) -> tuple[NamedCheck, tuple[Any, ...]]:
+    """Return the check of a rule, and its arguments after the context."""
+    named = list_checks()[key.check.name]
+    params = bind(named.params, key.check.params)
+    return named, () if named.params is NoParams else (params,)
 
 
 def _finding(rule: Rule, problem: Violation) -> Finding:

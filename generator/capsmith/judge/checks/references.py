@@ -364,4 +364,5 @@ def _named_kinds(data: Any, path: Path) -> Iterator[tuple[Path, str, str]]:
         yield path, group, kind
     below = enumerate(data) if isinstance(data, list) else entry.items()
     for step, value in below:
-        yield from _named_kinds(value, (*path, step))
+        if isinstance(value, dict | list):
+            yield from _named_kinds(value, (*path, step))

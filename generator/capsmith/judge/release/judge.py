@@ -94,7 +94,7 @@ def _of_bundle(
         }
         chosen = replace(bundle, judged=judged)
         for rule in contract.rules.values():
-            if _concerns(rule, speaking):
+            if rule.check is not None and _concerns(rule, speaking):
                 yield from _of_rule(rule, chosen, contract, speaking, release)
 
 

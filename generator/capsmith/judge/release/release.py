@@ -128,6 +128,7 @@ def _line_starts(text: str) -> list[int]:
 
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NEXT_DOCUMENT = re.compile(r"(?<=\n)---(?=[ \t\r\n]|\Z)")
 _NEAR = 2
 """Number of lines around a syntax error in which an unknown block may be the cause."""
 
@@ -172,7 +173,9 @@ class ReleaseFiles:
         if key not in self._nodes:
             # Only the one document is composed: a components file has megabytes of CRDs.
             lines = text.text.split("\n", manifest.line - 1)
-            loader = _LOADER(lines[-1] if len(lines) == manifest.line else "")
+            rest = lines[-1] if len(lines) == manifest.line else ""
+            end = _NEXT_DOCUMENT.search(rest)
+            loader = _LOADER(rest[: end.start()] if end is not None else rest)
             try:
                 self._nodes[key] = loader.get_node() if loader.check_node() else None
             except yaml.YAMLError:
