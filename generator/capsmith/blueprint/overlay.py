@@ -182,8 +182,7 @@ class Overlay:
     where: str
     """Path to the folder, as shown in findings."""
     named: str
-    """Path to the folder in provider.yaml, relative to that file; empty if it is not named there.
-    """
+    """Path to the folder in provider.yaml, relative to that file; empty if not named there."""
     texts: Mapping[str, str]
     r"""Contents of all files by path, with ``\n`` line endings."""
     rows: tuple[OverlayRow, ...]

@@ -112,7 +112,7 @@ class CheckedProvider(NamedTuple):
         return [each for each in found if each.type in self.commands]
 
     def contract(self, kind: str, api_version: str) -> str:
-        """Return an API version's contract version, according to the labels on the kind's CRD.
+        """Return the contract that the labels on a kind's CRD assign to an API version.
 
         Raises UnreadableInput if no contract label lists the API version.
         """

@@ -58,8 +58,7 @@ class VerifyRequest(NamedTuple):
     baseline: Path | None = None
     write_baseline: Path | None = None
     upgrade: Path | None = None
-    """Path to the installed release that the given releases replace; None if no upgrade is judged.
-    """
+    """Path to the installed release that is to be replaced; None if no upgrade is judged."""
     live: bool = False
     """Whether to use the answers of a running API server as well."""
     kubeconfig: Path | None = None

@@ -203,8 +203,7 @@ class Effect(NamedTuple):
     when: str = ""
     """Condition under which a violation breaks something; set only for ``breaks-when``."""
     roles: tuple[str, ...] = ()
-    """Roles of the kinds to which the effect applies; empty for all roles of the rule.  For other
-    roles, a violation is only advice."""
+    """Roles for which a violation has this effect, and not only advice; empty for all roles."""
 
 
 class Check(NamedTuple):
@@ -227,15 +226,12 @@ class Rule(NamedTuple):
     contracts: tuple[str, ...]
     """Contract versions in which the rule applies, oldest first."""
     applies_to: tuple[str, ...]
-    """Roles (``InfraMachine``) or parts of a release (``components``, ``metadata``, ``manager`` …)
-    to which the rule applies."""
+    """Roles, or parts of a release such as ``components``, to which the rule applies."""
     check: Check | None
     proof: Proof | None
-    """How the rule is verified without a static check; None for rules with a check and for INFO
-    rules."""
+    """How the rule is verified if it has no check; None for INFO rules and rules with a check."""
     source: str
-    """URL of the rule's source: a page of the Cluster API book or a file in an upstream
-    repository."""
+    """URL of the rule's source: a page of the Cluster API book, or a file upstream."""
     consequence: str
     hint: str
     page: str
@@ -267,8 +263,7 @@ class ContractField(NamedTuple):
     rule: str
     """Id of the rule that requires the field."""
     feature: str = ""
-    """Optional feature to which the field belongs; empty if every kind of the role has the field.
-    """
+    """Optional feature to which the field belongs; empty if every kind of the role has it."""
     origin: FieldOrigin = FieldOrigin.CONTRACT
     own: tuple[str, ...] = ()
     """Properties that capsmith adds to a field that the contract defines."""
@@ -280,8 +275,7 @@ class ContractValidation(NamedTuple):
     rule: str
     message: str
     features: frozenset[str]
-    """Optional features whose fields the CEL rule reads. The rule is only added if all are enabled.
-    """
+    """Optional features that the CEL rule reads; it is added only if all of them are enabled."""
 
 
 class TypeShape(NamedTuple):
@@ -312,8 +306,7 @@ class HookDefinition(NamedTuple):
     statement: str
     """When and why core calls the hook."""
     since: str
-    """First release of core that calls the hook; empty if every release with runtime extensions
-    does."""
+    """First release of core that calls the hook; empty if every release with hooks does."""
 
 
 class FieldChange(NamedTuple):
@@ -321,8 +314,7 @@ class FieldChange(NamedTuple):
 
     where: Where
     roles: tuple[str, ...]
-    """Roles, or core kinds, to which the difference applies; empty for CRDs and for metadata.yaml.
-    """
+    """Roles or core kinds to which the difference applies; empty for CRDs and metadata.yaml."""
     kind: ChangeKind
     old: str
     """Dotted path in the old contract; empty if the new contract adds the field."""
@@ -330,8 +322,7 @@ class FieldChange(NamedTuple):
     """Dotted path in the new contract; empty if the new contract removes the field."""
     conversion: FieldConversion
     lossless: bool
-    """Whether converting from old to new and back restores the value, even without the annotation
-    that stores conversion data."""
+    """Whether a conversion to new and back restores the value without stored conversion data."""
     rules: tuple[str, ...]
     who: tuple[Actor, ...]
     habit: bool
@@ -437,8 +428,7 @@ class Contract:
     types: Mapping[str, TypeShape] = field(compare=False, repr=False)
     """Type shapes by role, each loaded when first used."""
     releases: Releases = field(compare=False)
-    """Releases of core that use this contract version themselves. Later releases support it until
-    ``end``."""
+    """Releases of core that use this version themselves; later ones support it until ``end``."""
     end: SupportEnd | None = field(compare=False)
     """End of core's support for the contract; None if no end is announced."""
     conditions: Mapping[str, str] = field(compare=False)
@@ -452,11 +442,9 @@ class Contract:
     hooks: Mapping[str, HookDefinition] = field(compare=False, repr=False)
     """Runtime SDK hooks by name, loaded when first used; the same for all contract versions."""
     upgrades: Mapping[str, Upgrade] = field(compare=False, repr=False)
-    """Differences from each older contract version, keyed by that version and loaded when first
-    used."""
+    """Differences from older contract versions, keyed by version and loaded when first used."""
     references: tuple[ContractReference, ...] = field(compare=False, repr=False)
-    """References from kinds of Cluster API to kinds of providers; the same for all contract
-    versions."""
+    """References from Cluster API kinds to provider kinds; the same for all contract versions."""
 
     @property
     def core(self) -> str:
@@ -507,6 +495,5 @@ class Keyword(NamedTuple):
     widened: str
     """Id of the rule violated if the schema accepts more values; empty if that is harmless."""
     limit: str
-    """For an exclusive-limit keyword, the keyword that holds the limit; empty for other keywords.
-    """
+    """For an exclusive-limit keyword, the keyword of the limit; empty for other keywords."""
     reason: str

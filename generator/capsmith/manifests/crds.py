@@ -176,8 +176,7 @@ class Crd:
     role: str
     versions: tuple[CrdVersion, ...]
     judged: str | None = None
-    """API version that core uses; empty if core uses none, and None for all versions in the labels.
-    """
+    """API version that core uses; empty for none, and None for all versions in the labels."""
 
     @property
     def kind(self) -> str:

@@ -385,8 +385,7 @@ class Variable:
     """Whether the variable is in a YAML comment, where clusterctl replaces it too."""
     trouble: Trouble | None = None
     is_required: bool = False
-    """Whether clusterctl requires a value if this is the variable's first occurrence in the file.
-    """
+    """Whether clusterctl requires a value if this is the first occurrence in the file."""
     inner: tuple[str, ...] = ()
     """Names of nested variables that have no default here. clusterctl never requires a value for
     them."""

@@ -55,8 +55,7 @@ class LabFolder:
         self.kind = root / "kind"
         """Path to a file that exists as long as the lab has a kind cluster."""
         self.cloud = root / "cloud"
-        """Path to the simulated cloud for a provider whose infrastructure code is still a scaffold.
-        """
+        """Path to the simulated cloud, for a provider whose infrastructure is still a scaffold."""
         self.faults = root / "faults"
         """Path to the file with the simulated cloud's faults, which is read at each call."""
 
