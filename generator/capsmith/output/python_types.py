@@ -331,7 +331,7 @@ class ConvertedVersion(NamedTuple):
 
     @property
     def spec(self) -> ConvertedPart | None:
-        """Return the conversion of specs, of objects and templates alike; None if there is none."""
+        """Return the conversion of specs, which objects and templates share; None if none."""
         return next((part for part in self.parts if part.part == "spec"), None)
 
 

@@ -68,8 +68,8 @@ class Pki:
     def issue(self, name: str, hosts: Sequence[str], user: str, group: str = "") -> KeyPair:
         """Issue a certificate for a server or client, and write it to files called ``name``.
 
-        ``hosts`` are the names and addresses of a server.  A client's certificate needs one too,
-        which may be unused.  ``user`` and ``group`` are the identity that the API server sees.
+        ``hosts`` are the names and addresses of a server.  A client certificate needs one too, but
+        never uses it.  ``user`` and ``group`` are the identity that the API server sees.
         """
         issued = self._authority.issue_cert(
             *hosts, common_name=user, organization_name=group or None

@@ -1,4 +1,4 @@
-"""Permissions as RBAC rules, and in the form that the runtime library declares."""
+"""Permissions, both as RBAC rules and as declared by the runtime library."""
 
 from __future__ import annotations
 

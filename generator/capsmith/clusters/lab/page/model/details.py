@@ -49,7 +49,7 @@ def describe_object(store: ObjectStore, found: StoredObject) -> JSON:
 
 
 def format_yaml(obj: JSON) -> str:
-    """Return an object as YAML without managed fields and secret values, truncated if it is too long."""
+    """Return an object as YAML without managed fields and secrets, truncated if too long."""
     if (str(obj.get("apiVersion")), obj.get("kind")) == ("v1", "Secret"):
         obj = {**obj, "data": None, "stringData": None}
     text = yaml.safe_dump(hide_secrets(obj), sort_keys=False, allow_unicode=True, width=100)
