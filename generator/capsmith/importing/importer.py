@@ -80,7 +80,7 @@ def import_crds(
         if each.role != IDENTITY:
             entry = _entry(base[each.crd.kind], each, skeleton, reserved[each.role], head)
             data.setdefault(each.section, {})[each.crd.kind] = entry
-    _add_credentials(data, sources, with_fields=True)
+    _add_credentials(data, sources, contracts, with_fields=True)
     data = convert_to_plain_data(data)
     checked, refusals = remove_refused(data, contracts)
     generated = _generated(checked, contracts)
@@ -150,15 +150,20 @@ def _checked(
     for source in sources:
         if source.role != IDENTITY:
             data.setdefault(source.section, {})[source.crd.kind] = base[source.crd.kind]
-    _add_credentials(data, sources, with_fields=False)
+    _add_credentials(data, sources, contracts, with_fields=False)
     return check_data(data, contracts)
 
 
 def _add_credentials(
-    data: dict[str, Any], sources: Sequence[SourceCrd], *, with_fields: bool
+    data: dict[str, Any],
+    sources: Sequence[SourceCrd],
+    contracts: Mapping[str, Contract],
+    *,
+    with_fields: bool,
 ) -> None:
     crds = [source.crd for source in sources if source.role == IDENTITY]
-    value = describe_credentials(crds, with_fields)
+    # Identities have the same shape in all contracts.
+    value = describe_credentials(crds, next(iter(contracts.values())), with_fields)
     if value is not None:
         data["credentials"] = value
 

@@ -12,7 +12,7 @@ from capsmith.manifests.crds import Crd, read_crds
 from capsmith.manifests.parse import Manifest, mapping_of
 from capsmith.provider.credentials import SWITCHABLE
 from capsmith.provider.draft import CREDENTIALS_FEATURE
-from capsmith.provider.model import SECRET_REF
+from capsmith.provider.model import SECRET_REF, SOURCE_REF
 from capsmith.provider.sections import SECTION_TYPES
 
 PROVIDER_LABEL = "cluster.x-k8s.io/provider"
@@ -232,24 +232,33 @@ def _refers_to_identity(crd: Crd, role: str, contract: Contract) -> bool:
     )
 
 
-def describe_credentials(crds: Iterable[Crd], with_fields: bool) -> Any:
+def describe_credentials(crds: Iterable[Crd], contract: Contract, with_fields: bool) -> Any:
     """Return the value for the key ``credentials``, or None if there are no identities.
 
-    No CRD lists the keys of the Secrets, so the author has to add them.
+    No CRD lists the keys of the Secrets, so the author has to add them.  Neither does one list the
+    kinds of sources, so all that are possible are included.
     """
-    entries = [_identity(crd, with_fields) for crd in crds]
+    crds = tuple(crds)
+    entries = [_identity(crd, crds, contract, with_fields) for crd in crds]
     return entries[0] if len(entries) == 1 else entries or None
 
 
-def _identity(crd: Crd, with_fields: bool) -> Any:
+def _identity(crd: Crd, identities: Iterable[Crd], contract: Contract, with_fields: bool) -> Any:
     fields = _identity_fields(crd)
     entry: dict[str, Any] = {"kind": crd.kind}
     if crd.scope != "Cluster":
         entry["namespaced"] = True
     if SECRET_REF not in fields:
         entry["secret"] = False
+    known = {SECRET_REF, _ALLOWED}
+    source = contract.types[IDENTITY].spec[SOURCE_REF].schema
+    if SOURCE_REF in fields and normalize(fields[SOURCE_REF]) == normalize(source):
+        entry["sources"] = [
+            each.kind for each in identities if each.scope == "Cluster" or crd.scope != "Cluster"
+        ]
+        known.add(SOURCE_REF)
     spec = convert_fields(mapping_of(_stored_schema(crd), "properties", "spec"))
-    own = {name: field for name, field in spec.items() if name not in (SECRET_REF, _ALLOWED)}
+    own = {name: field for name, field in spec.items() if name not in known}
     if own and with_fields:
         entry["spec"] = own
     return entry if len(entry) > 1 else crd.kind

@@ -34,7 +34,9 @@ def explain_resolution(provider: Provider) -> dict[str, Any]:
 
 
 def _identity(identity: Identity) -> dict[str, Any]:
-    return {"kind": str(identity.kind), "keys": list(identity.keys), "secret": identity.secret}
+    found = {"kind": str(identity.kind), "keys": list(identity.keys), "secret": identity.secret}
+    sources = [str(kind) for kind in identity.sources]
+    return {**found, "sources": sources} if sources else found
 
 
 def _component(component: Component) -> dict[str, Any]:

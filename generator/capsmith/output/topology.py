@@ -17,6 +17,7 @@ from capsmith.output.identities import CREDENTIALS, IDENTITY_REF
 from capsmith.provider.model import (
     POOL_FLAVOR,
     SECRET_REF,
+    SOURCE_REF,
     TOPOLOGY_FLAVOR,
     Component,
     Field,
@@ -250,7 +251,7 @@ def sample_spec(resource: Resource, provider: Provider) -> dict[str, Any]:
             "allowedNamespaces": _admitted_namespaces(provider),
         }
         contract = {name: value for name, value in parts.items() if name in resource.features}
-        reference = {}
+        reference = _source_reference(resource, provider)
     else:
         contract = {
             **_example_fields(resource),
@@ -278,6 +279,15 @@ def _count_least(resource: Resource, provider: Provider) -> int:
             if each.kind == template
         ]
     return max(int(each.get("minProperties", 0)) for each in limits)
+
+
+def _source_reference(resource: Resource, provider: Provider) -> dict[str, Any]:
+    """Return the reference to an identity of another kind; empty if the kind has no such source."""
+    sources = provider.identity(resource.kind).sources
+    kind = next((each for each in sources if each != resource.kind), None)
+    if kind is None:
+        return {}
+    return {SOURCE_REF: {"kind": str(kind), "name": str(provider.name)}}
 
 
 def _admitted_namespaces(provider: Provider) -> dict[str, Any]:

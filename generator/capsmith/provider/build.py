@@ -84,7 +84,13 @@ def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
         ),
         components=tuple(_component(draft, sections, known) for sections in draft.components),
         identities=tuple(
-            Identity(KindName(each.kind), each.keys, each.secret) for each in draft.identities
+            Identity(
+                KindName(each.kind),
+                each.keys,
+                each.secret,
+                tuple(KindName(kind) for kind in each.sources),
+            )
+            for each in draft.identities
         ),
         flavors=tuple(DnsLabel(name) for name in draft.flavors),
         cluster_classes=tuple(DnsLabel(name) for name in draft.cluster_classes),

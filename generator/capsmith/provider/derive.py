@@ -383,13 +383,14 @@ def _identities(spec: ProviderSpec) -> tuple[DraftIdentity, ...]:
 
 def _identity(path: tuple[str | int, ...], written: str | CredentialsSpec) -> DraftIdentity:
     if isinstance(written, str):
-        return DraftIdentity(written, _DEFAULT_KEYS, False, True, {}, path, path)
+        return DraftIdentity(written, _DEFAULT_KEYS, False, True, (), {}, path, path)
     secret = written.secret is not False
     return DraftIdentity(
         kind=written.kind,
         keys=written.keys or (_DEFAULT_KEYS if secret else ()),
         namespaced=written.namespaced or False,
         secret=secret,
+        sources=tuple(written.sources or ()),
         fields=written.spec or {},
         path=path,
         kind_path=(*path, "kind"),

@@ -80,6 +80,8 @@ class DraftIdentity(NamedTuple):
     namespaced: bool
     secret: bool
     """Whether the identity refers to a Secret."""
+    sources: tuple[str, ...]
+    """Kinds of the identities from which identities of this kind may be derived."""
     fields: Mapping[str, FieldLike]
     path: tuple[str | int, ...]
     """Path to the identity's entry in the description."""

@@ -247,6 +247,8 @@ _WORKLOAD_TYPES = frozenset({"addon", "control-plane"})
 """Provider types whose controllers use workload clusters themselves."""
 SECRET_REF = "secretRef"
 """Feature of identities that refer to a Secret."""
+SOURCE_REF = "sourceIdentityRef"
+"""Feature of identities that may be derived from other identities."""
 
 
 class Identity(NamedTuple):
@@ -257,6 +259,8 @@ class Identity(NamedTuple):
     """Required keys of the Secret; empty if the identity does not refer to a Secret."""
     secret: bool = True
     """Whether the identity refers to a Secret."""
+    sources: tuple[KindName, ...] = ()
+    """Kinds of the identities from which identities of this kind may be derived."""
 
 
 class Resource(NamedTuple):

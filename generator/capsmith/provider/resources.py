@@ -12,6 +12,7 @@ from capsmith.provider.described_kinds import MACHINES, build_bootstrap_field, t
 from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftIdentity, DraftKind
 from capsmith.provider.model import (
     SECRET_REF,
+    SOURCE_REF,
     ApiVersion,
     ContractFields,
     CrdOptions,
@@ -380,7 +381,11 @@ def _first_keys(path: str) -> str:
 
 def build_identity(identity: DraftIdentity, group: DnsSubdomain, versions: Versions) -> Resource:
     """Build the resource for an identity kind in ``group``."""
-    parts = {SECRET_REF: identity.secret, "allowedNamespaces": not identity.namespaced}
+    parts = {
+        SECRET_REF: identity.secret,
+        SOURCE_REF: bool(identity.sources),
+        "allowedNamespaces": not identity.namespaced,
+    }
     words = WORDS[Role.IDENTITY] if identity.secret else _WITHOUT_SECRET
     return create_resource(
         identity.kind,

@@ -578,6 +578,13 @@ class CredentialsSpec(SpecModel):
     secret: bool | None = Field(
         None, description="Whether identities refer to a Secret; true by default."
     )
+    sources: Annotated[Many[forms.Kind], Field(min_length=1)] | None = Field(
+        None,
+        description=(
+            "Identity kinds from which identities of this kind may be derived, such as the "
+            "identity that assumes a role; it is named in spec.sourceIdentityRef."
+        ),
+    )
     spec: Fields | None = Field(None, description="Your fields in the identity's spec.")
 
 

@@ -75,3 +75,18 @@ def test_credentials_of_a_changed_identity_differ() -> None:
     assert former == Credentials({}, "a", kind="Role", spec={"role": "reader"})
     assert Credentials({}, "a", kind="Role") != Credentials({}, "a", kind="Tenant")
     assert Credentials({"token": "t"}) == {"token": "t"}
+
+
+def test_credentials_differ_if_any_source_does() -> None:
+    """A client that was created with the credentials of a former source must not be used again."""
+
+    def derive(token: str, role: str) -> Credentials:
+        base = Credentials({"token": token}, "base", kind="Shared")
+        middle = Credentials(identity="middle", kind="Role", spec={"role": role}, source=base)
+        return Credentials(identity="last", kind="Role", source=middle)
+
+    assert derive("t", "r") == derive("t", "r")
+    assert derive("t", "r") != derive("u", "r")
+    assert derive("t", "r") != derive("t", "s")
+    assert derive("t", "r") != Credentials(identity="last", kind="Role")
+    assert "token" not in repr(derive("t", "r"))

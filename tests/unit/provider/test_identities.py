@@ -31,6 +31,7 @@ TENANT = (
     "- {kind: AcmeTenant, namespaced: true, keys: [user, password], spec: {project: string!}}\n"
 )
 ROLE = "- {kind: AcmeRole, secret: false, spec: {role: string!}}\n"
+ASSUMED = "- {kind: AcmeAssumed, secret: false, sources: [AcmeAssumed, AcmeIdentity]}\n"
 
 
 def described(*identities: str) -> Provider:
@@ -54,19 +55,20 @@ def spec_of(made: Provider, kind: str) -> Mapping[str, Any]:
         ("AcmeIdentity", "Cluster", {"secretRef", "allowedNamespaces"}, ["secretRef"]),
         ("AcmeTenant", "Namespaced", {"secretRef", "project"}, ["project", "secretRef"]),
         ("AcmeRole", "Cluster", {"allowedNamespaces", "role"}, ["role"]),
+        ("AcmeAssumed", "Cluster", {"allowedNamespaces", "sourceIdentityRef"}, []),
     ],
 )
 def test_fields_follow_from_scope_and_secret(
     kind: str, scope: str, fields: set[str], required: list[str]
 ) -> None:
     """Proves: MV-02."""
-    made = described(SHARED, TENANT, ROLE)
+    made = described(SHARED, TENANT, ROLE, ASSUMED)
     crd = build_crd(resource(made, kind), made.components[0])
 
     assert crd["spec"]["scope"] == scope
     assert "clusterctl.cluster.x-k8s.io/move-hierarchy" in crd["metadata"]["labels"]
     assert set(spec_of(made, kind)["properties"]) == fields
-    assert sorted(spec_of(made, kind)["required"]) == required
+    assert sorted(spec_of(made, kind).get("required", ())) == required
 
 
 def test_one_kind_alone_is_as_before() -> None:
@@ -88,6 +90,17 @@ def test_samples_have_secrets_of_their_own() -> None:
     }
     reference = sample_spec(resource(made, "AcmeCluster"), made)["identityRef"]
     assert reference == {"kind": "AcmeIdentity", "name": "acme"}
+
+
+def test_samples_refer_to_a_source_of_another_kind() -> None:
+    made = described(SHARED, ASSUMED)
+    alone = described("- {kind: AcmeAssumed, secret: false, sources: [AcmeAssumed]}\n")
+
+    assert sample_spec(resource(made, "AcmeAssumed"), made) == {
+        "allowedNamespaces": {"list": ["default"]},
+        "sourceIdentityRef": {"kind": "AcmeIdentity", "name": "acme"},
+    }
+    assert "sourceIdentityRef" not in sample_spec(resource(alone, "AcmeAssumed"), alone)
 
 
 def test_own_fields_have_a_python_type() -> None:
@@ -122,9 +135,15 @@ def test_secrets_are_read_where_they_are(
 
 
 def test_the_explanation_lists_all_kinds() -> None:
-    found = explain_resolution(described(SHARED, ROLE))["credentials"]
+    found = explain_resolution(described(SHARED, ROLE, ASSUMED))["credentials"]
 
     assert found == [
         {"kind": "AcmeIdentity", "keys": ["token"], "secret": True},
         {"kind": "AcmeRole", "keys": [], "secret": False},
+        {
+            "kind": "AcmeAssumed",
+            "keys": [],
+            "secret": False,
+            "sources": ["AcmeAssumed", "AcmeIdentity"],
+        },
     ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from capsmith.contract.model import Contract
 from capsmith.provider.credentials import SWITCHABLE, find_identity_section, has_identities_beside
 from capsmith.provider.described_kinds import MACHINES, is_machine_based
-from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftKind
+from capsmith.provider.draft import CREDENTIALS_FEATURE, Draft, DraftIdentity, DraftKind
+from capsmith.provider.model import SOURCE_REF
 from capsmith.provider.sections import SECTION_TYPES
 from capsmith.resolving.checks.fields import check_examples, check_own_fields
 from capsmith.yamldoc.document import PathReporter
@@ -17,24 +18,43 @@ _ROLE = "Identity"
 def check_identities(draft: Draft, contracts: list[Contract], top: PathReporter) -> None:
     """Report invalid or unused identity kinds.
 
-    Ids: ``credentials-keys``, ``credentials-unused``, and the ids of field checks.
+    Ids: ``credentials-keys``, ``credentials-sources``, ``credentials-unused``, and the ids of field
+    checks.
     """
-    reserved = {
-        name: field.rule
-        for contract in contracts
-        for name, field in contract.types[_ROLE].spec.items()
-    }
     for identity in draft.identities:
         reporter = top.at(*identity.path)
+        reserved = {
+            name: field.rule
+            for contract in contracts
+            for name, field in contract.types[_ROLE].spec.items()
+            # Authors had fields of this name before the key `sources` existed.
+            if name != SOURCE_REF or identity.sources
+        }
         check_own_fields(identity.fields, reserved, reporter.at("spec"))
         check_examples(identity.fields, reporter.at("spec"))
         if identity.keys and not identity.secret:
             message = "the keys name entries of a Secret, but the identity does not refer to one"
             reporter.add_error_at_key("credentials-keys", message, "Remove them.", "keys")
+        _check_sources(identity, draft, reporter)
     if draft.identities and not _has_users(draft):
         message = "credentials require infrastructure or a kind that uses them"
         hint = "Remove them, or write `features: {credentials: true}` in a kind that can use them."
         top.add_error_at_key("credentials-unused", message, hint, "credentials")
+
+
+def _check_sources(identity: DraftIdentity, draft: Draft, reporter: PathReporter) -> None:
+    kinds = {each.kind: each for each in draft.identities}
+    for index, name in enumerate(identity.sources):
+        source = kinds.get(name)
+        if source is None:
+            message = f"{quote(name)} is not a kind of credentials"
+            hint = f"Name one of: {', '.join(sorted(kinds))}."
+        elif source.namespaced and not identity.namespaced:
+            message = f"the identity is cluster-scoped, but {quote(name)} is namespaced"
+            hint = f"Make the identity namespaced too, or remove {quote(name)}."
+        else:
+            continue
+        reporter.add_error("credentials-sources", message, hint, "sources", index)
 
 
 def _has_users(draft: Draft) -> bool:

@@ -231,6 +231,7 @@ def _check_lists(draft: Draft, top: PathReporter) -> None:
         top.add_error("flavor-needs-class", message, hint, "clusterClasses")
     for identity in draft.identities:
         check_repeats(identity.keys, top.at(*identity.path, "keys"))
+        check_repeats(identity.sources, top.at(*identity.path, "sources"))
     for index, rule in enumerate(draft.spec.rbac or ()):
         for part, values in (("apiGroups", rule.api_groups), ("verbs", rule.verbs)):
             _check_wildcard(values, top.at("rbac", index, part))

@@ -47,5 +47,6 @@ REASON_WAITING_FOR_INFRASTRUCTURE: Final = "WaitingForClusterInfrastructureReady
 REASON_WAITING_FOR_BOOTSTRAP: Final = "WaitingForBootstrapData"
 REASON_IDENTITY_NOT_FOUND: Final = "IdentityNotFound"
 REASON_IDENTITY_NOT_ALLOWED: Final = "IdentityNotAllowed"
+REASON_IDENTITY_CHAIN_INVALID: Final = "IdentityChainInvalid"
 REASON_SECRET_NOT_FOUND: Final = "SecretNotFound"
 REASON_SECRET_INCOMPLETE: Final = "SecretIncomplete"

@@ -19,6 +19,7 @@ from capsmith_runtime.reconcile.kinds import NAMESPACE
 from capsmith_runtime.reconcile.results import Waiting
 
 BY_IDENTITY: Final = "identity"
+BY_SOURCE: Final = "source"
 
 FindDefault = Callable[[Cluster], Object | Waiting | None]
 """Function that returns the identity reference of a Cluster's infrastructure.
@@ -40,7 +41,7 @@ class IdentityCaches:
             kind.resource.kind: core.informer(
                 kind.resource,
                 scope.select() if kind.resource.namespaced else Selection(),
-                {BY_SECRET: _secret_key},
+                {BY_SECRET: _secret_key, BY_SOURCE: self.find_source_keys},
             )
             for kind in kinds
         }
@@ -88,11 +89,44 @@ class IdentityCaches:
         keys = (references.find_keys(self.kinds, reference, obj) for reference in found)
         yield from dict.fromkeys(chain.from_iterable(keys))
 
+    def find_source_keys(self, identity: JSON) -> Iterable[str]:
+        """Yield the BY_IDENTITY index key of the identity from which another one is derived."""
+        return references.find_source_keys(self.kinds, identity)
+
+    def find_chain(self, identity: str) -> list[str]:
+        """Return the index keys of an identity and of all those from which it is derived."""
+
+        def find_sources(value: str) -> Iterable[str]:
+            kind, key = references.split_value(value)
+            obj = self.identities[kind].get(key)
+            return self.find_source_keys(obj) if obj is not None else ()
+
+        return _collect(identity, find_sources)
+
+    def find_derived(self, identity: str) -> list[str]:
+        """Return the index keys of an identity and of all those that are derived from it."""
+
+        def find_next(value: str) -> Iterable[str]:
+            for kind, informer in self.identities.items():
+                for key in informer.keys_by_index(BY_SOURCE, value):
+                    yield references.identity_value(kind, key)
+
+        return _collect(identity, find_next)
+
     def find_kinds_using(self, identity: str) -> list[str]:
-        """Return the kinds of all objects that use ``identity``, a BY_IDENTITY index key."""
+        """Return the kinds of all objects that use ``identity``, a BY_IDENTITY index key.
+
+        They also use the identities from which theirs is derived.
+        """
         informers = (*self.users, *self.recorded_users)
-        found = (each for each in informers if each.keys_by_index(BY_IDENTITY, identity))
-        return sorted({informer.resource.kind for informer in found})
+        values = self.find_derived(identity)
+        return sorted(
+            {
+                informer.resource.kind
+                for informer in informers
+                if any(informer.keys_by_index(BY_IDENTITY, value) for value in values)
+            }
+        )
 
     @property
     def informers(self) -> tuple[Informer, ...]:
@@ -107,6 +141,17 @@ class IdentityCaches:
         """Return the labels of a namespace; None if it is not cached."""
         obj = self.namespaces.get(NamespacedName("", namespace)) if self.namespaces else None
         return metadata.labels(obj) if obj is not None else None
+
+
+def _collect(start: str, find_next: Callable[[str], Iterable[str]]) -> list[str]:
+    """Return ``start`` and all that follows from it, each once; there may be cycles."""
+    found, pending = {start: None}, [start]
+    while pending:
+        for value in find_next(pending.pop()):
+            if value not in found:
+                found[value] = None
+                pending.append(value)
+    return list(found)
 
 
 def secret_value(namespace: str, name: str) -> str:

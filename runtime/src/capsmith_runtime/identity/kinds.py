@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from capsmith_runtime.contract import metadata
@@ -15,12 +16,20 @@ class IdentityKind:
 
     A cluster-scoped identity lists the namespaces that may use it, and its Secret is in the
     manager's namespace.  A namespaced identity and its Secret are in the namespace that uses them.
+
+    An identity may be derived from another one, which for example assumes the role that it names.
     """
 
     resource: ResourceType
     keys: tuple[str, ...] = ()
     """Keys that the identity's Secret must have."""
     refers_to_secret: bool = True
+    sources: tuple[str, ...] = ()
+    """Kinds of the identities from which an identity may be derived; see ``sourceIdentityRef``."""
+
+    def select_sources(self, kinds: Iterable[IdentityKind]) -> tuple[IdentityKind, ...]:
+        """Return those of ``kinds`` from which an identity of this kind may be derived."""
+        return tuple(each for each in kinds if each.resource.kind in self.sources)
 
     def find_in(self, name: str, user: Object) -> NamespacedName:
         """Return the key of the identity called ``name``.

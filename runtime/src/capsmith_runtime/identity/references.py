@@ -8,16 +8,33 @@ the credentials with which a machine's infrastructure can be deleted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.identity.kinds import IdentityKind
 from capsmith_runtime.kube.client import JSON, NamespacedName
 
+SOURCE_REF: Final = "sourceIdentityRef"
+"""Field of the spec of an identity that names the one from which it is derived."""
+
 
 def read_reference(obj: JSON) -> Object:
     """Return an object's identity reference; empty if it has none."""
     return metadata.mapping(obj, "spec", "identityRef")
+
+
+def read_source(kind: IdentityKind, identity: JSON) -> Object:
+    """Return the reference to the identity from which one of ``kind`` is derived, or empty."""
+    return metadata.mapping(identity, "spec", SOURCE_REF) if kind.sources else {}
+
+
+def find_source_keys(kinds: Iterable[IdentityKind], identity: JSON) -> Iterator[str]:
+    """Yield the index key of the identity from which ``identity``, of one of ``kinds``, derives."""
+    kinds = tuple(kinds)
+    kind = find_kind(kinds, identity)
+    if kind is not None:
+        yield from find_keys(kind.select_sources(kinds), read_source(kind, identity), identity)
 
 
 def find_kind(kinds: Iterable[IdentityKind], reference: Object) -> IdentityKind | None:
@@ -36,6 +53,12 @@ def find_keys(kinds: Iterable[IdentityKind], reference: Object, user: JSON) -> I
 def identity_value(kind: str, key: NamespacedName) -> str:
     """Return the BY_IDENTITY index key of the identity with this kind and key."""
     return f"{kind}/{key.namespace}/{key.name}"
+
+
+def split_value(value: str) -> tuple[str, NamespacedName]:
+    """Return the kind and the key of the identity with this BY_IDENTITY index key."""
+    kind, namespace, name = value.split("/", 2)
+    return kind, NamespacedName(namespace, name)
 
 
 def read_record(obj: JSON) -> Object | None:

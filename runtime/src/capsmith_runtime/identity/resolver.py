@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from capsmith_runtime.contract import constants, metadata
 from capsmith_runtime.contract.core import Cluster
@@ -15,7 +15,19 @@ from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
 from capsmith_runtime.reconcile.results import Waiting
 from capsmith_runtime.reconcile.sessions import Credentials
 
+MAX_CHAIN: Final = 8
+"""Maximum number of identities of which each is derived from the next."""
 _CONTRACT_FIELDS: Final = ("secretRef", "allowedNamespaces")
+
+
+class _Link(NamedTuple):
+    """An identity in a chain of identities, of which each is derived from the next."""
+
+    kind: IdentityKind
+    identity: JSON
+
+    def __str__(self) -> str:
+        return f"{self.kind.resource.kind} {key_of(self.identity)}"
 
 
 class CredentialsResolver:
@@ -75,39 +87,99 @@ class CredentialsResolver:
         return await self._of_reference(record, machine)
 
     async def _of_reference(self, reference: Object, user: JSON) -> Credentials | Waiting:
-        name = metadata.text(reference, "name")
-        if not self._caches.kinds or not name:
+        kinds = self._caches.kinds
+        if not kinds or not metadata.text(reference, "name"):
             return Credentials()
-        kind = references.find_kind(self._caches.kinds, reference)
+        namespace = metadata.namespace(user)
+        found = self._find(reference, kinds, user, field="identityRef", namespace=namespace)
+        if isinstance(found, Waiting):
+            return found
+        return await self._of_chain(found, namespace)
+
+    def _find(
+        self,
+        reference: Object,
+        kinds: tuple[IdentityKind, ...],
+        user: JSON,
+        *,
+        field: str,
+        namespace: str | None,
+    ) -> _Link | Waiting:
+        """Return the identity that ``field`` of an object's spec names, if it allows the namespace.
+
+        ``namespace`` is None if it does not have to allow any.
+        """
+        kind, name = references.find_kind(kinds, reference), metadata.text(reference, "name")
         if kind is None:
-            names = " or ".join(each.resource.kind for each in self._caches.kinds)
-            message = f"spec.identityRef.kind must be {names}"
+            names = " or ".join(each.resource.kind for each in kinds)
+            message = f"spec.{field}.kind must be {names}"
             return _waiting(constants.REASON_IDENTITY_NOT_FOUND, message)
         key = kind.find_in(name, user)
         identity = self._caches.identities[kind.resource.kind].get(key)
         if identity is None:
             message = f"{kind.resource.kind} {name} does not exist: create it with kubectl apply"
             return _waiting(constants.REASON_IDENTITY_NOT_FOUND, message)
-        namespace = metadata.namespace(user)
         # A namespaced identity was looked up in the namespace of its user, so nothing has to allow
         # it.
-        if not (kind.resource.namespaced or self._allows(identity, namespace)):
+        is_allowed = namespace is None or kind.resource.namespaced
+        if not (is_allowed or self._allows(identity, namespace or "")):
             allowed = f"namespace {namespace}" if namespace else "all namespaces"
             message = f"identity {name} does not allow {allowed}"
             return _waiting(constants.REASON_IDENTITY_NOT_ALLOWED, message)
-        return await self.of_identity(kind, identity)
+        return _Link(kind, identity)
 
     async def of_identity(self, kind: IdentityKind, identity: JSON) -> Credentials | Waiting:
-        """Return an identity's spec, and the content of its Secret if it refers to one."""
-        secret = await self._read_secret(kind, identity) if kind.refers_to_secret else {}
-        if isinstance(secret, Waiting):
-            return secret
-        return Credentials(
-            secret,
-            str(key_of(identity)),
-            kind=kind.resource.kind,
-            spec=_authors_fields(identity),
-        )
+        """Return an identity's spec, its sources, and the content of all Secrets.
+
+        Which namespaces the sources allow is checked only for a namespaced identity: the users of
+        another one may be in any namespace.
+        """
+        namespace = metadata.namespace(identity) if kind.resource.namespaced else None
+        return await self._of_chain(_Link(kind, identity), namespace)
+
+    async def _of_chain(self, first: _Link, namespace: str | None) -> Credentials | Waiting:
+        """Return the credentials of an identity that an object in ``namespace`` uses."""
+        chain = self._find_chain(first, namespace)
+        if isinstance(chain, Waiting):
+            return chain
+        credentials: Credentials | None = None
+        for kind, identity in reversed(chain):
+            secret = await self._read_secret(kind, identity) if kind.refers_to_secret else {}
+            if isinstance(secret, Waiting):
+                return secret
+            credentials = Credentials(
+                secret,
+                str(key_of(identity)),
+                kind=kind.resource.kind,
+                spec=_authors_fields(kind, identity),
+                source=credentials,
+            )
+        assert credentials is not None
+        return credentials
+
+    def _find_chain(self, first: _Link, namespace: str | None) -> list[_Link] | Waiting:
+        """Return an identity, the one from which it is derived, the source of that one, etc.
+
+        Each of them has to allow ``namespace``.
+        """
+        chain = [first]
+        while reference := references.read_source(*chain[-1]):
+            kind, identity = chain[-1]
+            kinds = kind.select_sources(self._caches.kinds)
+            field = references.SOURCE_REF
+            found = self._find(reference, kinds, identity, field=field, namespace=namespace)
+            if isinstance(found, Waiting):
+                message = f"{found.message} (source of {chain[-1]})"
+                return _waiting(found.reason, message)
+            names = [str(each) for each in (*chain, found)]
+            if str(found) in names[:-1]:
+                message = f"identities are derived from each other: {', '.join(names)}"
+                return _waiting(constants.REASON_IDENTITY_CHAIN_INVALID, message)
+            if len(names) > MAX_CHAIN:
+                message = f"more than {MAX_CHAIN} identities are derived from one another"
+                return _waiting(constants.REASON_IDENTITY_CHAIN_INVALID, message)
+            chain.append(found)
+        return chain
 
     async def _read_secret(self, kind: IdentityKind, identity: JSON) -> Mapping[str, str] | Waiting:
         key = self._secret_key(kind, identity)
@@ -158,13 +230,15 @@ class CredentialsResolver:
         )
 
 
-def _authors_fields(identity: JSON) -> dict[str, Any]:
+def _authors_fields(kind: IdentityKind, identity: JSON) -> dict[str, Any]:
     """Return the spec fields that the author's code reads.
 
     Changes to other fields do not end a session.
     """
     spec = metadata.mapping(identity, "spec")
-    return {key: value for key, value in spec.items() if key not in _CONTRACT_FIELDS}
+    # Without sources, the author may have a field of this name.
+    others = (*_CONTRACT_FIELDS, *((references.SOURCE_REF,) if kind.sources else ()))
+    return {key: value for key, value in spec.items() if key not in others}
 
 
 def _waiting(reason: str, message: str) -> Waiting:

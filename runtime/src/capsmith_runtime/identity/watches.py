@@ -13,8 +13,8 @@ from functools import partial
 from capsmith_runtime.contract import metadata
 from capsmith_runtime.contract.model import Object
 from capsmith_runtime.identity.caches import BY_IDENTITY, IdentityCaches, secret_value
-from capsmith_runtime.identity.references import identity_value
-from capsmith_runtime.kube.client import JSON, NamespacedName, key_of
+from capsmith_runtime.identity.references import identity_value, split_value
+from capsmith_runtime.kube.client import JSON, key_of
 from capsmith_runtime.kube.store import Delta
 from capsmith_runtime.reconcile.caches import BY_SECRET
 from capsmith_runtime.reconcile.groups import Queues
@@ -36,6 +36,7 @@ class IdentityWatches:
         for kind, informer in caches.identities.items():
             informer.add_handler(enqueue_object(self._queues[kind]), own_writes=False)
             informer.add_handler(on_change(_spec, self._enqueue_users_of_identity))
+            informer.add_handler(partial(self._enqueue_identities, caches.find_source_keys))
         for namespaced, secrets in caches.secrets.informers.items():
             handler = partial(self._enqueue_users_of_secret, namespaced)
             # Writes of finalizers and owners by this process reveal nothing new about a Secret.
@@ -59,22 +60,30 @@ class IdentityWatches:
             self._queues[kind].add(key_of(user))
 
     def _enqueue_users_of_identity(self, obj: JSON) -> None:
-        value = identity_value(obj["kind"], key_of(obj))
-        for informer in (*self._caches.users, *self._caches.recorded_users):
-            for user in informer.by_index(BY_IDENTITY, value):
-                self._enqueue_user(user)
+        """Enqueue the users of an identity, and the identities derived from it with their users."""
+        first, *derived = self._caches.find_derived(identity_value(obj["kind"], key_of(obj)))
+        for value in derived:
+            self._enqueue_identity(value)
+        for value in (first, *derived):
+            for informer in (*self._caches.users, *self._caches.recorded_users):
+                for user in informer.by_index(BY_IDENTITY, value):
+                    self._enqueue_user(user)
+
+    def _enqueue_identity(self, value: str) -> None:
+        kind, key = split_value(value)
+        self._queues[kind].add(key)
 
     def _enqueue_identities(self, keys: Callable[[JSON], Iterable[str]], change: Delta) -> None:
-        """Enqueue the identities that an object has started or stopped using.
+        """Enqueue the identities that an object has started or stopped using, with their sources.
 
         ``keys`` returns the index keys of the identities that an object uses.
         """
         old, new = (set(keys(obj)) if obj else set() for obj in (change.old, change.new))
         # An identity has its finalizer exactly while it has users, so only the first and last
         # matter.
-        for value in old ^ new:
-            kind, namespace, name = value.split("/", 2)
-            self._queues[kind].add(NamespacedName(namespace, name))
+        for used in old ^ new:
+            for value in self._caches.find_chain(used):
+                self._enqueue_identity(value)
 
     def _enqueue_users_of_secret(self, namespaced: bool, change: Delta) -> None:
         """Enqueue the identities that name a Secret, and their users if it was created or deleted.
@@ -114,6 +123,12 @@ class IdentityWatches:
             for user in informer.items():
                 if metadata.namespace(user) == metadata.name(obj):
                     self._enqueue_user(user)
+        # A namespaced identity may be derived from one that allows namespaces.
+        for kind, identities in self._caches.identities.items():
+            if identities.resource.namespaced:
+                for identity in identities.items():
+                    if metadata.namespace(identity) == metadata.name(obj):
+                        self._queues[kind].add(key_of(identity))
 
 
 def _spec(obj: JSON) -> Object:

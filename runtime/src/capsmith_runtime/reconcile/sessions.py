@@ -16,12 +16,14 @@ T = TypeVar("T")
 class Credentials(Mapping[str, str]):
     """Content of an identity's Secret; its ``repr`` shows only the keys, not the values."""
 
-    __slots__ = ("_spec", "_values", "identity", "identity_kind")
+    __slots__ = ("_spec", "_values", "identity", "identity_kind", "source")
 
     identity: str
     """Identity as ``name`` or ``namespace/name``; empty if the infrastructure cluster has none."""
     identity_kind: str
     """Kind of the identity; empty if there is no identity."""
+    source: Credentials | None
+    """Credentials of the identity from which this one is derived; None if it is not derived."""
 
     def __init__(
         self,
@@ -30,11 +32,13 @@ class Credentials(Mapping[str, str]):
         *,
         kind: str = "",
         spec: Mapping[str, Any] | None = None,
+        source: Credentials | None = None,
     ) -> None:
         self._values = dict(values or {})
         self.identity = identity
         self.identity_kind = kind
         self._spec = spec or {}
+        self.source = source
 
     def identity_spec(self, cls: type[T]) -> T:
         """Return the identity's spec as ``cls``, the type of its kind in ``_generated.api``.
@@ -62,8 +66,8 @@ class Credentials(Mapping[str, str]):
     __hash__ = None  # type: ignore[assignment]
 
     @property
-    def _origin(self) -> tuple[str, str, Mapping[str, Any]]:
-        return self.identity_kind, self.identity, self._spec
+    def _origin(self) -> tuple[str, str, Mapping[str, Any], Credentials | None]:
+        return self.identity_kind, self.identity, self._spec, self.source
 
     def __repr__(self) -> str:
         # Values of Secrets must not reach the log with a scope or a traceback.
