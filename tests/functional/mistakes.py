@@ -37,6 +37,8 @@ class Kit:
     description: str
     """The text of its provider.yaml."""
     mistakes: Mapping[str, Mistake]
+    right: tuple[Mistake, ...] = ()
+    """Edits that are right, of code that only mistakes have otherwise."""
     wait_seconds: int = 10
     """How long a scenario waits for a state that a mistake may prevent, on its virtual clock."""
 
@@ -466,6 +468,63 @@ infrastructure:
   AcmeNetwork: {implements: Resource, spec: {cidr: string!}}
 """
 
+_IDENTITIES_DESCRIPTION: Final = """\
+capsmith: 1
+name: acme
+repository: https://github.com/acme/cluster-api-provider-acme
+contracts: [v1beta2]
+releases: {v0.1: v1beta2}
+infrastructure:
+  AcmeCluster: {implements: InfraCluster}
+  AcmeMachine: {implements: InfraMachine, features: {credentials: true}}
+  AcmeMachinePool: {implements: InfraMachinePool, features: {credentials: true}}
+credentials:
+- AcmeIdentity
+- {kind: AcmeRole, secret: false, sources: [AcmeIdentity]}
+"""
+_CLIENTS: Final = """\
+    from capsmith_runtime.infrastructure import SessionFactory
+
+    class Clients(SessionFactory[str]):
+        def open(self, credentials):
+            return {result}
+
+    session_factory = Clients
+
+"""
+_IDENTITIES: Final = {
+    "deletes servers without a session": _controller(
+        "acme_machine",
+        _INITIALISER,
+        _CLIENTS.format(result="credentials.identity") + _INITIALISER,
+    ),
+    "deletes pools without a session": _controller(
+        "acme_machine_pool",
+        _INITIALISER,
+        _CLIENTS.format(result="credentials.identity") + _INITIALISER,
+    ),
+    "opens sessions with the Secret of the identity itself only": _controller(
+        "acme_machine",
+        _INITIALISER,
+        _CLIENTS.format(result="credentials['token']") + _INITIALISER,
+    ),
+}
+_RIGHT_CLIENTS: Final = _CLIENTS.format(result="(credentials.source or credentials)['token']")
+_RIGHT_SESSIONS: Final = (
+    _controller("acme_machine", _INITIALISER, _RIGHT_CLIENTS + _INITIALISER),
+    _controller(
+        "acme_machine",
+        "        if self._cloud.delete_server(",
+        "        machine.session(self.Clients)\n        if self._cloud.delete_server(",
+    ),
+    _controller("acme_machine_pool", _INITIALISER, _RIGHT_CLIENTS + _INITIALISER),
+    _controller(
+        "acme_machine_pool",
+        "        if self._groups.delete(",
+        "        pool.session(self.Clients)\n        if self._groups.delete(",
+    ),
+)
+
 _MANAGER_DESCRIPTION: Final = _example("acme").replace(
     "infrastructure:\n",
     "manager:\n"
@@ -510,6 +569,7 @@ KITS: Final[Mapping[str, Kit]] = {
     "resources": Kit(_RESOURCE_DESCRIPTION, _RESOURCES),
     "extension": Kit(_example("extension"), _EXTENSION),
     "admission": Kit(_ADMISSION_DESCRIPTION, _ADMISSION),
+    "identities": Kit(_IDENTITIES_DESCRIPTION, _IDENTITIES, right=_RIGHT_SESSIONS),
     "manager": Kit(_MANAGER_DESCRIPTION, _MANAGER),
 }
 

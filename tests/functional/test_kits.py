@@ -80,9 +80,13 @@ class Planted(NamedTuple):
 
     def failing(self, *arguments: str) -> set[str]:
         """Run the kit; return the scenarios that fail."""
+        return set(_FAILED.findall(self.run(*arguments)))
+
+    def run(self, *arguments: str) -> str:
+        """Run the kit; return what pytest prints."""
         done = self.server.run("-q", "-rfE", "-p", "no:cacheprovider", *arguments)
         assert done.returncode in {0, 1}, done.stdout
-        return set(_FAILED.findall(done.stdout))
+        return done.stdout
 
 
 class Repositories:
@@ -137,6 +141,24 @@ def test_the_kit_finds(repositories: Repositories, kit: str, mistake: str) -> No
         _check_failing(planted, FOUND_BY[f"{kit}/{mistake}"])
     finally:
         file.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize("kit", [name for name in KITS if KITS[name].right])
+def test_the_kit_accepts_what_is_right(repositories: Repositories, kit: str) -> None:
+    """Run the scenarios that some mistake fails in code that only the mistakes of a kit have."""
+    planted, texts = repositories.open(kit), dict[Path, str]()
+    for edit in KITS[kit].right:
+        file = find_file(planted.repository, edit)
+        text = file.read_text(encoding="utf-8")
+        texts.setdefault(file, text)
+        file.write_text(edit.apply_to(text), encoding="utf-8")
+    found = {each for mistake in KITS[kit].mistakes for each in FOUND_BY[f"{kit}/{mistake}"]}
+    try:
+        output = planted.run(*(f"tests/test_conformance.py::{each}" for each in sorted(found)))
+        assert re.search(rf"^{len(found)} passed", output, re.MULTILINE), output
+    finally:
+        for file, text in texts.items():
+            file.write_text(text, encoding="utf-8")
 
 
 def _check_failing(planted: Planted, scenarios: list[str]) -> None:

@@ -65,6 +65,26 @@ def refer_to_first(manifests: Manifests, kinds: Iterable[IdentityType]) -> JSON:
     return {"kind": kind, "name": identity["metadata"]["name"]}
 
 
+def copy_first(api: FakeApi, manifests: Manifests, kinds: Iterable[IdentityType]) -> JSON:
+    """Add a copy of the first sample identity, with the same Secret; return its reference."""
+    reference = refer_to_first(manifests, kinds)
+    (first,) = (
+        each for each in api.all(reference["kind"]) if each["metadata"]["name"] == reference["name"]
+    )
+    name = f"{reference['name']}-copy"
+    place = {key: value for key, value in first["metadata"].items() if key == "namespace"}
+    api.add({**first, "metadata": {"name": name, **place}})
+    return {**reference, "name": name}
+
+
+def find_source(manifests: Manifests, kind: IdentityType) -> JSON:
+    """Return the reference of a kind's sample to the identity from which it is derived, or {}."""
+    samples = manifests.samples(kind.resource.kind)
+    found: JSON = samples[0]["spec"].get("sourceIdentityRef", {}) if samples else {}
+    # Without sources, an author may have a field of that name.
+    return found if getattr(kind, "sources", ()) else {}
+
+
 def remove_identity(api: FakeApi, reference: JSON) -> JSON:
     """Remove an identity, whatever finalizers it has, and return it as it was."""
     (identity,) = (

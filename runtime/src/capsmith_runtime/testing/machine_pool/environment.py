@@ -205,6 +205,7 @@ class MachinePoolEnvironment(TestEnvironment):
         if slow:
             self.api = SlowApi(core_version, self.manifests)
         self.infrastructure = infrastructure
+        self.controllers = controllers
         self.kind = kind
         self.cluster = NamespacedName(NAMESPACE, "c1")
         self.pool = NamespacedName(NAMESPACE, "p1")

@@ -8,6 +8,10 @@ from capsmith_runtime.testing.conformance.infrastructure.cluster import (
 )
 from capsmith_runtime.testing.conformance.infrastructure.deletion_order import TestDeletionOrder
 from capsmith_runtime.testing.conformance.infrastructure.faults import TestInfrastructureFaults
+from capsmith_runtime.testing.conformance.infrastructure.identities import (
+    TestMachineIdentities,
+    TestSourceIdentities,
+)
 from capsmith_runtime.testing.conformance.infrastructure.machine import (
     TestInfraMachine,
     TestTerminatedMachines,
@@ -25,7 +29,9 @@ __all__ = [
     "TestInfraMachine",
     "TestInfrastructureCalls",
     "TestInfrastructureFaults",
+    "TestMachineIdentities",
     "TestMachineTemplates",
     "TestSettings",
+    "TestSourceIdentities",
     "TestTerminatedMachines",
 ]

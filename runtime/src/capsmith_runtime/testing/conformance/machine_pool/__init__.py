@@ -1,5 +1,8 @@
 """Conformance tests for machine pools."""
 
+from capsmith_runtime.testing.conformance.machine_pool.identities import (
+    TestMachinePoolIdentities,
+)
 from capsmith_runtime.testing.conformance.machine_pool.machines import (
     TestPoolMachineReplacement,
     TestPoolMachines,
@@ -13,6 +16,7 @@ from capsmith_runtime.testing.conformance.machine_pool.pools import (
 __all__ = [
     "TestMachinePool",
     "TestMachinePoolCalls",
+    "TestMachinePoolIdentities",
     "TestPoolMachineReplacement",
     "TestPoolMachines",
     "TestPoolMachinesWithSlowCaches",

@@ -1,0 +1,108 @@
+"""Machines with an identity of their own, and identities that are derived from others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from capsmith_runtime.infrastructure.kinds import IdentityKind
+from capsmith_runtime.kube.client import JSON, NamespacedName
+from capsmith_runtime.reconcile.kinds import CREDENTIALS_FEATURE
+from capsmith_runtime.testing.conformance.base import scenario
+from capsmith_runtime.testing.conformance.infrastructure.base import (
+    InfrastructureCase,
+    InfrastructureConformance,
+)
+from capsmith_runtime.testing.identities import copy_first, find_source, remove_identity
+from capsmith_runtime.testing.infrastructure.environment import InfrastructureEnvironment
+from capsmith_runtime.testing.provider import ProviderUnderTest
+
+
+class TestMachineIdentities(InfrastructureConformance):
+    """Identities of machines; requires the feature ``credentials`` and a session."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
+        """Return the pairs of kinds whose machines use their own identity through sessions."""
+        return [
+            case
+            for case in super().cases(provider)
+            if case.controllers.identities
+            and CREDENTIALS_FEATURE in case.machine_kind.features
+            and case.machine_kind.reconciler.session_factory is not None
+        ]
+
+    @scenario
+    async def test_a_machine_without_its_own_identity_is_not_forgotten(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """A machine whose own identity is gone is deleted only when that identity is back.
+
+        The identity of its cluster does not stand in for it: let the error of ``session`` pass.
+        """
+        reference = copy_first(env.api, env.manifests, env.controllers.identities)
+        cluster = await env.running_cluster()
+        key = env.core.add_machine(cluster)
+        change = {"spec": {"identityRef": reference}}
+        env.api.change(env.machine_kind.resource.kind, key, change)
+        await env.eventually("the machine is provisioned", lambda: env.has_machine(key))
+        await env.quiet()
+        await _delete_without(env, key, reference)
+
+
+class TestSourceIdentities(InfrastructureConformance):
+    """Identities derived from others; requires a kind with ``sources``, and sessions."""
+
+    @classmethod
+    def cases(cls, provider: ProviderUnderTest) -> Sequence[InfrastructureCase]:
+        """Return a case for each kind of identity whose sample is derived from another one."""
+        return [
+            replace(case, identity=identity)
+            for case in super().cases(provider)[:1]
+            if case.machine_kind.reconciler.session_factory is not None
+            for identity in case.controllers.identities
+            if find_source(provider.manifests, identity)
+        ]
+
+    @scenario
+    async def test_a_machine_is_created_with_a_derived_identity(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """A cluster with a derived identity is provisioned, and so is a machine of it.
+
+        ``credentials`` may be empty then: ``credentials.source`` has those of the other identity.
+        """
+        await env.running_machine(await env.running_cluster())
+        assert len(env.infrastructure.servers()) == 1
+
+    @scenario
+    async def test_a_machine_without_the_source_of_its_identity_is_not_forgotten(
+        self, env: InfrastructureEnvironment
+    ) -> None:
+        """A machine is not deleted while the identity is gone from which its own is derived.
+
+        Without credentials nothing can be found or deleted: let the error of ``session`` pass.
+        """
+        key = await env.running_machine(await env.running_cluster())
+        await _delete_without(env, key, find_source(env.manifests, _kind(env)))
+
+
+async def _delete_without(
+    env: InfrastructureEnvironment, key: NamespacedName, reference: JSON
+) -> None:
+    """Remove an identity and then a machine, whose server has to stay until the identity is back."""
+    identity = remove_identity(env.api, reference)
+    env.api.remove(env.machine_kind.resource.kind, key)
+    await env.quiet()
+    assert len(env.infrastructure.servers()) == 1, "deleted without credentials"
+    finalizers = env.core.infra_machine(key)["metadata"]["finalizers"]
+    assert finalizers == [env.machine_kind.finalizer]
+
+    env.api.add(identity)
+    await env.eventually("it is gone", lambda: env.is_gone(env.machine_kind, key))
+    assert env.infrastructure.servers() == []
+
+
+def _kind(env: InfrastructureEnvironment) -> IdentityKind:
+    assert env.core.identity_kind is not None
+    return env.core.identity_kind
