@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from capsmith.contract.model import Contract
 from capsmith.provider.credentials import find_identity_section
-from capsmith.provider.draft import Draft, DraftVersion
+from capsmith.provider.draft import Draft, DraftIdentity, DraftVersion
 from capsmith.provider.hooks import build_hooks
 from capsmith.provider.manager import build_manager
 from capsmith.provider.model import (
@@ -83,15 +83,7 @@ def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
             if version not in spec.contracts
         ),
         components=tuple(_component(draft, sections, known) for sections in draft.components),
-        identities=tuple(
-            Identity(
-                KindName(each.kind),
-                each.keys,
-                each.secret,
-                tuple(KindName(kind) for kind in each.sources),
-            )
-            for each in draft.identities
-        ),
+        identities=tuple(_identity(each) for each in draft.identities),
         flavors=tuple(DnsLabel(name) for name in draft.flavors),
         cluster_classes=tuple(DnsLabel(name) for name in draft.cluster_classes),
         rbac=tuple(
@@ -105,6 +97,11 @@ def build_provider(draft: Draft, known: Mapping[str, Contract]) -> Provider:
         sdk=ModuleName(spec.sdk) if spec.sdk is not None else None,
         e2e=bool(spec.e2e),
     )
+
+
+def _identity(draft: DraftIdentity) -> Identity:
+    sources = tuple(KindName(kind) for kind in draft.sources)
+    return Identity(KindName(draft.kind), draft.keys, draft.secret, sources)
 
 
 def _component(

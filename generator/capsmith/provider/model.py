@@ -491,10 +491,7 @@ class Provider(NamedTuple):
 
     def identity(self, kind: str) -> Identity:
         """Return the identity kind named ``kind``. Raises LookupError if there is none."""
-        for identity in self.identities:
-            if identity.kind == kind:
-                return identity
-        raise LookupError(kind)
+        return {str(each.kind): each for each in self.identities}[kind]
 
     @property
     def resources(self) -> tuple[Resource, ...]:

@@ -66,6 +66,12 @@ def _own(spec: ProviderSpec) -> dict[str, Any]:
     }
 
 
+def _sources(spec: ProviderSpec) -> dict[str, set[str]]:
+    """Return the kinds from which identities of a kind may be derived."""
+    identities = (each for _, each in spec.identities() if not isinstance(each, str))
+    return {each.kind: set(each.sources) for each in identities if each.sources}
+
+
 @pytest.mark.parametrize("case", _CASES, ids=lambda case: case.name)
 def test_the_fields_of_a_golden_provider_come_back(case: Case) -> None:
     loaded = load(case.spec)
@@ -76,6 +82,7 @@ def test_the_fields_of_a_golden_provider_come_back(case: Case) -> None:
     assert again.spec is not None, again.findings
     assert original is not None
     assert _own(again.spec) == _own(original)
+    assert _sources(again.spec) == _sources(original)
     assert not imported.refusals
 
 

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from boto3.session import Session
 from botocore.config import Config
@@ -17,10 +17,12 @@ from capsmith_runtime.infrastructure import (
     Credentials,
     RateLimitedError,
     ReconcileError,
+    SessionExpiredError,
     SessionFactory,
     TerminalError,
 )
 
+from ._generated.api.ec2_role_identity import Ec2RoleIdentitySpec
 from ._generated.manager import AWS_MAX_ATTEMPTS, AWS_READ_TIMEOUT
 
 if TYPE_CHECKING:
@@ -36,6 +38,9 @@ LISTED_SECONDS = 60.0
 
 _THROTTLED = {"RequestLimitExceeded", "Throttling", "ThrottlingException"}
 _NO_CAPACITY = {"InsufficientInstanceCapacity", "InsufficientFreeAddressesInSubnet"}
+_EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+_ROLE_SESSION = "cluster-api-provider-ec2"
+"""Name of sessions of roles, which CloudTrail shows."""
 _INVALID = re.compile(r"Invalid(AMIID|InstanceType|KeyPair|ParameterValue)\b.*")
 _LOCK = threading.Lock()
 
@@ -58,11 +63,49 @@ def _create_config() -> Config:
     )
 
 
+class Keys(TypedDict, total=False):
+    """The keys that sign requests; empty for those that boto3 finds in the environment."""
+
+    aws_access_key_id: str
+    aws_secret_access_key: str
+    aws_session_token: str
+
+
+def find_keys(credentials: Credentials) -> Keys:
+    """Return the keys of an identity, after its role has been assumed with those of its source."""
+    if credentials.identity_kind != "Ec2RoleIdentity":
+        return Keys(
+            aws_access_key_id=credentials["accessKeyID"],
+            aws_secret_access_key=credentials["secretAccessKey"],
+        )
+    role = credentials.identity_spec(Ec2RoleIdentitySpec)
+    source = find_keys(credentials.source) if credentials.source is not None else Keys()
+    with closing(_create_sts_client(source)) as client, reported_errors():
+        assumed = client.assume_role(
+            RoleArn=role.role_arn,
+            RoleSessionName=_ROLE_SESSION,
+            DurationSeconds=role.duration_seconds,
+            **({"ExternalId": role.external_id} if role.external_id is not None else {}),
+        )["Credentials"]
+    return Keys(
+        aws_access_key_id=assumed["AccessKeyId"],
+        aws_secret_access_key=assumed["SecretAccessKey"],
+        aws_session_token=assumed["SessionToken"],
+    )
+
+
+def _create_sts_client(keys: Keys) -> Any:
+    session = boto_session()
+    region = session.region_name or DEFAULT_REGION
+    with _LOCK:
+        return session.client("sts", region, config=_create_config(), **keys)
+
+
 class Aws:
     """The clients of one identity, in all regions."""
 
     def __init__(self, credentials: Credentials) -> None:
-        self._keys = credentials["accessKeyID"], credentials["secretAccessKey"]
+        self._keys = find_keys(credentials)
         self._regions: dict[str, Cloud] = {}
 
     def region(self, name: str) -> Cloud:
@@ -70,37 +113,16 @@ class Aws:
         # But a session must not create clients in several threads at once.
         with _LOCK:
             if name not in self._regions:
-                session, (key_id, secret) = boto_session(), self._keys
+                session, config = boto_session(), _create_config()
                 self._regions[name] = Cloud(
-                    session.client(
-                        "ec2",
-                        name,
-                        config=_create_config(),
-                        aws_access_key_id=key_id,
-                        aws_secret_access_key=secret,
-                    ),
-                    session.client(
-                        "elbv2",
-                        name,
-                        config=_create_config(),
-                        aws_access_key_id=key_id,
-                        aws_secret_access_key=secret,
-                    ),
+                    session.client("ec2", name, config=config, **self._keys),
+                    session.client("elbv2", name, config=config, **self._keys),
                 )
             return self._regions[name]
 
     def account(self) -> str:
         """Return the id of the account; a call that needs no permission."""
-        session, (key_id, secret) = boto_session(), self._keys
-        with _LOCK:
-            client = session.client(
-                "sts",
-                session.region_name or DEFAULT_REGION,
-                config=_create_config(),
-                aws_access_key_id=key_id,
-                aws_secret_access_key=secret,
-            )
-        with closing(client), reported_errors():
+        with closing(_create_sts_client(self._keys)) as client, reported_errors():
             return str(client.get_caller_identity()["Account"])
 
     def close(self) -> None:
@@ -114,7 +136,7 @@ class AwsSessions(SessionFactory[Aws]):
     """Opens the clients of each identity once."""
 
     def open(self, credentials: Credentials) -> Aws:
-        """Return clients, without a request yet."""
+        """Return clients; only roles need requests for that."""
         return Aws(credentials)
 
     def account(self, session: Aws) -> str:
@@ -134,10 +156,15 @@ def boto_session() -> Session:
 
 @contextmanager
 def reported_errors() -> Iterator[None]:
-    """Raise errors of AWS as errors of the runtime, which tell apart what a retry can resolve."""
+    """Raise errors of AWS as errors of the runtime, which tell apart what a retry can resolve.
+
+    The session of a role ends after a while: then the runtime opens another one.
+    """
     try:
         yield
     except ClientError as error:
+        if error_code(error) in _EXPIRED:
+            raise SessionExpiredError(str(error)) from error
         raise _reported(error) from error
     except BotoCoreError as error:
         raise ReconcileError("AWSUnreachable", str(error)) from error

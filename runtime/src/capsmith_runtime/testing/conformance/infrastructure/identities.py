@@ -38,7 +38,7 @@ class TestMachineIdentities(InfrastructureConformance):
     ) -> None:
         """A machine whose own identity is gone is deleted only when that identity is back.
 
-        The identity of its cluster does not stand in for it: let the error of ``session`` pass.
+        The identity of its cluster is no substitute: let the error of ``session`` pass.
         """
         reference = copy_first(env.api, env.manifests, env.controllers.identities)
         cluster = await env.running_cluster()
@@ -90,7 +90,7 @@ class TestSourceIdentities(InfrastructureConformance):
 async def _delete_without(
     env: InfrastructureEnvironment, key: NamespacedName, reference: JSON
 ) -> None:
-    """Remove an identity and then a machine, whose server has to stay until the identity is back."""
+    """Remove an identity, then a machine: its server has to stay until the identity is back."""
     identity = remove_identity(env.api, reference)
     env.api.remove(env.machine_kind.resource.kind, key)
     await env.quiet()

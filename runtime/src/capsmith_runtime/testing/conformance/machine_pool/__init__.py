@@ -1,8 +1,6 @@
 """Conformance tests for machine pools."""
 
-from capsmith_runtime.testing.conformance.machine_pool.identities import (
-    TestMachinePoolIdentities,
-)
+from capsmith_runtime.testing.conformance.machine_pool.identities import TestMachinePoolIdentities
 from capsmith_runtime.testing.conformance.machine_pool.machines import (
     TestPoolMachineReplacement,
     TestPoolMachines,

@@ -32,7 +32,7 @@ class TestMachinePoolIdentities(MachinePoolConformance):
     ) -> None:
         """A pool whose own identity is gone is deleted only when that identity is back.
 
-        The identity of its cluster does not stand in for it: let the error of ``session`` pass.
+        The identity of its cluster is no substitute: let the error of ``session`` pass.
         """
         kind = env.kind.resource.kind
         reference = copy_first(env.api, env.manifests, env.controllers.identities)

@@ -247,6 +247,7 @@ COMPONENT: Final = Component(
                         namespaced=False,
                     ),
                     refers_to_secret=False,
+                    sources=("NimbusIdentity", "NimbusRoleIdentity"),
                 ),
             ),
             template=MachineTemplateController,
